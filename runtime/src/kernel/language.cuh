@@ -1,5 +1,5 @@
-// What kernels written in Rust mean by operators and methods: `lang.rs` says the same for the CPU. It is compiled without
-// contraction, with IEEE division, square roots and subnormals.
+// The meaning of operators and methods in kernels written in Rust: `lang.rs` says the same for the CPU. It is compiled
+// without contraction, with IEEE division, square roots and subnormals.
 
 template <typename A, typename B> struct Tuple2 { A v0; B v1; };
 template <typename A, typename B, typename C> struct Tuple3 { A v0; B v1; C v2; };

@@ -2,7 +2,7 @@
 
 namespace views {
 
-// What the elements of a thread note: nothing is reported until all of them are computed, so that their reads overlap.
+// The notes of the elements of a thread: nothing is reported until all of them are computed, so that their reads overlap.
 struct Cx {
     u32 index = 0, bound = 0;
     bool failed = false;
@@ -106,7 +106,7 @@ template <int R> DEVICE void split(const Out<R>& out, u64 n, u32* at) {
     at[0] = (u32)n;
 }
 
-// Whether an element is not padding.
+// Returns whether an element is not padding.
 template <bool PADDED, int R> DEVICE bool is_real(const Out<R>& out, const u32* at) {
     bool real = true;
     if (PADDED) {

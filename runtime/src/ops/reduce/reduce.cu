@@ -278,7 +278,7 @@ template <class A> DEVICE A across(const Params& p, const Place& at, A acc) {
 
 // ---- reductions
 
-template <class A> DEVICE void settle(const Params& p, const Place& at, u64 s, A acc) {
+template <class A> DEVICE void store_slice(const Params& p, const Place& at, u64 s, A acc) {
     acc = across(p, at, acc);
     if (at.lane == 0 && s < p.count) {
         if (p.splits > 1) {
@@ -297,7 +297,7 @@ template <class A> DEVICE void fold(const Params& p) {
         const u64 s = base + at.slice;
         A acc = A::none();
         if (s < p.count) acc = gather<A>(p, (const T*)p.starts.addr + offset_of(p.starts, s), from, to, at.lane);
-        settle(p, at, s, acc);
+        store_slice(p, at, s, acc);
     }
 }
 
@@ -361,7 +361,7 @@ template <class M> DEVICE void masked(const Params& p) {
                 acc.join(part);
             }
         }
-        settle(p, at, s, acc);
+        store_slice(p, at, s, acc);
     }
 }
 
