@@ -11,7 +11,7 @@ use std::{
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
-    Item, LitStr, ReturnType, Type,
+    ImplItem, Item, LitStr, ReturnType, Type,
     visit::{self, Visit},
 };
 
@@ -465,8 +465,8 @@ fn methods_of_sizes_are_known_to_the_macro() {
         for item in parse(&root().join("runtime/src").join(file)).items {
             let Item::Impl(item) = item else { continue };
             for item in item.items {
-                let syn::ImplItem::Fn(method) = item else { continue };
-                let syn::ReturnType::Type(_, ty) = &method.sig.output else { continue };
+                let ImplItem::Fn(method) = item else { continue };
+                let ReturnType::Type(_, ty) = &method.sig.output else { continue };
                 let ty = ty.to_token_stream().to_string().replace(' ', "");
                 let is_number =
                     ["Shape<'s>", "Dim<'s>", "&[usize]", "usize", "DType", "bool"].contains(&&*ty);

@@ -8,6 +8,10 @@ mod leaks;
 mod memory;
 pub(crate) mod refused_sizes;
 pub(crate) mod scopes;
+#[cfg_attr(
+    not(any(feature = "cuda", test)),
+    expect(dead_code, reason = "only views for CUDA libraries are opened")
+)]
 mod views;
 
 use std::{

@@ -1,5 +1,7 @@
 //! Scalars of kernels: numbers, `#[key]` parameters, and values on the device, in every mode.
 
+#![allow(clippy::type_complexity, reason = "types that users write out are what is tested")]
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use graphable::{Error, Mode, Result, Runtime, Scalar, Schedule, Tensor, f16, graphable, kernel, ops};

@@ -252,14 +252,14 @@ fn arguments(text: &mut String, definition: &Definition, index: &Index, variant:
         let (ty, stored) = (compute.name(), element(compute.stored(float)));
         let _ = match (fixed & 1 << i != 0, rank) {
             (true, _) => {
-                write!(text, "    const {ty} x{i} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);\n")
+                writeln!(text, "    const {ty} x{i} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);")
             }
             (false, None) => {
-                write!(text, "    const {ty} x{i} = lang::read(*(const {stored}*)p.x[{tensor}]);\n")
+                writeln!(text, "    const {ty} x{i} = lang::read(*(const {stored}*)p.x[{tensor}]);")
             }
-            (false, Some(_)) => write!(
+            (false, Some(_)) => writeln!(
                 text,
-                "    const auto x{i} = views::view<{stored}, {word}, {padded}>(p.x[{tensor}], p.x{i});\n"
+                "    const auto x{i} = views::view<{stored}, {word}, {padded}>(p.x[{tensor}], p.x{i});"
             ),
         };
         let _ = write!(arguments, ", x{i}");

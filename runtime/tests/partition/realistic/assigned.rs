@@ -1,5 +1,7 @@
 //! Variables that are moved and assigned again, and references under several names. Random programs found each.
 
+#![allow(clippy::needless_late_init, clippy::redundant_locals, reason = "people write so; it must work")]
+
 use graphable::{graphable, prelude::*};
 
 use super::{Model, gives, mix, same};
