@@ -73,7 +73,7 @@ pub struct Rows {
     pub held: usize,
     /// If it reads values of a row by index.
     pub indexed: bool,
-    /// Whether all rows go the same way through the function.
+    /// Set if all rows go the same way through the function.
     pub straight: bool,
 }
 
