@@ -184,6 +184,53 @@ fn sums_have_one_order() {
     });
 }
 
+/// A product of matrices, whose order matters, and the number of factors.
+#[kernel(rows)]
+fn chain(x: Row<f32>) -> (f32, f32, u32) {
+    let ((a, b, c, d), n) = x.fold(
+        ((1.0, 0.0, 0.0, 1.0), 0),
+        |((a, b, c, d), n), v| {
+            ((a * 0.5 + b * 0.25, a * v + b * 0.5, c * 0.5 + d * 0.25, c * v + d * 0.5), n + 1)
+        },
+        |((a, b, c, d), n), ((e, f, g, h), m)| {
+            ((a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h), n + m)
+        },
+    );
+    (a + 2.0 * b, c + 2.0 * d, n)
+}
+
+#[test]
+fn rows_side_by_side_have_the_same_order() {
+    let mut rng = StdRng::seed_from_u64(2);
+    in_step(|step| {
+        for n in [1, 2, 3, 7, 8, 9, 16, 33, 100, 300, 512, 1000, 1025, 3000, 8192, 8200, 20_000, 40_000] {
+            // Many rows, of which the last block has some; few; and 16 or fewer, which are read one by one.
+            for count in [if n < 1100 { 1100 } else { 70 }, 17, 5] {
+                let values: Vec<f32> = (0..count * n).map(|_| rng.random_range(-1.0f32..1.0)).collect();
+                let row = |i: usize| &values[i * n..(i + 1) * n];
+                let turned: Vec<f32> = (0..count * n).map(|i| values[i % count * n + i / count]).collect();
+                let x = step.tensor(&[n, count], &turned).unwrap();
+                let x = ops::permute(&x, &[1, 0]).unwrap();
+                let want: Vec<f32> = (0..count).map(|i| in_order(row(i))).collect();
+                assert_eq!(step.read(&sum(&x).unwrap()).unwrap(), want, "{count} rows of {n}");
+                let (first, second, factors) = chain(&x).unwrap();
+                let (first, second) = (step.read(&first).unwrap(), step.read(&second).unwrap());
+                let factors = step.read(&factors).unwrap();
+                for i in 0..count {
+                    assert_eq!(
+                        (first[i], second[i], factors[i]),
+                        chain::row(row(i)),
+                        "row {i} of {count} of {n}"
+                    );
+                }
+                let along = step.tensor(&[count, n], &values).unwrap();
+                let (again, _, _) = chain(&along).unwrap();
+                assert_eq!(step.read(&again).unwrap(), first, "{count} rows of {n}");
+            }
+        }
+    });
+}
+
 #[test]
 fn the_first_of_equal_ones_is_found_and_nan_is_missing() {
     const NAN: f32 = f32::NAN;

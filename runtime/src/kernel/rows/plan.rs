@@ -95,10 +95,12 @@ impl Plan {
     /// For `count` rows of `size` elements that are neighbours in memory.
     pub(super) fn across(count: usize, size: usize, clusters: bool) -> Self {
         // A cache line of f32; half of it if there would be too few blocks.
-        let rows = if count.div_ceil(32) >= THREADS / CLUSTER { 32 } else { 16 };
-        let threads = OF_ROW / rows;
+        let least = if count.div_ceil(32) >= THREADS / CLUSTER { 32 } else { 16 };
+        // Threads of a row that is short have eight lanes each.
+        let threads = (Self::lanes(size) / 8).clamp(1, OF_ROW / least);
+        let rows = OF_ROW / threads;
         let values = size.div_ceil(LANES).clamp(1, PIECE / LANES);
-        let at_once = (32 / values).next_power_of_two().min(16);
+        let at_once = (32 / values).next_power_of_two().min(16).min(Self::lanes(size) / threads);
         let enough = THREADS.div_ceil(count.div_ceil(rows).max(1)).next_power_of_two();
         let most = (Self::lanes(size) / (threads * at_once)).max(1);
         let blocks = if clusters { enough.min(most).min(CLUSTER) } else { 1 };
@@ -132,7 +134,9 @@ impl Plan {
     /// hide the time of more loads.
     pub(super) fn resident(self) -> usize {
         match self {
-            Self::Along { packed, .. } if packed.held && packed.count <= 4 => MOST / self.block(),
+            Self::Along { packed, .. } if packed.held && packed.count * packed.lanes <= 32 => {
+                MOST / self.block()
+            }
             _ => 1,
         }
     }
@@ -208,6 +212,7 @@ mod tests {
                 let run = Plan::lanes(size).div_ceil(threads * blocks).next_multiple_of(at_once);
                 assert!(run * threads * blocks >= Plan::lanes(size));
                 assert!(run.is_power_of_two());
+                assert!(run * (threads - 1) < Plan::lanes(size), "every thread has a lane");
             }
         }
     }
