@@ -10,6 +10,11 @@ template <int W> DEVICE i32 across(i32 x, u32 by) { return __shfl_xor_sync(FULL,
 template <int W> DEVICE u32 across(u32 x, u32 by) { return __shfl_xor_sync(FULL, x, by, W); }
 template <int W> DEVICE u8 across(u8 x, u32 by) { return (u8)__shfl_xor_sync(FULL, (u32)x, by, W); }
 template <int W> DEVICE bool across(bool x, u32 by) { return __shfl_xor_sync(FULL, (u32)x, by, W) != 0u; }
+// Declared first: a part of a tuple may be a tuple.
+template <int W, typename A, typename B> DEVICE Tuple2<A, B> across(const Tuple2<A, B>& x, u32 by);
+template <int W, typename A, typename B, typename D> DEVICE Tuple3<A, B, D> across(const Tuple3<A, B, D>& x, u32 by);
+template <int W, typename A, typename B, typename D, typename E>
+DEVICE Tuple4<A, B, D, E> across(const Tuple4<A, B, D, E>& x, u32 by);
 template <int W, typename A, typename B> DEVICE Tuple2<A, B> across(const Tuple2<A, B>& x, u32 by) {
     return {across<W>(x.v0, by), across<W>(x.v1, by)};
 }
