@@ -20,3 +20,4 @@ pub mod lang;
 pub(crate) mod operation;
 pub(crate) mod rows;
 pub(crate) mod source;
+mod tasks;

@@ -1,6 +1,5 @@
 //! A kernel of indices on host memory: one element after the other.
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::{
@@ -8,6 +7,7 @@ use super::{
         block::{Beyond, Block, Output},
         cpu::{Kind, Source, place},
         definition::Compute,
+        tasks::run_all,
     },
     lang::{Data, Floats, Part, Values},
     operation::{Kernel, Owner},
@@ -52,17 +52,7 @@ pub(super) fn run(kernel: &Kernel<'_>, access: &Access<'_>, launch: &Launch) -> 
             rest = others;
         }
     }
-    let run = |task: Task<'_>| task.run(kernel, &operands);
-    let faults: Vec<Option<Beyond>> = match tasks.len() {
-        0 | 1 => tasks.into_iter().map(run).collect(),
-        _ => tasks.into_vec().into_par_iter().map(run).collect(),
-    };
-    match faults.into_iter().flatten().next() {
-        None => Ok(()),
-        Some(Beyond { index, bound }) => {
-            Err(Fault::Index { op: kernel.definition.name, index: index.into(), bound: bound as u64 })
-        }
-    }
+    run_all(kernel.definition.name, tasks, |task| task.run(kernel, &operands))
 }
 
 /// A parameter.

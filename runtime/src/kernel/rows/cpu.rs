@@ -1,6 +1,5 @@
 //! A kernel of rows on host memory: one row after the other, each of them at once.
 
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::super::{
@@ -8,6 +7,7 @@ use super::super::{
     cpu::{Kind, Source, place},
     definition::{Compute, Definition, Extent, Padded, Rows},
     operation::Constants,
+    tasks::run_all,
 };
 use crate::backend::{
     Launch, View,
@@ -44,17 +44,7 @@ pub(in crate::kernel) fn run(
             rest = others;
         }
     }
-    let run = |task: Task<'_>| task.run(definition, &operands, &padding);
-    let faults: Vec<Option<Beyond>> = match tasks.len() {
-        0 | 1 => tasks.into_iter().map(run).collect(),
-        _ => tasks.into_vec().into_par_iter().map(run).collect(),
-    };
-    match faults.into_iter().flatten().next() {
-        None => Ok(()),
-        Some(Beyond { index, bound }) => {
-            Err(Fault::Index { op: definition.name, index: index.into(), bound: bound as u64 })
-        }
-    }
+    run_all(definition.name, tasks, |task| task.run(definition, &operands, &padding))
 }
 
 /// The dimensions outside the rows.
