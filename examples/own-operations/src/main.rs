@@ -131,8 +131,9 @@ fn run(report: &mut Report) -> Result<()> {
     let cases = cases(&mut rt, &analyzer)?;
 
     let gain: Vec<f32> = (0..BINS).map(|i| i as f32 / 8.0 - 3.0).collect();
-    let furthest =
-        cases.iter().map(|case| reference::distance(&case.eager, &reference::analyze(&case.signal, case.floor, &gain)));
+    let furthest = cases
+        .iter()
+        .map(|case| reference::distance(&case.eager, &reference::analyze(&case.signal, case.floor, &gain)));
     let furthest = furthest.fold(0.0, f64::max);
     report.check(
         furthest < 1e-4,

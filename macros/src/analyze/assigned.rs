@@ -69,6 +69,10 @@ fn by_expr(expr: &Expr) -> HashSet<String> {
 fn by_arm(arm: &Arm) -> HashSet<String> {
     let mut assigned = by_expr(&arm.body);
     if let Some((_, guard)) = &arm.guard {
+        // A jump out of a guard passes over every arm.
+        if classify::expr_leaves(guard) {
+            return HashSet::new();
+        }
         let read = uses::of_expr(guard);
         assigned.retain(|name| !read.has(name));
     }

@@ -31,7 +31,7 @@ impl Analysis<'_, '_> {
         after: &HashSet<usize>,
     ) -> HashSet<usize> {
         // A jump out of a statement passes over assignments below it.
-        self.live(HashSet::new(), around.leaves, rest, after)
+        self.live(hidden(std::slice::from_ref(around)), around.leaves, rest, after)
     }
 
     /// As [`Self::live_after`], of the bindings outside a run.
@@ -41,9 +41,7 @@ impl Analysis<'_, '_> {
         rest: &[Statement],
         after: &HashSet<usize>,
     ) -> HashSet<usize> {
-        // Closures are in scope already.
-        let own = run.iter().filter(|s| s.made.is_none()).flat_map(|s| &s.binds);
-        self.live(own.map(|b| b.ident.to_string()).collect(), false, rest, after)
+        self.live(hidden(run), false, rest, after)
     }
 
     /// `bound` are names with another meaning in `rest`; if `jumps`, it may be passed over.
@@ -95,4 +93,10 @@ impl Analysis<'_, '_> {
         live.extend(after);
         live
     }
+}
+
+/// Returns the names that statements give another meaning in the code after them. Closures are in scope already.
+fn hidden(statements: &[Statement]) -> HashSet<String> {
+    let own = statements.iter().filter(|s| s.made.is_none()).flat_map(|s| &s.binds);
+    own.map(|b| b.ident.to_string()).collect()
 }

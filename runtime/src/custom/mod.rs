@@ -86,7 +86,7 @@ use crate::{
 ///
 /// It is known by identity: one that is built again is another operation, and a recording made with the first does not
 /// fit it. So build it once, in a `static` or beside the model. One that a region that may be captured builds for a
-/// launch ([`Capturable::call`]) is known by its place in the region and its name instead. It can be a `#[key]`
+/// launch ([`Capturable::call`]) is known by the region, its number there and its name instead. It can be a `#[key]`
 /// parameter of a graph function, or a `#[config]` field of its parameters; a recording keeps what it owns until the
 /// recording is evicted.
 #[derive(Clone)]

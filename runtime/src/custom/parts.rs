@@ -65,7 +65,7 @@ pub(super) struct Parts(Option<Box<Lists>>);
 impl Parts {
     #[inline]
     pub(super) fn new() -> Self {
-        // A thread that ends has none.
+        // No lists are kept once the thread is ending.
         let cached = CACHED.try_with(Cell::take).ok().flatten();
         Self(Some(cached.unwrap_or_default()))
     }

@@ -213,8 +213,9 @@ impl<'s> Eager<'s> {
     /// Returns the memory of a state for cudarc, to be written in place on the runtime's stream: a cache of a library's, for
     /// instance.
     ///
-    /// The work of the runtime waits for writes on other streams when the view is dropped, at the latest with its region.
-    /// Until then, operations on the state return [`Error::Argument`], and so do calls of graphs. `capture_all` restores what
+    /// The work of the runtime waits for writes on other streams when the view is dropped. A view that is
+    /// forgotten (`std::mem::forget`) is not waited for: writes on another stream must then have ended before its region does.
+    /// Until the view is dropped, operations on the state return [`Error::Argument`], and so do calls of graphs. `capture_all` restores what
     /// a view made during it wrote.
     ///
     /// ```compile_fail,E0597

@@ -106,6 +106,50 @@ fn taken(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     Ok(u)
 }
 
+/// The value of a `let` assigns a variable that the `let` shadows; the new one is assigned next.
+#[graphable]
+#[allow(unused_assignments, reason = "an assignment is what the test is about")]
+fn within_a_let(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut y = ops::neg(x)?;
+    {
+        let mut y = {
+            #[eager]
+            same(x)?;
+            y = ops::scale(x, 5.0)?;
+            ops::neg(x)?
+        };
+        y = ops::scale(x, 2.0)?;
+        #[eager]
+        same(&y)?;
+    }
+    ops::neg(&y)
+}
+
+/// A guard leaves a loop before any arm assigns.
+#[graphable]
+fn guard_that_jumps(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut h = ops::scale(x, 3.0)?;
+    for i in 0..3 {
+        h = ops::add(&h, x)?;
+        #[eager]
+        same(x)?;
+        match i {
+            _ if {
+                if i == 1 {
+                    break;
+                }
+                true
+            } =>
+            {
+                h = ops::neg(x)?
+            }
+            _ => h = ops::scale(x, 2.0)?,
+        }
+    }
+    // -1 + 1 + 1
+    ops::add(&h, x)
+}
+
 /// A reference under its own name, under another one whose name is taken next, and out of a tuple.
 #[graphable]
 fn renamed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
@@ -162,6 +206,8 @@ fn moved_and_assigned() {
     gives!(AfterBranchesGraph, 2.0 + 4.0 + 2.0, |g, step, x, m| g.call(&step, &x, &m));
     gives!(InLoopsGraph, 3.0 + 2.0 + 4.0, |g, step, x, m| g.call(&step, &x));
     gives!(ByBranchesGraph, 8.0, |g, step, x, m| g.call(&step, &x, &m));
+    gives!(WithinALetGraph, -5.0, |g, step, x, m| g.call(&step, &x));
+    gives!(GuardThatJumpsGraph, 1.0, |g, step, x, m| g.call(&step, &x));
     gives!(TakenGraph, 3.0 + 4.0, |g, step, x, m| g.call(&step, &x));
 }
 
