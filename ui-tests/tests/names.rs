@@ -207,11 +207,11 @@ fn trait_item(item: &syn::TraitItem) -> Option<String> {
     })
 }
 
-fn impl_item(item: &syn::ImplItem) -> Option<String> {
+fn impl_item(item: &ImplItem) -> Option<String> {
     Some(match item {
-        syn::ImplItem::Fn(f) => f.sig.ident.to_string(),
-        syn::ImplItem::Const(c) => c.ident.to_string(),
-        syn::ImplItem::Type(t) => t.ident.to_string(),
+        ImplItem::Fn(f) => f.sig.ident.to_string(),
+        ImplItem::Const(c) => c.ident.to_string(),
+        ImplItem::Type(t) => t.ident.to_string(),
         _ => return None,
     })
 }

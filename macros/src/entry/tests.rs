@@ -307,4 +307,7 @@ fn functions_of_an_impl() {
     // Nothing says that it is a graph.
     accepted("fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> { ops::scale(x, Self::K) }");
     accepted("fn f(#[host] x: &Tensor<f32>) -> Result<Tensor<f32>> { impl I for S { type T = Self; } g(x) }");
+    accepted(
+        "fn f(#[host] x: &Tensor<f32>) -> Result<Tensor<f32>> { { impl I for S { type T = Self; } } g(x) }",
+    );
 }

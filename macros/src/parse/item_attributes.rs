@@ -1,7 +1,8 @@
 //! Our attributes on an item beside the `#[graphable]` that expands it.
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Attribute, Signature};
+use syn::{Attribute, Ident, Item, Macro, Signature, visit::Visit};
 
 use crate::diag::{Code, Errors};
 
@@ -17,7 +18,7 @@ pub(crate) fn once(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
 }
 
 /// Takes off a function what has a meaning only inside it.
-pub(crate) fn misplaced(attrs: &mut Vec<Attribute>, name: &syn::Ident, errors: &mut Errors) {
+pub(crate) fn misplaced(attrs: &mut Vec<Attribute>, name: &Ident, errors: &mut Errors) {
     attrs.retain(|attr| {
         let Some(mark) = attr.path().get_ident().map(ToString::to_string) else { return true };
         let (place, help) = match mark.as_str() {
@@ -56,18 +57,37 @@ pub(crate) fn target_feature(attrs: &[Attribute], errors: &mut Errors) {
     }
 }
 
-/// Returns whether a function belongs to an `impl`, as far as its tokens show.
+/// Returns whether a function belongs to an `impl`, as far as its code shows.
 pub(crate) fn is_associated(sig: &Signature, body: &syn::Block) -> bool {
-    fn names_self(tokens: proc_macro2::TokenStream) -> bool {
-        tokens.into_iter().any(|token| match token {
-            proc_macro2::TokenTree::Ident(ident) => ident == "Self",
-            proc_macro2::TokenTree::Group(group) => names_self(group.stream()),
-            _ => false,
-        })
+    let mut found = NamesSelf(sig.receiver().is_some());
+    found.visit_signature(sig);
+    found.visit_block(body);
+    found.0
+}
+
+/// Looks for `Self` outside items, which may have one of their own.
+struct NamesSelf(bool);
+
+impl NamesSelf {
+    fn tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Ident(ident) => self.0 |= ident == "Self",
+                TokenTree::Group(group) => self.tokens(group.stream()),
+                _ => {}
+            }
+        }
     }
-    // An item in the body may have a `Self` of its own.
-    let own = |stmt: &&syn::Stmt| !matches!(stmt, syn::Stmt::Item(_));
-    let body: proc_macro2::TokenStream =
-        body.stmts.iter().filter(own).map(ToTokens::to_token_stream).collect();
-    sig.receiver().is_some() || names_self(sig.to_token_stream()) || names_self(body)
+}
+
+impl<'ast> Visit<'ast> for NamesSelf {
+    fn visit_ident(&mut self, ident: &'ast Ident) {
+        self.0 |= ident == "Self";
+    }
+
+    fn visit_item(&mut self, _: &'ast Item) {}
+
+    fn visit_macro(&mut self, mac: &'ast Macro) {
+        self.tokens(mac.tokens.clone());
+    }
 }
