@@ -133,7 +133,7 @@ struct Task<'a> {
     places: SmallVec<[Place<'a>; 2]>,
 }
 
-/// Where the values of a row are gathered and converted; only as large as it is needed.
+/// Buffers in which the values of a row are gathered and converted; only as large as is needed.
 #[derive(Default)]
 struct Buffer {
     raw: Vec<u32>,
@@ -154,7 +154,7 @@ impl Task<'_> {
         let mut buffers: SmallVec<[Buffer; 4]> = operands.iter().map(buffer).collect();
         let mut results: SmallVec<[Vec<f32>; 1]> =
             self.places.iter().filter(|p| p.kind.is_converted()).map(|p| vec![0.0; p.length]).collect();
-        // What is the same for all rows is gathered and converted once.
+        // A row that is the same for all is gathered and converted once.
         let mut varying: SmallVec<[&mut Buffer; 4]> = SmallVec::new();
         let mut fixed: SmallVec<[Option<_>; 4]> = SmallVec::new();
         for (operand, buffer) in operands.iter().zip(&mut buffers) {

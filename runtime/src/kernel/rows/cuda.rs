@@ -21,7 +21,7 @@ use crate::{
     base::rank::MAX_RANK,
 };
 
-/// What rows are there.
+/// The definition of rows on a GPU.
 const ROWS: &str = concat!(include_str!("rows.cuh"), include_str!("reductions.cuh"));
 
 /// The driver's limit is 2^31 - 1, of which clusters take up to eight each.

@@ -95,7 +95,7 @@ ordered! {
     u8 0, Self::MIN, Self::MAX;
 }
 
-/// What the function of a row notes.
+/// Notes of the function of a row.
 #[derive(Debug, Default)]
 pub struct Context(Cell<Option<Beyond>>);
 
@@ -177,7 +177,7 @@ impl<T: Copy> Row for &Kept<T> {
     }
 }
 
-/// What [`map`] returns.
+/// The row that [`map`] returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Map<R, F>(R, F);
 
@@ -197,7 +197,7 @@ impl<R: Row, T: Copy, F: Fn(R::Item) -> T + Copy> Row for Map<R, F> {
     }
 }
 
-/// What [`zip`] returns.
+/// The row that [`zip`] returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Zip<A, B>(A, B);
 
@@ -217,7 +217,7 @@ impl<A: Row, B: Row> Row for Zip<A, B> {
     }
 }
 
-/// What [`enumerate`] returns.
+/// The row that [`enumerate`] returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumerate<R>(R);
 
@@ -283,7 +283,7 @@ where
     R::Item::NOTHING
 }
 
-/// What stands for a value that does not exist.
+/// A stand-in for a value that does not exist.
 pub trait Nothing {
     /// 0, or `false`.
     const NOTHING: Self;
@@ -442,7 +442,7 @@ pub fn min<R: Row<Item: Ordered>>(row: R) -> R::Item {
     fold(row, R::Item::HIGHEST, lang::min, lang::min)
 }
 
-/// How many values fulfil a condition.
+/// Returns the number of values that fulfil a condition.
 #[must_use]
 #[inline(always)]
 pub fn count<R: Row>(row: R, condition: impl Fn(R::Item) -> bool) -> u32 {

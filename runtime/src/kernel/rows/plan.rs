@@ -1,4 +1,4 @@
-//! How rows are divided among the threads of a GPU.
+//! The division of rows among the threads of a GPU.
 
 use super::lang::{LANES, PIECE};
 
@@ -43,16 +43,16 @@ pub(super) enum Plan {
     },
 }
 
-/// What a thread has of a row.
+/// The part of a row that a thread has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Packs {
     /// Number of packs: all of them if the row is held, otherwise those of a piece.
     pub(super) count: usize,
     /// Elements of a pack.
     pub(super) lanes: usize,
-    /// Whether the row can be in registers.
+    /// True if the row can be in registers.
     pub(super) held: bool,
-    /// Whether each thread has as many values.
+    /// True if each thread has as many values.
     pub(super) whole: bool,
 }
 

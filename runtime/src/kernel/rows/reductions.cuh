@@ -179,7 +179,7 @@ template <int CT_, int RT_, int B_, int U_, int S_> struct Columns {
     FaultSink sink;
     u32 op;
     bool is_real;
-    // Whether there is such a row.
+    // True if there is such a row.
     bool is_there;
     u8* room;
     // `run` lanes for each thread.
@@ -197,7 +197,7 @@ template <int CT_, int RT_, int B_, int U_, int S_> struct Columns {
     DEVICE u32 size() const { return length; }
     DEVICE bool has(u32 i) const { return i < length; }
     DEVICE void end() const {}
-    // Where the values of lane `unit` begin; lanes are counted through all pieces.
+    // The first value of lane `unit`; lanes are counted through all pieces.
     static DEVICE u32 first(u32 unit) { return unit / LANES * PIECE + unit % LANES; }
 };
 

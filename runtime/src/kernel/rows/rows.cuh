@@ -32,13 +32,13 @@ template <int T_, int P_, int V_, int B_, bool HELD_, bool WHOLE_, bool PACKED_>
     u32 thread, team;
     FaultSink sink;
     u32 op;
-    // Which of two buffers the next reduction exchanges its lanes in.
+    // The one of two buffers in which the next reduction exchanges its lanes.
     mutable u32 turn;
-    // Whether the other blocks of the cluster may not have begun.
+    // True while other blocks of the cluster may not have begun.
     mutable bool begins;
-    // Whether the row is none of the padding.
+    // False for a row of the padding.
     bool is_real;
-    // Whether the row is none that another thread has, too.
+    // False for a row that another thread has, too.
     bool is_there;
     DEVICE Cx(u32 length, const FaultSink& sink, u32 op)
         : length(length), thread(threadIdx.x % TEAM), team(0), sink(sink), op(op), turn(0), begins(B > 1), is_real(true),
@@ -59,12 +59,12 @@ template <int T_, int P_, int V_, int B_, bool HELD_, bool WHOLE_, bool PACKED_>
         if constexpr (HELD) return 1;
         else return (size() + PIECE * TEAMS * B - 1) / (PIECE * TEAMS * B);
     }
-    // Where the team's piece begins.
+    // The first value of the team's piece.
     DEVICE u32 first(u32 round) const {
         if constexpr (HELD && TEAMS * B == 1) return 0;
         else return (round * (TEAMS * B) + team) * PIECE;
     }
-    // Where a pack begins.
+    // The first value of a pack.
     DEVICE u32 base(u32 first, int p) const { return first + (p * TEAM + thread) * V; }
     DEVICE bool has(u32 base) const { return WHOLE || base < size(); }
     // Before the block ends.

@@ -14,7 +14,7 @@ use crate::{
     krate::generated_at,
 };
 
-/// What a function of a row has besides its parameters.
+/// The argument of a function of a row besides its parameters.
 fn context(at: Span) -> Ident {
     Ident::new("__row", generated_at(at))
 }
