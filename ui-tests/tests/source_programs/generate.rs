@@ -1,6 +1,8 @@
 //! Random functions, as text: bindings and shadowing, conditions, closures, patterns, loops and jumps, with boundaries
 //! anywhere among them.
 
+mod assigned;
+
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::program::{Part, Program, Stmt};
@@ -73,6 +75,12 @@ impl Scope {
 
     fn of(&self, kind: Kind) -> Vec<&Var> {
         self.visible().filter(|v| v.kind == kind).collect()
+    }
+
+    /// Names of tensors that can be assigned.
+    fn assignable(&self) -> Vec<String> {
+        let all = self.visible().filter(|v| v.kind == Kind::Tensor && v.mutable && !v.held);
+        all.map(|v| v.name.clone()).collect()
     }
 
     fn update(&mut self, name: &str, f: impl FnOnce(&mut Var)) {
@@ -271,22 +279,19 @@ impl Generator {
                 },
             );
         }
+        stmts.extend(self.jumping_guard(&inner));
         stmts
     }
 
     fn statement(&mut self, scope: &mut Scope, depth: usize) -> Vec<Stmt> {
         let text = |text: String| vec![Stmt::text(text)];
-        let mutable: Vec<String> = scope
-            .visible()
-            .filter(|v| v.kind == Kind::Tensor && v.mutable && !v.held)
-            .map(|v| v.name.clone())
-            .collect();
+        let mutable = scope.assignable();
         let owned: Vec<String> = scope
             .visible()
             .filter(|v| v.kind == Kind::Tensor && !v.held && v.loops == scope.loops)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..30) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..31) };
         match choice {
             0..3 => {
                 let (name, mut value) = (self.name(), self.value(scope));
@@ -402,26 +407,7 @@ impl Generator {
                     }
                 }
             }
-            14 => {
-                // Deferred.
-                let name = self.name();
-                // It hides what had its name, and cannot be used yet.
-                scope.add(&name, Kind::Gone, false);
-                let (c, one, two) = (self.condition(scope), self.value(scope), self.value(scope));
-                scope.add(&name, Kind::Tensor, false);
-                vec![
-                    Stmt::text(format!("let {name}: Tensor<'_, f32>;")),
-                    Stmt {
-                        condition: None,
-                        parts: vec![
-                            Part::Text(format!("if {c} ")),
-                            Part::Block(vec![Stmt::text(format!("{name} = {one};"))]),
-                            Part::Text(" else ".into()),
-                            Part::Block(vec![Stmt::text(format!("{name} = {two};"))]),
-                        ],
-                    },
-                ]
-            }
+            14 => self.deferred(scope),
             15 => {
                 let t = self.tensor(scope);
                 let name = self.name();
@@ -566,6 +552,7 @@ impl Generator {
                 let body = self.inner(scope, depth - 1);
                 vec![Stmt { condition: None, parts: vec![Part::Block(body)] }]
             }
+            29 => self.shadowing(scope, depth),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);

@@ -144,9 +144,7 @@ fn of<const N: usize>(
     let sink = gpu.faults();
     let way = match plan {
         Plan::Along { .. } => u64::from(packed && size > 0),
-        Plan::Across { threads, blocks, at_once, .. } => {
-            (Plan::lanes(size) / (threads * blocks)).max(at_once) as u64
-        }
+        Plan::Across { .. } => plan.run(size) as u64,
     };
     words.extend([count, size as u64, way, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
     words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));

@@ -113,6 +113,16 @@ impl Plan {
         pieces * if size < LANES { size.next_power_of_two() } else { LANES }
     }
 
+    /// Lanes that each thread of neighbouring rows has: none in the other division.
+    pub(super) fn run(self, size: usize) -> usize {
+        match self {
+            Self::Along { .. } => 0,
+            Self::Across { threads, blocks, at_once, .. } => {
+                (Self::lanes(size) / (threads * blocks)).max(at_once)
+            }
+        }
+    }
+
     /// Threads of a block.
     pub(super) fn block(self) -> usize {
         match self {
@@ -203,13 +213,12 @@ mod tests {
     fn every_lane_belongs_to_a_thread() {
         for size in (1..300).chain([1023, 1024, 1025, 8192, 8193, 131_072, 1_000_000]) {
             for count in [1, 100, 4096, 100_000] {
-                let Plan::Across { rows, threads, blocks, at_once, values } = Plan::across(count, size, true)
-                else {
-                    unreachable!()
-                };
+                let plan = Plan::across(count, size, true);
+                let Plan::Across { rows, threads, blocks, at_once, values } = plan else { unreachable!() };
                 assert!(rows * threads <= MOST && blocks <= CLUSTER);
                 assert!(size.min(PIECE) <= values * LANES && at_once * values <= 64);
-                let run = Plan::lanes(size).div_ceil(threads * blocks).next_multiple_of(at_once);
+                let run = plan.run(size);
+                assert_eq!(run % at_once, 0);
                 assert!(run * threads * blocks >= Plan::lanes(size));
                 assert!(run.is_power_of_two());
                 assert!(run * (threads - 1) < Plan::lanes(size), "every thread has a lane");

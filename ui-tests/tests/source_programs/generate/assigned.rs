@@ -1,0 +1,74 @@
+//! Variables that are assigned before they are read: a later value replaces one that nothing reads.
+
+use rand::{Rng, seq::IndexedRandom};
+
+use super::{Generator, Kind, Scope};
+use crate::program::{Part, Stmt};
+
+impl Generator {
+    /// A variable that gets its value in both branches.
+    pub(super) fn deferred(&mut self, scope: &mut Scope) -> Vec<Stmt> {
+        let name = self.name();
+        // It hides what had its name, and cannot be used yet.
+        scope.add(&name, Kind::Gone, false);
+        let (c, one, two) = (self.condition(scope), self.value(scope), self.value(scope));
+        scope.add(&name, Kind::Tensor, false);
+        vec![
+            Stmt::text(format!("let {name}: Tensor<'_, f32>;")),
+            Stmt {
+                condition: None,
+                parts: vec![
+                    Part::Text(format!("if {c} ")),
+                    Part::Block(vec![Stmt::text(format!("{name} = {one};"))]),
+                    Part::Text(" else ".into()),
+                    Part::Block(vec![Stmt::text(format!("{name} = {two};"))]),
+                ],
+            },
+        ]
+    }
+
+    /// A block in which a variable hides one of its name, which its value assigns; the new one is often assigned next. The older
+    /// one can be read after the block.
+    pub(super) fn shadowing(&mut self, scope: &Scope, depth: usize) -> Vec<Stmt> {
+        let Some(name) = scope.assignable().choose(&mut self.rng).cloned() else {
+            return vec![Stmt { condition: None, parts: vec![Part::Block(self.inner(scope, depth - 1))] }];
+        };
+        let Part::Block(mut value) = self.valued(scope, depth - 1, false) else { return Vec::new() };
+        let assigned = Stmt::text(format!("{name} = {};", self.value(scope)));
+        value.insert(0, assigned);
+        if self.chance(0.6) {
+            value.insert(0, Stmt::text(format!("let _ = {};", self.region(scope))));
+        }
+        let mut inner = scope.clone();
+        inner.add(&name, Kind::Tensor, true);
+        let mut body = vec![Stmt {
+            condition: None,
+            parts: vec![Part::Text(format!("let mut {name} = ")), Part::Block(value), Part::Text(";".into())],
+        }];
+        if self.chance(0.7) {
+            body.push(Stmt::text(format!("{name} = {}?;", self.work(&inner))));
+        }
+        body.extend(self.inner(&inner, depth - 1));
+        vec![Stmt { condition: None, parts: vec![Part::Block(body)] }]
+    }
+
+    /// Arms of a loop that all assign a variable, unless a guard leaves the loop first: what the loop assigned before is read
+    /// then.
+    pub(super) fn jumping_guard(&mut self, scope: &Scope) -> Vec<Stmt> {
+        let Some(name) =
+            scope.assignable().choose(&mut self.rng).filter(|_| self.rng.random_bool(0.6)).cloned()
+        else {
+            return Vec::new();
+        };
+        let before = format!("{name} = ops::add(&{name}, {})?;", self.tensor(scope));
+        let boundary = format!("let _ = {};", self.region(scope));
+        let (c, n, jump) = (self.condition(scope), self.number(scope), self.pick(&["break", "continue"]));
+        // Arms that read the variable need it whatever the guard does.
+        let mut others = scope.clone();
+        others.update(&name, |v| v.kind = Kind::Gone);
+        let (one, two) = (self.work(&others), self.work(&others));
+        let guard = format!("{{ if {c} {{ {jump}; }} n != 1 }}");
+        let arms = format!("match {n} {{ _ if {guard} => {name} = {one}?, _ => {name} = {two}? }}");
+        [before, boundary, arms].map(Stmt::text).into()
+    }
+}
