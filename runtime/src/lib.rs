@@ -83,7 +83,6 @@ pub mod backend;
 mod base;
 mod core;
 pub mod custom;
-mod dispatch;
 mod error;
 mod graph;
 mod host;
@@ -115,11 +114,11 @@ pub use base::recording_id::RecordingId;
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use cudarc;
-pub use dispatch::schedule::{Packed, Schedule};
-pub use dispatch::{
+pub use error::{Error, MemoryFault, Result};
+pub use graph::dispatch::schedule::{Packed, Schedule};
+pub use graph::dispatch::{
     BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher, Resolution,
 };
-pub use error::{Error, MemoryFault, Result};
 pub use graph::inputs::HostSlice;
 pub use graph::switches::GraphScope;
 pub use graph::{CaptureProgress, GraphBuilder, GraphObject, StaticInput};
@@ -172,7 +171,7 @@ pub mod inspect {
     //! The latter two need the feature `serde`.
 
     pub use crate::{
-        dispatch::plan_report::{PartKind, PlanPart, PlanReport},
+        graph::dispatch::plan_report::{PartKind, PlanPart, PlanReport},
         observe::inspect::{
             EdgeKind, GraphEdge, GraphNode, GraphTree, NodeKind, OutputId, OutputPlace, Topology, TreeBlock,
             TreeFunction, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting,

@@ -6,6 +6,7 @@ mod builder;
 mod call;
 mod capture_all;
 mod choose;
+pub(crate) mod dispatch;
 mod fill;
 pub(crate) mod inputs;
 mod jobs;

@@ -6,10 +6,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{FunctionSpec, Options, batching, listed::Listed, spec::InputKind, static_inputs::StaticBuffers};
+use super::{
+    FunctionSpec, Options, batching, dispatch::schedule::Schedule, listed::Listed, spec::InputKind,
+    static_inputs::StaticBuffers,
+};
 use crate::{
     Dispatcher, Error, Result, Runtime,
-    dispatch::schedule::Schedule,
     host::piecewise::BodyId,
     observe::hooks::GraphId,
     value::{

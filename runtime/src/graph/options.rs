@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::listed::Listed;
-use crate::{Batching, Limits, Policy, base::mode::Mode, dispatch::schedule::Schedule};
+use super::{dispatch::schedule::Schedule, listed::Listed};
+use crate::{Batching, Limits, Policy, base::mode::Mode};
 
 /// The options of a builder.
 #[derive(Clone, Debug)]
