@@ -91,7 +91,6 @@ mod memory;
 mod model;
 mod observe;
 pub mod ops;
-mod policy;
 mod record;
 mod runtime;
 mod sync;
@@ -142,8 +141,8 @@ pub use observe::memory::{
     ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
 };
 pub use observe::stats::{CopiedSlot, Stats};
-pub use policy::limits::{Limits, OnMove};
-pub use policy::{CallInfo, Moved, Policy, SegmentDecision, SegmentInfo};
+pub use record::policy::limits::{Limits, OnMove};
+pub use record::policy::{CallInfo, Moved, Policy, SegmentDecision, SegmentInfo};
 pub use runtime::Runtime;
 pub use runtime::device::Device;
 pub use tensor::context::HostContext;

@@ -17,6 +17,7 @@ mod last_use;
 mod launch;
 mod outputs;
 mod persist;
+pub(crate) mod policy;
 mod recorder;
 mod relocated;
 mod replay;

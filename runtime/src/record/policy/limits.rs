@@ -1,9 +1,7 @@
 //! Limits on recordings, and the actions beyond them.
 
-use crate::{
-    base::reason::FallbackReason,
-    policy::{SegmentDecision, SegmentInfo},
-};
+use super::{SegmentDecision, SegmentInfo};
+use crate::base::reason::FallbackReason;
 
 /// The action for a live-in whose address keeps changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
