@@ -81,7 +81,6 @@ extern crate self as graphable;
 pub mod __private;
 pub mod backend;
 mod base;
-mod core;
 pub mod custom;
 mod error;
 mod graph;

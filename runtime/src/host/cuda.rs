@@ -11,8 +11,8 @@ use crate::{
         View,
         cuda::{CudaBackend, CudaRef},
     },
-    core::Core,
     memory::OwnedView,
+    runtime::core::Core,
     value::layout::Layout,
 };
 

@@ -1,8 +1,8 @@
 //! Leak counters of a runtime.
 
+use super::core::report;
 use crate::{
     Runtime,
-    core::report,
     memory::{Live, Tables},
 };
 

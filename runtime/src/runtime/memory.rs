@@ -1,10 +1,7 @@
 //! The memory of a runtime: reports, preallocation, trimming, and estimates before a capture.
 
-use crate::{
-    CaptureMemory, MemoryArena, MemoryStats, Result, Runtime,
-    core::{Measure, report},
-    observe::occurrence::Occurrence,
-};
+use super::core::{Measure, report};
+use crate::{CaptureMemory, MemoryArena, MemoryStats, Result, Runtime, observe::occurrence::Occurrence};
 
 impl Runtime {
     /// Returns the bytes of everything that the runtime has allocated, by arena, function and recording.

@@ -1,5 +1,6 @@
 //! The runtime: one device, one stream, its memory and its recordings.
 
+pub(crate) mod core;
 pub(crate) mod device;
 mod device_timeline;
 mod graph_memory;
@@ -25,7 +26,6 @@ use std::{
 use crate::{
     CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
     backend::{Backend, HostBlock, Op, View},
-    core::{Core, report, tree_view},
     memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
@@ -42,6 +42,7 @@ use crate::{
     },
 };
 
+use self::core::{Core, report, tree_view};
 use device_timeline::DeviceTimeline;
 use refused_sizes::RefusedSizes;
 use scopes::{Batches, Switches};
