@@ -10,11 +10,12 @@
 #![cfg(test)]
 
 mod backend;
+mod base;
 mod cpu;
 mod cuda;
 #[path = "../../runtime/src/value/retire.rs"]
 mod retire;
-mod sync;
+
 mod tests;
 
 use backend::Error;

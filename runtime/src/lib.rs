@@ -92,7 +92,6 @@ mod observe;
 pub mod ops;
 mod record;
 mod runtime;
-mod sync;
 mod tensor;
 mod tree;
 mod value;

@@ -1,4 +1,5 @@
-//! Plain data used in errors, events and keys. Nothing here depends on a device or a runtime.
+//! Plain data used in errors, events and keys, and the locks of the small protocols between threads. Nothing here
+//! depends on a device or a runtime.
 
 pub(crate) mod batch;
 pub(crate) mod contained;
@@ -8,3 +9,4 @@ pub(crate) mod plan;
 pub(crate) mod rank;
 pub(crate) mod reason;
 pub(crate) mod recording_id;
+pub(crate) mod sync;

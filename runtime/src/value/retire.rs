@@ -1,6 +1,6 @@
 //! The queue from the threads that drop owned memory to the runtime that recorded with it.
 
-use crate::sync::{Mutex, PoisonError};
+use crate::base::sync::{Mutex, PoisonError};
 
 /// The ids of owned memory whose last handle was dropped; the runtime evicts their recordings at the next
 /// step.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::sync::{
+use crate::base::sync::{
     Mutex, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };

@@ -3,7 +3,7 @@
 use crate::{
     Error, Result,
     backend::PendingBytes,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    base::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 type Answer = Result<Vec<u8>>;

@@ -1,6 +1,6 @@
 //! Resources released by handles, until the backend frees them: in stream order, and never during a capture.
 
-use crate::sync::{
+use crate::base::sync::{
     Mutex, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
