@@ -9,8 +9,8 @@ use crate::parse::{attributes, syntax::bare};
 
 /// Operations that return something other than a tensor; `ui-tests/tests/names.rs` compares the list with the
 /// functions.
-const NO_TENSOR: [&str; 7] =
-    ["add_rms_norm", "cache_view", "rope_scatter", "scatter_rows", "split", "split_at", "store"];
+const NO_TENSOR: [&str; 8] =
+    ["add_rms_norm", "cache_view", "lstm_cell", "rope_scatter", "scatter_rows", "split", "split_at", "store"];
 
 /// Operations that do nothing on the device.
 const NO_LAUNCH: [&str; 1] = ["cache_view"];

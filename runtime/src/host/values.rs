@@ -19,7 +19,7 @@ use crate::{
     Param, ParamVisitor, Params, Result, State, Tensor,
     base::dtype::Element,
     model::params::ConfigValue,
-    ops::{AttentionMask, RopeConfig, RopeStyle},
+    ops::{AttentionMask, ConvConfig, ConvTransposeConfig, RopeConfig, RopeStyle},
     tensor::live_out::{Decoder, LiveOut},
     value::{
         entry::Encoder,
@@ -256,6 +256,30 @@ impl LiveIn for RopeConfig {
 }
 impl ConfigValue for RopeConfig {}
 
+impl<const N: usize> LiveIn for ConvConfig<N> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        let Self { stride, padding, dilation, groups } = self;
+        for values in [stride, padding, dilation] {
+            values.write_key(k);
+        }
+        groups.write_key(k);
+    }
+}
+impl<const N: usize> Key for ConvConfig<N> {}
+impl<const N: usize> ConfigValue for ConvConfig<N> {}
+
+impl<const N: usize> LiveIn for ConvTransposeConfig<N> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        let Self { stride, padding, output_padding, dilation, groups } = self;
+        for values in [stride, padding, output_padding, dilation] {
+            values.write_key(k);
+        }
+        groups.write_key(k);
+    }
+}
+impl<const N: usize> Key for ConvTransposeConfig<N> {}
+impl<const N: usize> ConfigValue for ConvTransposeConfig<N> {}
+
 impl LiveIn for AttentionMask<'_, '_> {
     fn write_key(&self, k: &mut KeyWriter) {
         match self {
@@ -321,6 +345,13 @@ mod tests {
         ];
         assert!(others.iter().all(|o| words(o) != words(&rope)));
         assert_ne!(words(&AttentionMask::None), words(&AttentionMask::Causal));
+        let conv = ConvConfig::<2>::new();
+        let others = [conv.stride(2), conv.padding(1), conv.dilation(2), conv.groups(2)];
+        assert!(others.iter().all(|o| words(o) != words(&conv)));
+        let conv = ConvTransposeConfig::<2>::new();
+        let others =
+            [conv.stride(2), conv.padding(1), conv.output_padding(1), conv.dilation(2), conv.groups(2)];
+        assert!(others.iter().all(|o| words(o) != words(&conv)));
     }
 }
 

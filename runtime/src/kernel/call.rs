@@ -100,6 +100,11 @@ impl<'s> Call<'s> {
         self.arguments.push(Given::Constant(value.number()));
     }
 
+    /// The next argument, which the caller has checked to belong to the scope.
+    pub(crate) fn operand(&mut self, operand: Operand) {
+        self.arguments.push(Given::Tensor(operand));
+    }
+
     fn constant(&mut self, value: impl Constant) -> Result<()> {
         self.key(value);
         Ok(())

@@ -36,6 +36,7 @@ mod cast;
 pub(crate) mod check;
 mod compare;
 mod concat;
+mod conv;
 mod create;
 mod elementwise;
 mod functions;
@@ -44,6 +45,7 @@ mod launch;
 mod matmul;
 mod norm;
 mod prelude;
+mod recurrent;
 mod reduce;
 mod rope;
 mod scatter;
@@ -55,6 +57,10 @@ pub use cache::{CacheView, cache_view};
 pub use cast::cast;
 pub use compare::{eq, ge, gt, le, lt, ne, where_};
 pub use concat::concat;
+pub use conv::{
+    ConvConfig, ConvTransposeConfig, conv_transpose1d, conv_transpose1d_bias, conv_transpose2d,
+    conv_transpose2d_bias, conv1d, conv1d_bias, conv2d, conv2d_bias,
+};
 pub use create::{arange, arange_step, full, full_like, ones_like, size, zeros, zeros_like};
 pub use elementwise::{
     add, div, exp, gelu, gelu_tanh, log, mul, neg, relu, rsqrt, scale, silu, silu_mul, sqrt, sub, tanh,
@@ -62,6 +68,7 @@ pub use elementwise::{
 pub use gather::{embedding, gather};
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use norm::{add_rms_norm, layer_norm, rms_norm};
+pub use recurrent::{gru_cell, lstm_cell};
 pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
 pub use rope::{RopeConfig, RopeStyle, rope, rope_scatter};
 pub use scatter::scatter_rows;
@@ -75,7 +82,11 @@ pub use state::{load, store};
 #[cfg(feature = "cuda")]
 pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
     let mut known = std::collections::HashSet::new();
-    let all = elementwise::kernels().chain(compare::kernels()).chain(cast::kernels());
+    let all = elementwise::kernels()
+        .chain(compare::kernels())
+        .chain(cast::kernels())
+        .chain(conv::kernels())
+        .chain(recurrent::kernels());
     all.filter(|definition| known.insert(definition.id)).collect()
 }
 

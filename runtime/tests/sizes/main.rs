@@ -1,6 +1,7 @@
 //! Sizes of padded dimensions: what a body may do with them gives what it gives without buckets, and anything else is
 //! the same error in every mode and for every size.
 
+mod conv;
 #[path = "../common/device.rs"]
 mod device;
 mod errors;

@@ -25,6 +25,8 @@ const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
 /// Public enums, and structs with only public fields, that users may match and write in full; and why.
 const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Arena", UNSTABLE),
+    ("ConvConfig", "models write it as a literal, with a value for each dimension"),
+    ("ConvTransposeConfig", "as `ConvConfig`"),
     ("Definition", GENERATED),
     ("DeviceCopy", UNSTABLE),
     ("Dim", GENERATED),

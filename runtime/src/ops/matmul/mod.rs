@@ -74,7 +74,8 @@ pub fn linear_bias<'s, T: Number>(
     project("linear_bias", scope, own("linear_bias", x)?, w, Some(b))
 }
 
-fn project<'s, T: Number>(
+/// `x w^T`, with the bias if there is one; the caller is named `name`.
+pub(super) fn project<'s, T: Number>(
     name: &'static str,
     scope: Scope<'s>,
     x: Operand,
@@ -189,7 +190,8 @@ pub fn matmul_nt<'s, T: Number>(
     product("matmul_nt", "`[.., M, K]` and `[.., N, K]` (shown transposed)", scope, own("matmul_nt", a)?, b)
 }
 
-fn product<'s, T: Number>(
+/// The product of the last two dimensions; the caller is named `name`.
+pub(super) fn product<'s, T: Number>(
     name: &'static str,
     expected: &str,
     scope: Scope<'s>,
