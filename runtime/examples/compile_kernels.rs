@@ -125,6 +125,25 @@ fn rms_norm(x: Row<f32>, weight: Row<f32>, eps: f32) -> Row<f32> {
     x.zip(weight).map(|(v, w)| v * scale * w)
 }
 
+/// Reductions of large values, one after the other: all share what memory a block has.
+#[kernel(rows)]
+fn moments(x: Row<f32>) -> f32 {
+    let mut total = 0.0;
+    for k in 0..3 {
+        let ((a, b, c, d), (e, f)) = x.fold(
+            ((0.0, 0.0, 0.0, 0.0), (0.0, 1.0)),
+            |((a, b, c, d), (e, f)), v| {
+                ((a + v, b + v * v, c + v * v * v, d + v * k as f32), (e.max(v), f * v))
+            },
+            |((a, b, c, d), (e, f)), ((g, h, i, j), (l, m))| {
+                ((a + g, b + h, c + i, d + j), (e.max(l), f * m))
+            },
+        );
+        total += a + b + c + d + e + f;
+    }
+    total
+}
+
 #[kernel(reduce)]
 fn most(x: Row<u8>) -> u8 {
     x.max()
@@ -168,6 +187,7 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         hidden::DEFINITION,
         rows::DEFINITION,
         rms_norm::DEFINITION,
+        moments::DEFINITION,
         most::DEFINITION,
         windows::DEFINITION,
         embedded::DEFINITION,

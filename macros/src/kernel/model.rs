@@ -126,6 +126,8 @@ pub(super) struct Body {
     pub(super) types: usize,
     /// If it reads values of a row by index.
     pub(super) indexes_rows: bool,
+    /// Words of the largest value that a reduction of rows has for each lane, as far as the tokens say.
+    pub(super) sum_words: usize,
     /// If it has a loop.
     pub(super) has_loops: bool,
 }

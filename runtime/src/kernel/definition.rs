@@ -75,6 +75,16 @@ pub struct Rows {
     pub indexed: bool,
     /// Set if all rows go the same way through the function.
     pub straight: bool,
+    /// Words of the largest value that a reduction has for each lane.
+    pub sum_words: usize,
+}
+
+impl Rows {
+    /// Number of rows among the parameters and results.
+    #[cfg(feature = "cuda")]
+    pub(super) fn count(&self) -> usize {
+        self.inputs.iter().chain(self.outputs).filter(|extent| **extent == Extent::Row).count()
+    }
 }
 
 /// The padded dimensions outside the rows of a launch whose kernel indexes rows: each has a further input, its real size, in

@@ -301,6 +301,41 @@ fn bytes_and_flags_are_rows() {
     });
 }
 
+#[kernel(rows)]
+fn above(x: Row<u8>, floor: u8) -> (u32, u32, Row<bool>) {
+    (x.count(|v| v > floor), x.argmax(), x.map(|v| v > floor))
+}
+
+/// On a GPU, such rows are shared by the blocks of a cluster, in packs of 8 and of 16 values.
+#[test]
+fn long_rows_of_small_elements_have_the_order_of_all() {
+    let mut rng = StdRng::seed_from_u64(3);
+    in_step(|step| {
+        for n in [65_537, 131_072, 262_144, 300_000, 300_016] {
+            let floats: Vec<bf16> =
+                (0..2 * n).map(|_| bf16::from_f32(rng.random_range(-1.0f32..1.0))).collect();
+            let want: Vec<bf16> = floats
+                .chunks(n)
+                .map(|row| bf16::from_f32(in_order(&row.iter().map(|v| v.to_f32()).collect::<Vec<_>>())))
+                .collect();
+            let x = step.tensor(&[2, n], &floats).unwrap();
+            assert_eq!(step.read(&sum(&x).unwrap()).unwrap(), want, "{n} values");
+
+            let bytes: Vec<u8> = (0..2 * n).map(|_| rng.random_range(0..=254)).collect();
+            let x = step.tensor(&[2, n], &bytes).unwrap();
+            let (count, first, flags) = above(&x, 100).unwrap();
+            let rows = || bytes.chunks(n);
+            let want: Vec<u32> = rows().map(|row| row.iter().filter(|v| **v > 100).count() as u32).collect();
+            assert_eq!(step.read(&count).unwrap(), want, "{n} bytes");
+            let most = |row: &[u8]| row.iter().max().and_then(|most| row.iter().position(|v| v == most));
+            let want: Vec<u32> = rows().map(|row| most(row).unwrap() as u32).collect();
+            assert_eq!(step.read(&first).unwrap(), want, "{n} bytes");
+            let want: Vec<bool> = bytes.iter().map(|v| *v > 100).collect();
+            assert_eq!(step.read(&flags).unwrap(), want, "{n} bytes");
+        }
+    });
+}
+
 #[test]
 fn rows_are_split_over_threads() {
     cases(1, |step, rng| {

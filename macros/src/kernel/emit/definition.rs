@@ -78,6 +78,7 @@ fn kind(header: &Header, body: Option<&Body>, text: &str) -> TokenStream {
         body.map_or(0, |body| body.locals.iter().filter(|l| l.row.is_some_and(|uses| uses > 1)).count());
     let straight = is_straight(text);
     let indexed = body.is_some_and(|body| body.indexes_rows);
+    let sum_words = body.map_or(1, |body| body.sum_words);
     quote! {
         #p::kernel::Kind::Rows(#p::kernel::Rows {
             inputs: &[#(#inputs),*],
@@ -85,6 +86,7 @@ fn kind(header: &Header, body: Option<&Body>, text: &str) -> TokenStream {
             held: #held,
             indexed: #indexed,
             straight: #straight,
+            sum_words: #sum_words,
         })
     }
 }

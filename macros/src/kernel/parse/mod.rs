@@ -27,12 +27,15 @@ struct Parser<'e> {
     types: usize,
     /// If a value of a row is read by index.
     indexes_rows: bool,
+    /// Words of the largest value that a reduction of rows has for each lane.
+    sum_words: usize,
 }
 
 /// Reads the body of a function whose signature is known.
 pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body {
     let (name, form) = (header.name.to_string(), header.form);
-    let mut parser = Parser { errors, names: Names::default(), name, form, types: 0, indexes_rows: false };
+    let mut parser =
+        Parser { errors, names: Names::default(), name, form, types: 0, indexes_rows: false, sum_words: 1 };
     for input in &header.inputs {
         let ty = parser.fresh();
         let local = parser.names.bind(input.name.clone(), input.mutable, ty);
@@ -51,10 +54,10 @@ pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body 
     }
     parser.collect_items(&item.block.stmts);
     let block = parser.block(&item.block, true);
-    let Parser { names, types, indexes_rows, .. } = parser;
+    let Parser { names, types, indexes_rows, sum_words, .. } = parser;
     let has_loops = names.has_loops();
     let Names { locals, callees, constants, items, .. } = names;
-    Body { block, locals, callees, constants, items, types, indexes_rows, has_loops }
+    Body { block, locals, callees, constants, items, types, indexes_rows, sum_words, has_loops }
 }
 
 impl Parser<'_> {

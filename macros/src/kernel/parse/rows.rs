@@ -115,6 +115,12 @@ impl Parser<'_> {
                 RowArgument::Closure(count) => closures.extend(self.closure(argument, *count, op)),
             }
         }
+        let words = match op {
+            RowOp::Fold => values.first().map_or(1, words),
+            RowOp::Argmax | RowOp::Argmin => 2,
+            _ => 1,
+        };
+        self.sum_words = self.sum_words.max(words);
         Kind::Row(RowCall { op, row: Box::new(row), values, closures })
     }
 
@@ -176,5 +182,13 @@ impl Parser<'_> {
             return self.pattern(&typed.pat);
         }
         self.pattern(pattern)
+    }
+}
+
+/// The number of values that a tuple is made of, as far as it is written out.
+fn words(value: &Expr) -> usize {
+    match &value.kind {
+        Kind::Tuple(parts) => parts.iter().map(words).sum(),
+        _ => 1,
     }
 }

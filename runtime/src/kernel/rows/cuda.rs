@@ -27,6 +27,9 @@ const ROWS: &str = concat!(include_str!("rows.cuh"), include_str!("reductions.cu
 /// The driver's limit is 2^31 - 1, of which clusters take up to eight each.
 const MOST_BLOCKS: u64 = 1 << 27;
 
+/// The most words of the lanes that a thread computes at once.
+const LANE_WORDS: usize = 32;
+
 /// A kernel for one element type of floats, with numbers for some parameters, and one plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Variant {
@@ -52,24 +55,25 @@ pub(in crate::kernel) fn samples(
     float: DType,
     arch: &str,
 ) -> impl Iterator<Item = &'static SourceFile> {
-    let lanes = 16 / largest(definition, rows, float);
+    let lanes = lanes(definition, rows, float);
     let (id, fixed, padded) = (definition.id, 0, usize::from(rows.indexed));
     let is_number = |c: &char| c.is_ascii_digit();
     let arch: String = arch.chars().skip_while(|c| !is_number(c)).take_while(is_number).collect();
     let clusters = arch.parse::<u32>().is_ok_and(|arch| arch >= 90);
     let across = rows.outputs.iter().all(|extent| *extent == Extent::One);
-    Plan::samples(lanes, rows.held, clusters)
+    Plan::samples(lanes, rows, clusters)
         .into_iter()
         .filter(move |plan| across || matches!(plan, Plan::Along { .. }))
         .map(move |plan| &instance(definition, rows, Variant { id, float, fixed, padded, plan }).source)
 }
 
-/// Bytes of the largest element of a row.
-fn largest(definition: &Definition, rows: &Rows, float: DType) -> usize {
+/// Elements that are loaded at once: 16 bytes of the largest, but no more than there are registers for the lanes.
+fn lanes(definition: &Definition, rows: &Rows, float: DType) -> usize {
     let inputs = definition.inputs.iter().map(|(_, compute)| compute).zip(rows.inputs);
     let all = inputs.chain(definition.outputs.iter().zip(rows.outputs));
     let sizes = all.filter(|(_, extent)| **extent == Extent::Row).map(|(c, _)| c.stored(float).size());
-    sizes.max().unwrap_or(1)
+    let most = (1 << (LANE_WORDS / rows.sum_words).max(1).ilog2()).min(16);
+    (16 / sizes.max().unwrap_or(1)).min(most)
 }
 
 /// Launches a kernel; `constants` is empty if every parameter is a tensor.
@@ -119,7 +123,7 @@ fn of<const N: usize>(
 
     let views = || tensors.iter().chain(&launch.outputs);
     let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
-    let lanes = 16 / largest(definition, rows, float);
+    let lanes = lanes(definition, rows, float);
     let outputs = || launch.outputs.iter().zip(rows.outputs.iter().copied());
     let packed =
         inputs().chain(outputs()).all(|(view, extent)| extent == Extent::One || is_packed(view, lanes));
@@ -134,7 +138,7 @@ fn of<const N: usize>(
         rows.straight && count >= 16 && rows.outputs.iter().all(|extent| *extent == Extent::One) && size > 1;
     let plan = match across && inputs().all(beside) {
         true => Plan::across(count as usize, size, clusters),
-        false => Plan::along(size, lanes, rows.held, rows.straight, clusters),
+        false => Plan::along(size, lanes, rows, clusters),
     };
     let variant = Variant { id: definition.id, float, fixed, padded: padded.len(), plan };
     let instance = instance(definition, rows, variant);
@@ -210,20 +214,19 @@ fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, Stri
     );
     call(&mut text, definition, rows, variant);
     text.push_str(");\n    }\n    cx.end();\n}\n");
-    launched(&mut text, plan, &entry);
+    launched(&mut text, plan, &entry, plan.resident(rows));
     (entry, text)
 }
 
-/// The entry.
-fn launched(text: &mut String, plan: Plan, entry: &str) {
+/// The entry; a multiprocessor should have room for `resident` blocks.
+fn launched(text: &mut String, plan: Plan, entry: &str, resident: usize) {
     let (_, blocks) = plan.of_block();
     let cluster = if blocks > 1 { format!(" __cluster_dims__({blocks}, 1, 1)") } else { String::new() };
     let _ = write!(
         text,
-        "extern \"C\" __global__ void __launch_bounds__({}, {}){cluster} {entry}(const __grid_constant__ RowParams p) {{ \
+        "extern \"C\" __global__ void __launch_bounds__({}, {resident}){cluster} {entry}(const __grid_constant__ RowParams p) {{ \
          in_order();\n    ",
         plan.block(),
-        plan.resident(),
     );
     let _ = match plan {
         Plan::Along { threads, blocks, packed, single } => {

@@ -1,6 +1,9 @@
 //! The division of rows among the threads of a GPU.
 
-use super::lang::{LANES, PIECE};
+use super::{
+    super::definition::Rows,
+    lang::{LANES, PIECE},
+};
 
 /// Threads of a block that has several rows.
 const THREADS: usize = 256;
@@ -11,8 +14,10 @@ const MOST: usize = 1024;
 const CLUSTER: usize = 8;
 /// Elements that a thread loads one by one, all of which it keeps.
 const SINGLE: usize = 16;
-/// Values that a thread keeps.
+/// Values that a thread keeps, if there are registers for twice as many.
 const KEPT: usize = 128;
+/// Registers of a multiprocessor.
+const REGISTERS: usize = 1 << 16;
 
 /// A division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,37 +63,41 @@ pub(super) struct Packs {
 
 impl Plan {
     /// Plans that a kernel may be compiled for, one of each sort, for packs of `lanes`.
-    pub(super) fn samples(lanes: usize, held: usize, clusters: bool) -> [Self; 3] {
+    pub(super) fn samples(lanes: usize, rows: &Rows, clusters: bool) -> [Self; 3] {
         [
-            Self::along(32 * lanes, lanes, held, true, clusters),
-            Self::along(4 * PIECE, lanes, held, true, clusters),
+            Self::along(32 * lanes, lanes, rows, clusters),
+            Self::along(4 * PIECE, lanes, rows, clusters),
             Self::across(5000, 4096, clusters),
         ]
     }
 
-    /// For rows of `size` elements, loaded in packs of `lanes`, of which `held` are used more than once; devices without `clusters`
-    /// have a block for each row.
+    /// For rows of `size` elements, loaded in packs of `lanes`; devices without `clusters` have a block for each row.
     ///
-    /// Threads of a warp have different rows only if those go the same way, `straight` on: they exchange values.
-    pub(super) fn along(size: usize, lanes: usize, held: usize, straight: bool, clusters: bool) -> Self {
+    /// Threads of a warp have different rows only if those go the same way: they exchange values.
+    pub(super) fn along(size: usize, lanes: usize, rows: &Rows, clusters: bool) -> Self {
         let (packs, pieces) = (size.div_ceil(lanes), size.div_ceil(PIECE));
         let team = LANES / lanes;
         let (mut threads, mut blocks) = (THREADS, 1);
         if pieces == 1 {
             let each = if packs > 64 { 4 } else { 2 };
             threads = packs.div_ceil(each).max(size.div_ceil(SINGLE)).next_power_of_two().min(team);
-            threads = if straight { threads } else { threads.max(32) };
+            // Rows that are not held are read in whole pieces: of these, too few threads would have too many lanes each.
+            let holds = |lanes| Packs::new(size, lanes, rows.held, threads, 1).held;
+            if !rows.straight || !holds(lanes) || !holds(1) {
+                threads = threads.max(32);
+            }
         } else if pieces > 1 {
             let cluster = if clusters { CLUSTER } else { 1 };
-            let most = if pieces <= cluster * (OF_ROW / team) { OF_ROW } else { MOST };
+            let few = pieces <= cluster * (OF_ROW / team) || is_large(rows);
+            let most = if few { OF_ROW } else { MOST };
             threads = pieces.next_power_of_two().min(most / team) * team;
             blocks = pieces.div_ceil(threads / team).next_power_of_two().min(cluster);
         }
         Self::Along {
             threads,
             blocks,
-            packed: Packs::new(size, lanes, held, threads, blocks),
-            single: Packs::new(size, 1, held, threads, blocks),
+            packed: Packs::new(size, lanes, rows.held, threads, blocks),
+            single: Packs::new(size, 1, rows.held, threads, blocks),
         }
     }
 
@@ -126,8 +135,7 @@ impl Plan {
     /// Threads of a block.
     pub(super) fn block(self) -> usize {
         match self {
-            Self::Along { threads, .. } if threads <= 32 => THREADS,
-            Self::Along { threads, .. } => threads,
+            Self::Along { threads, .. } => block(threads),
             Self::Across { rows, threads, .. } => rows * threads,
         }
     }
@@ -141,15 +149,26 @@ impl Plan {
     }
 
     /// Blocks that a multiprocessor should have room for: otherwise the compiler takes registers from few values that would
-    /// hide the time of more loads.
-    pub(super) fn resident(self) -> usize {
-        match self {
-            Self::Along { packed, .. } if packed.held && packed.count * packed.lanes <= 32 => {
-                MOST / self.block()
-            }
-            _ => 1,
+    /// hide the time of more loads. There must be enough registers for the lanes.
+    pub(super) fn resident(self, rows: &Rows) -> usize {
+        let Self::Along { threads, packed, single, .. } = self else { return 1 };
+        let sums = packed.sums(threads).max(single.sums(threads)) * rows.sum_words;
+        if !packed.held || packed.count * packed.lanes > 32 || is_large(rows) || sums > 16 {
+            return 1;
         }
+        let most = if sums <= 8 { MOST } else { MOST * 3 / 4 };
+        (most / self.block()).max(1)
     }
+}
+
+/// Returns whether a kernel needs more registers than each of [`MOST`] threads can have.
+fn is_large(rows: &Rows) -> bool {
+    rows.count() > 3 || rows.sum_words > 2
+}
+
+/// Threads of a block, of which `threads` have a row.
+fn block(threads: usize) -> usize {
+    if threads <= 32 { THREADS } else { threads }
 }
 
 impl Packs {
@@ -161,16 +180,29 @@ impl Packs {
         let fills = lanes > 1 && size == threads * blocks * exact * lanes;
         // Of rows that leave threads without a value, kernels for a few numbers of packs will do.
         let count = if fills { exact } else { exact.next_power_of_two() };
+        let kept = KEPT.min(REGISTERS / (2 * block(threads)));
         let held =
-            (1..=teams).contains(&pieces) && (lanes > 1 || count <= SINGLE) && count * lanes * rows <= KEPT;
+            (1..=teams).contains(&pieces) && (lanes > 1 || count <= SINGLE) && count * lanes * rows <= kept;
         let count = if held { count } else { PIECE / (team * lanes) };
         Self { count, lanes, held, whole: held && fills }
+    }
+
+    /// Lanes that each of `threads` of a row computes at once.
+    fn sums(self, threads: usize) -> usize {
+        let team = threads.min(LANES / self.lanes);
+        self.count.min(LANES / (team * self.lanes)) * self.lanes
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::definition::Extent;
+
+    /// A kernel of one row, `held` of whose rows are used more than once.
+    fn rows(held: usize, straight: bool) -> Rows {
+        Rows { inputs: &[Extent::Row], outputs: &[], held, indexed: false, straight, sum_words: 1 }
+    }
 
     #[test]
     fn every_value_belongs_to_a_thread() {
@@ -179,7 +211,7 @@ mod tests {
         {
             for lanes in [1, 4, 8, 16] {
                 for (clusters, straight) in [(false, true), (true, true), (true, false)] {
-                    let plan = Plan::along(size, lanes, 2, straight, clusters);
+                    let plan = Plan::along(size, lanes, &rows(2, straight), clusters);
                     let Plan::Along { threads, blocks, packed, single } = plan else { unreachable!() };
                     assert!(threads.is_power_of_two() && blocks.is_power_of_two() && plan.block() <= MOST);
                     assert!(blocks <= if clusters { CLUSTER } else { 1 });
@@ -199,10 +231,41 @@ mod tests {
     }
 
     #[test]
+    fn no_thread_has_more_lanes_than_registers() {
+        for size in 1..=PIECE {
+            for lanes in [4, 8, 16] {
+                for held in [0, 1, 2, 5, 9, 17, 40, 200] {
+                    let plan = Plan::along(size, lanes, &rows(held, true), true);
+                    let Plan::Along { threads, packed, single, .. } = plan else { unreachable!() };
+                    assert!(packed.sums(threads).max(single.sums(threads)) <= 32, "{size} {held} {plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_leaves_registers_for_the_rest() {
+        for size in [1000, 8192, 8193, 32_768, 65_536, 131_072, 262_144] {
+            for lanes in [1, 4, 8, 16] {
+                for held in 1..5 {
+                    let plan = Plan::along(size, lanes, &rows(held, true), true);
+                    let Plan::Along { packed, single, .. } = plan else { unreachable!() };
+                    let each = REGISTERS / plan.block();
+                    for packs in [packed, single] {
+                        let kept = if packs.held { packs.count * packs.lanes * held } else { 0 };
+                        assert!(kept <= each / 2, "{size} {plan:?}");
+                    }
+                    assert!(plan.resident(&rows(held, true)) * plan.block() <= MOST, "{size} {plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn rows_of_all_lengths_share_few_plans() {
         let plans = |sizes: std::ops::RangeInclusive<usize>| {
             let all: std::collections::HashSet<Plan> =
-                sizes.map(|size| Plan::along(size, 4, 2, true, true)).collect();
+                sizes.map(|size| Plan::along(size, 4, &rows(2, true), true)).collect();
             all.len()
         };
         assert!(plans(1..=8192) <= 48, "{}", plans(1..=8192));

@@ -67,6 +67,21 @@ DEVICE void within_warps(const C& cx, u32 n, A (&lanes)[C::M][C::V], const K& co
     }
 }
 
+// Shared memory for what threads exchange, the same for all reductions of values of a size.
+template <int BYTES> struct Room {
+    static DEVICE void* of() {
+        __shared__ __align__(16) u8 all[BYTES];
+        return all;
+    }
+};
+
+// Bytes of a value, as a power of two.
+template <typename A> constexpr int rounded_up() {
+    int bytes = 4;
+    while (bytes < (int)sizeof(A)) bytes *= 2;
+    return bytes;
+}
+
 // The lanes of all threads, combined, for all of them.
 template <bool SAME, class C, typename A, class K>
 DEVICE A combined(const C& cx, u32 round, A (&lanes)[C::M][C::V], const K& combine) {
@@ -80,10 +95,12 @@ DEVICE A combined(const C& cx, u32 round, A (&lanes)[C::M][C::V], const K& combi
         for (int m = 0; m < C::M; ++m) all[m] = lanes[m][0];
         return tree(all, C::WHOLE ? C::M : (n + C::TEAM * C::V - 1) / (C::TEAM * C::V), combine);
     } else {
-        // The buffer of the reduction before the last: since then all threads have met.
-        constexpr int W = C::TEAM / 32;
-        __shared__ A buffers[2][C::TEAMS][C::M * W];
-        A (&warps)[C::TEAMS][C::M * W] = buffers[cx.turn];
+        // One of two halves, that of the reduction before the last: since then all threads have met.
+        constexpr int W = C::TEAM / 32, OF_BLOCK = C::TEAMS * C::M * W, OF_CLUSTER = C::B > 1 ? C::B * C::TEAMS : 0;
+        constexpr int HALF = (OF_BLOCK + OF_CLUSTER) * rounded_up<A>();
+        u8* const half = (u8*)Room<2 * HALF>::of() + cx.turn * HALF;
+        cx.turn ^= 1u;
+        A (*const warps)[C::M * W] = (A (*)[C::M * W])half;
         const u32 mine = C::TEAMS > 1 ? threadIdx.x / C::TEAM : 0;
         if (threadIdx.x % 32 == 0) {
 #pragma unroll
@@ -98,15 +115,12 @@ DEVICE A combined(const C& cx, u32 round, A (&lanes)[C::M][C::V], const K& combi
         };
         const u32 pieces = C::WHOLE ? C::B * C::TEAMS : (behind(cx.first(round) - cx.team * PIECE) + PIECE - 1) / PIECE;
         if constexpr (C::B == 1) {
-            cx.turn ^= 1u;
             A teams[C::TEAMS];
 #pragma unroll
             for (int t = 0; t < C::TEAMS; ++t) teams[t] = piece(t, behind(cx.first(round) + (t - (int)mine) * (int)PIECE));
             return tree(teams, pieces, combine);
         } else {
-            __shared__ A places[2][C::B * C::TEAMS];
-            A (&teams)[C::B * C::TEAMS] = places[cx.turn];
-            cx.turn ^= 1u;
+            A* const teams = (A*)half + OF_BLOCK;
             const A result = piece(mine, n);
             if (cx.begins) Cluster::wait();
             cx.begins = false;
@@ -145,7 +159,8 @@ DEVICE A part(const C& cx, u32 round, const R& row, const A& init, const S& step
 // Results of which neighbours are combined as soon as both are there: `results[k]` is that of `1 << k` of them, if the number
 // of them has that digit.
 template <typename A> struct Pairs {
-    A results[20];
+    // Of as many single lanes as a row can have.
+    A results[30];
     u32 count;
     DEVICE Pairs() : count(0) {}
     template <class K> DEVICE void push(A result, const K& combine) {
@@ -181,12 +196,9 @@ template <int CT_, int RT_, int B_, int U_, int S_> struct Columns {
     bool is_real;
     // True if there is such a row.
     bool is_there;
-    u8* room;
     // `run` lanes for each thread.
     DEVICE Columns(u32 length, u32 run, const FaultSink& sink, u32 op)
         : length(length), run(run), thread(threadIdx.x / CT_), team(0), sink(sink), op(op), is_real(true), is_there(true) {
-        __shared__ __align__(16) u8 all[(RT_ + B_) * CT_ * 16];
-        room = all;
         if constexpr (B > 1) {
             asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(team));
             // All blocks of the cluster have begun.
@@ -237,11 +249,10 @@ DEVICE A by_columns(const C& cx, const R& row, const A& init, const S& step, con
     A result = run_of_lanes(cx, row, init, step, combine);
     auto is_there = [&](u32 thread) { return C::first(thread * cx.run) < cx.size(); };
     const u32 block = cx.team * C::RT, column = threadIdx.x % C::CT;
-    // Of large results, as many columns at once as there is room for.
-    constexpr u32 TURNS = sizeof(A) <= 16 ? 1 : sizeof(A) <= 32 ? 2 : sizeof(A) <= 64 ? 4 : 8;
-    static_assert(sizeof(A) <= 128, "room for a result");
-    constexpr u32 STEP = C::CT / TURNS;
-    A* const all = (A*)cx.room + column / TURNS;
+    // Of large results, fewer columns at once.
+    constexpr u32 PARTS = (rounded_up<A>() + 15) / 16, TURNS = PARTS < (u32)C::CT ? PARTS : C::CT, STEP = C::CT / TURNS;
+    constexpr u32 BYTES = STEP * rounded_up<A>() > C::CT * 16 ? STEP * rounded_up<A>() : C::CT * 16;
+    A* const all = (A*)Room<(C::RT + C::B) * BYTES>::of() + column / TURNS;
     for (u32 turn = 0; turn < TURNS; ++turn) {
         const bool mine = column % TURNS == turn;
         // Of the turn before, all have read the result.
