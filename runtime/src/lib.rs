@@ -131,6 +131,7 @@ pub use host::eager::{Eager, PendingRead};
 pub use host::join::{join, join_all, join3};
 pub use host::ragged::Ragged;
 pub use host::step::{Scratch, Step};
+pub use kernel::call::Argument;
 pub use model::load;
 pub use model::params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
 pub use observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason};

@@ -3,12 +3,13 @@
 use smallvec::SmallVec;
 
 use super::{
-    definition::{Constant, Definition, Number, Padded},
+    definition::{Compute, Constant, Definition, Number, Padded},
     operation::operation_of_padded,
 };
 use crate::{
-    AsOperand, Element, Float, Operand, Result, Scope, Tensor,
+    AsOperand, DType, Element, Float, Operand, Result, Scope, Tensor,
     backend::{Op, View},
+    bf16, f16,
     tensor::broadcast::{broadcast, spread},
     value::layout::Marks,
 };
@@ -28,10 +29,34 @@ enum Given {
     Constant(Number),
 }
 
-/// An argument of a kernel after the first: a reference to a tensor, a scalar, a parameter or state with
-/// elements `T`, or a number, which becomes a constant of the recording.
+/// An argument of an element-wise operation after the first: a reference to a tensor, a scalar, a parameter or state
+/// with elements `T`, or a number.
+///
+/// A number becomes a constant of the recording; for tensors of `f16` and `bf16` it is an `f32`. One that changes from
+/// call to call is a `#[host]` scalar, or a `#[key]`, which has a recording for each value.
+///
+/// ```
+/// use graphable::prelude::*;
+///
+/// /// One that varies, and a constant.
+/// #[graphable]
+/// fn line(#[host] #[dims(B)] x: &Tensor<f32>, #[host] slope: &Scalar<f32>) -> Result<Tensor<f32>> {
+///     ops::add(&ops::mul(x, slope)?, 1.0)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let graph = LineGraph::builder().build(&mut rt)?;
+/// # for slope in [2.0, 3.0, 4.0] {
+/// # let step = rt.step()?;
+/// # let y = graph.call(&step, &[0.0, 1.0], slope)?;
+/// # assert_eq!(step.read(&y)?, [1.0, slope + 1.0]);
+/// # }
+/// # Ok(())
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an argument of a kernel with elements `{T}`",
+    message = "`{Self}` is not an argument of an operation on elements `{T}`",
     label = "expected a reference to a tensor, scalar, parameter or state of `{T}`, or a number",
     note = "cast other element types with `ops::cast`"
 )]
@@ -49,6 +74,12 @@ impl<'s, T, A: AsOperand<'s, T> + ?Sized> Argument<'s, T> for &A {
         let operand = self.operand(call.definition.name, call.scope)?;
         call.arguments.push(Given::Tensor(operand));
         Ok(())
+    }
+}
+
+impl<'s, T, A: AsOperand<'s, T> + ?Sized> Argument<'s, T> for &mut A {
+    fn give(self, call: &mut Call<'s>) -> Result<()> {
+        (&*self).give(call)
     }
 }
 
@@ -105,6 +136,21 @@ impl<'s> Call<'s> {
         self.arguments.push(Given::Tensor(operand));
     }
 
+    /// Numbers as the bits of elements `T`, for a kernel that moves these.
+    pub(crate) fn moving<T: Element>(mut self) -> Self {
+        for given in &mut self.arguments {
+            let Given::Constant(Number { bits, compute }) = given else { continue };
+            let value = f32::from_bits(*bits);
+            (*compute, *bits) = match T::DTYPE {
+                DType::F16 => (Compute::U16, u32::from(f16::from_f32(value).to_bits())),
+                DType::Bf16 => (Compute::U16, u32::from(bf16::from_f32(value).to_bits())),
+                DType::F32 | DType::I32 | DType::U32 => (Compute::U32, *bits),
+                DType::U8 | DType::Bool => (Compute::U8, *bits),
+            };
+        }
+        self
+    }
+
     fn constant(&mut self, value: impl Constant) -> Result<()> {
         self.key(value);
         Ok(())
@@ -133,7 +179,7 @@ impl<'s> Call<'s> {
     }
 
     /// The tensors among the arguments, each with the number of its parameter.
-    pub(super) fn operands(&self) -> impl Iterator<Item = (usize, Operand)> {
+    pub(crate) fn operands(&self) -> impl Iterator<Item = (usize, Operand)> {
         self.arguments.iter().enumerate().filter_map(|(i, given)| match given {
             Given::Tensor(operand) => Some((i, *operand)),
             Given::Constant(_) => None,

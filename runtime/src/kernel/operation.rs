@@ -23,15 +23,7 @@ use crate::{Result, backend::cuda::kernels::Submit};
 /// For each parameter, the number that replaces it.
 pub(super) type Constants = [Option<Number>];
 
-/// The operation of a call.
-pub(crate) fn operation(
-    definition: &'static Definition,
-    constants: impl Iterator<Item = Option<Number>> + Clone,
-) -> Op {
-    operation_of_padded(definition, constants, Padded::default())
-}
-
-/// Likewise, with the padded dimensions whose real sizes follow the tensors.
+/// The operation of a call, with the padded dimensions whose real sizes follow the tensors.
 pub(super) fn operation_of_padded(
     definition: &'static Definition,
     constants: impl Iterator<Item = Option<Number>> + Clone,

@@ -2,7 +2,6 @@
 
 use crate::{
     DType, Element,
-    backend::Op,
     kernel::definition::{Definition, Kernel},
 };
 
@@ -20,13 +19,13 @@ impl ByType {
         Self { floats: F::DEFINITION, i32: I::DEFINITION, u32: U::DEFINITION, u8: B::DEFINITION }
     }
 
-    /// The operation on elements `T`. Those of `bool` are their bytes.
-    pub(super) fn of<T: Element>(&self) -> Op {
-        Op::fixed(match T::DTYPE {
+    /// The one for elements `T`. Those of `bool` are their bytes.
+    pub(super) fn of<T: Element>(&self) -> &'static Definition {
+        match T::DTYPE {
             DType::F32 | DType::F16 | DType::Bf16 => self.floats,
             DType::I32 => self.i32,
             DType::U32 => self.u32,
             DType::U8 | DType::Bool => self.u8,
-        })
+        }
     }
 }

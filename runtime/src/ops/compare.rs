@@ -2,15 +2,16 @@
 
 use std::any::TypeId;
 
-use super::{
-    by_type::ByType,
-    check::{broadcast, spread},
-    launch::{compute, own},
-};
+use smallvec::SmallVec;
+
+use super::{by_type::ByType, check::broadcast, pointwise::of_two};
 use crate::{
-    AsOperand, Element, Number, Result, Tensor,
-    backend::Op,
-    kernel::definition::{Compute, Definition, Kernel, Kind},
+    Argument, AsOperand, Element, Number, Operand, Result, Tensor,
+    kernel::{
+        call::Call,
+        definition::{Compute, Definition, Kernel, Kind},
+    },
+    tensor::Shown,
 };
 
 /// Comparisons of all types. Any with NaN is false, but `ne`, which is true.
@@ -18,8 +19,6 @@ macro_rules! comparisons {
     ($($module:ident $t:ident)*) => {$(
         mod $module {
             use crate::kernel;
-            #[cfg(feature = "cuda")]
-            use crate::kernel::definition::{Definition, Kernel as _};
 
             #[kernel]
             pub(super) fn eq(a: $t, b: $t) -> bool {
@@ -52,9 +51,10 @@ macro_rules! comparisons {
             }
 
             #[cfg(feature = "cuda")]
-            pub(super) const ALL: [&Definition; 6] = [
-                eq::DEFINITION, ne::DEFINITION, lt::DEFINITION, le::DEFINITION, gt::DEFINITION, ge::DEFINITION,
-            ];
+            #[kernel]
+            pub(super) fn comparisons(a: $t, b: $t) -> bool {
+                eq(a, b) || ne(b, a) && lt(a, b) || le(b, a) && gt(a, b) || ge(b, a)
+            }
         }
     )*};
 }
@@ -108,19 +108,6 @@ impl Kernel for Of2Bytes {
     const DEPTH: usize = 1;
 }
 
-fn compare<'s, T: Element>(
-    name: &'static str,
-    op: Op,
-    a: &Tensor<'s, T>,
-    b: &(impl AsOperand<'s, T> + ?Sized),
-) -> Result<Tensor<'s, bool>> {
-    let scope = a.scope();
-    let (a, b) = (own(name, a)?, b.operand(name, scope)?);
-    let (shape, marks) = broadcast(name, scope, &[a, b])?;
-    let inputs = [spread(name, a.view, &shape)?, spread(name, b.view, &shape)?];
-    compute(scope, op, &inputs, &shape, marks)
-}
-
 macro_rules! compare {
     ($($(#[$doc:meta])* $name:ident: $bound:ident => $result:literal;)*) => {$(
         $(#[$doc])*
@@ -135,7 +122,7 @@ macro_rules! compare {
         /// # Ok::<(), Error>(())
         /// ```
         ///
-        /// Shapes broadcast; padding marks unite.
+        /// `b` may be a number. Shapes broadcast; padding marks unite.
         ///
         /// # Errors
         /// Returns [`Error::Shape`] if the shapes do not broadcast; [`Error::PaddedMix`] if one dimension is
@@ -145,10 +132,10 @@ macro_rules! compare {
         /// [`Error::PaddedMix`]: crate::Error::PaddedMix
         pub fn $name<'s, T: $bound>(
             a: &Tensor<'s, T>,
-            b: &(impl AsOperand<'s, T> + ?Sized),
+            b: impl Argument<'s, T>,
         ) -> Result<Tensor<'s, bool>> {
             const OF: ByType = ByType::new::<f32s::$name, i32s::$name, u32s::$name, u8s::$name>();
-            compare(stringify!($name), OF.of::<T>(), a, b)
+            of_two(OF.of::<T>(), a, b)
         }
     )*};
 }
@@ -170,7 +157,8 @@ compare! {
 
 /// `a` where `cond` is true, `b` elsewhere.
 ///
-/// All three shapes broadcast; padding marks are united. Both sides are read everywhere, but a value that is
+/// `a` and `b` may be numbers; if both are, the element type has to be named, as in `where_::<f32>(&cond, 1.0, 0.0)`. All
+/// three shapes broadcast; padding marks are united. Both sides are read everywhere, but a value that is
 /// not picked has no influence (a NaN does not propagate).
 ///
 /// ```
@@ -178,9 +166,8 @@ compare! {
 /// # let mut rt = Runtime::new(Device::cpu())?;
 /// # let step = rt.step()?;
 /// let a = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
-/// let zero = ops::zeros_like(&a)?;
-/// let large = ops::gt(&a, &ops::full_like(&a, 1.5)?)?;
-/// let y = ops::where_(&large, &a, &zero)?;
+/// let large = ops::gt(&a, 1.5)?;
+/// let y = ops::where_(&large, &a, 0.0)?;
 /// assert_eq!(step.read(&y)?, [0.0, 2.0, 3.0]);
 /// # Ok::<(), Error>(())
 /// ```
@@ -193,17 +180,60 @@ compare! {
 /// [`Error::PaddedMix`]: crate::Error::PaddedMix
 pub fn where_<'s, T: Element>(
     cond: &Tensor<'s, bool>,
-    a: &(impl AsOperand<'s, T> + ?Sized),
-    b: &(impl AsOperand<'s, T> + ?Sized),
+    a: impl Argument<'s, T>,
+    b: impl Argument<'s, T>,
 ) -> Result<Tensor<'s, T>> {
-    const NAME: &str = "where";
-    let scope = cond.scope();
-    let operands = [own(NAME, cond)?, a.operand(NAME, scope)?, b.operand(NAME, scope)?];
+    let mut call = Call::new(selection(T::DTYPE.size()), cond)?;
+    call.argument(a)?;
+    call.argument(b)?;
+    call.moving::<T>().launch()
+}
+
+/// `x`, but `value` where `mask` is true.
+///
+/// `mask` and `value`, which may be a number, broadcast to `x`. The result has the padding marks of `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// let mask = step.tensor(&[2], &[true, false])?;
+/// let y = ops::masked_fill(&x, &mask, f32::NEG_INFINITY)?;
+/// assert_eq!(step.read(&y)?, [f32::NEG_INFINITY, 2.0, f32::NEG_INFINITY, 4.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Shape`] if `mask` or `value` does not broadcast to `x`; [`Error::PaddedMix`] if one is padded where
+/// `x` is not, or by another symbol.
+///
+/// [`Error::Shape`]: crate::Error::Shape
+/// [`Error::PaddedMix`]: crate::Error::PaddedMix
+pub fn masked_fill<'s, T: Element>(
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    value: impl Argument<'s, T>,
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "masked_fill";
+    let scope = x.scope();
+    let mut call = Call::within(selection(T::DTYPE.size()), scope);
+    call.argument::<bool>(mask)?;
+    call.argument(value)?;
+    call.argument::<T>(x)?;
+    let operands: SmallVec<[Operand; 3]> = call.operands().map(|(_, operand)| operand).collect();
     let (shape, marks) = broadcast(NAME, scope, &operands)?;
-    let [cond, a, b] = operands;
-    let inputs =
-        [spread(NAME, cond.view, &shape)?, spread(NAME, a.view, &shape)?, spread(NAME, b.view, &shape)?];
-    compute(scope, Op::fixed(selection(T::DTYPE.size())), &inputs, &shape, marks)
+    for axis in (0..shape.len()).filter(|axis| {
+        let own = (axis + x.rank()).checked_sub(shape.len());
+        marks.get(*axis) != own.and_then(|own| x.raw.marks.get(own))
+    }) {
+        scope.refuse_padded(NAME, marks, axis)?;
+    }
+    if shape[..] != *x.sizes() {
+        let shown: SmallVec<[Shown<'_>; 3]> = operands.iter().map(Into::into).collect();
+        return Err(scope.shape_error(NAME, &shown, "mask and value must broadcast to the tensor"));
+    }
+    call.moving::<T>().launch()
 }
 
 /// The selection of elements of so many bytes.
@@ -215,9 +245,14 @@ fn selection(size: usize) -> &'static Definition {
     }
 }
 
-/// The kernels of this file, for CI to compile.
+/// The kernels of this file, for CI to compile: those that call all others, and selections.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    let comparisons = [f32s::ALL, i32s::ALL, u32s::ALL, u8s::ALL];
-    comparisons.into_iter().flatten().chain([1, 2, 4].map(selection))
+    let comparisons = [
+        f32s::comparisons::DEFINITION,
+        i32s::comparisons::DEFINITION,
+        u32s::comparisons::DEFINITION,
+        u8s::comparisons::DEFINITION,
+    ];
+    comparisons.into_iter().chain([1, 2, 4].map(selection))
 }

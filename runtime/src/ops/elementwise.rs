@@ -2,16 +2,11 @@
 
 use super::{
     by_type::ByType,
-    check::{broadcast, spread},
-    launch::{compute, own},
+    pointwise::{binary, unary},
 };
 use crate::{
-    AsOperand, Error, Float, Number, Result, Tensor,
-    backend::Op,
-    kernel::{
-        definition::{Constant as _, Kernel as _},
-        operation::operation,
-    },
+    Error, Float, Number, Result, Tensor,
+    kernel::{call::Call, definition::Kernel as _},
 };
 
 #[cfg(feature = "cuda")]
@@ -22,8 +17,6 @@ macro_rules! numbers {
     ($($module:ident $t:ident neg($x:ident) { $($neg:tt)* })*) => {$(
         mod $module {
             use crate::kernel;
-            #[cfg(feature = "cuda")]
-            use crate::kernel::definition::{Definition, Kernel as _};
 
             #[kernel]
             pub(super) fn add(a: $t, b: $t) -> $t {
@@ -51,8 +44,10 @@ macro_rules! numbers {
             }
 
             #[cfg(feature = "cuda")]
-            pub(super) const ALL: [&Definition; 5] =
-                [add::DEFINITION, sub::DEFINITION, mul::DEFINITION, div::DEFINITION, neg::DEFINITION];
+            #[kernel]
+            pub(super) fn arithmetic(a: $t, b: $t) -> $t {
+                add(a, b) + sub(a, b) + mul(a, b) + div(a, b) + neg(a)
+            }
         }
     )*};
 }
@@ -68,8 +63,6 @@ numbers! {
 mod floats {
     use super::super::functions::{normal_cdf, sigmoid};
     use crate::kernel;
-    #[cfg(feature = "cuda")]
-    use crate::kernel::definition::{Definition, Kernel as _};
 
     #[kernel]
     pub(super) fn silu(x: f32) -> f32 {
@@ -130,26 +123,24 @@ mod floats {
     }
 
     #[cfg(feature = "cuda")]
-    pub(super) const ALL: [&Definition; 11] = [
-        silu::DEFINITION,
-        silu_mul::DEFINITION,
-        exp::DEFINITION,
-        log::DEFINITION,
-        sqrt::DEFINITION,
-        rsqrt::DEFINITION,
-        tanh::DEFINITION,
-        relu::DEFINITION,
-        gelu::DEFINITION,
-        gelu_tanh::DEFINITION,
-        scale::DEFINITION,
-    ];
+    #[kernel]
+    pub(super) fn functions(x: f32, y: f32) -> f32 {
+        let roots = exp(x) + log(x) + sqrt(x) + rsqrt(x) + tanh(x) + scale(x, y);
+        roots + silu_mul(x, y) + relu(x) + gelu(x) + gelu_tanh(x)
+    }
 }
 
-/// The kernels of this file, for CI to compile.
+/// The kernels of this file, for CI to compile: those that call all others.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    let numbers = [f32s::ALL, i32s::ALL, u32s::ALL, u8s::ALL];
-    numbers.into_iter().flatten().chain(floats::ALL)
+    [
+        f32s::arithmetic::DEFINITION,
+        i32s::arithmetic::DEFINITION,
+        u32s::arithmetic::DEFINITION,
+        u8s::arithmetic::DEFINITION,
+        floats::functions::DEFINITION,
+    ]
+    .into_iter()
 }
 
 /// The kernels of a name.
@@ -157,52 +148,6 @@ macro_rules! of_numbers {
     ($name:ident) => {
         const { &ByType::new::<f32s::$name, i32s::$name, u32s::$name, u8s::$name>() }
     };
-}
-
-fn binary<'s, T: Number>(
-    name: &'static str,
-    op: Op,
-    a: &Tensor<'s, T>,
-    b: &(impl AsOperand<'s, T> + ?Sized),
-) -> Result<Tensor<'s, T>> {
-    let scope = a.scope();
-    let (a, b) = (own(name, a)?, b.operand(name, scope)?);
-    let (shape, marks) = broadcast(name, scope, &[a, b])?;
-    let inputs = [spread(name, a.view, &shape)?, spread(name, b.view, &shape)?];
-    compute(scope, op, &inputs, &shape, marks)
-}
-
-fn unary<'s, T: Number>(op: Op, x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
-    let view = x.view(op.name())?;
-    compute(x.scope(), op, &[view], x.sizes(), x.raw.marks)
-}
-
-macro_rules! binary {
-    ($($(#[$doc:meta])* $name:ident: $bound:ident, $op:expr, ($a:literal, $b:literal) => $result:literal;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// ```
-        /// # use graphable::prelude::*;
-        /// # let mut rt = Runtime::new(Device::cpu())?;
-        /// # let step = rt.step()?;
-        #[doc = concat!("let a = step.tensor(&[2], &", $a, ")?;")]
-        #[doc = concat!("let b = step.tensor(&[2], &", $b, ")?;")]
-        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&a, &b)?)?, ", $result, ");")]
-        /// # Ok::<(), Error>(())
-        /// ```
-        ///
-        /// Shapes broadcast; padding marks unite.
-        ///
-        /// # Errors
-        /// Returns [`Error::Shape`] if the shapes do not broadcast; [`Error::PaddedMix`] if one dimension is
-        /// padded by different symbols.
-        pub fn $name<'s, T: $bound>(
-            a: &Tensor<'s, T>,
-            b: &(impl AsOperand<'s, T> + ?Sized),
-        ) -> Result<Tensor<'s, T>> {
-            binary(stringify!($name), $op, a, b)
-        }
-    )*};
 }
 
 binary! {
@@ -215,53 +160,30 @@ binary! {
     /// `a / b`. Integer division truncates and wraps; division by zero returns 0.
     div: Number, of_numbers!(div).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[3.0, 2.0]";
     /// `silu(gate) * up`, the gated half of a SwiGLU block, in one pass.
-    silu_mul: Float, Op::fixed(floats::silu_mul::DEFINITION), ("[0.0f32, 100.0]", "[2.0f32, 4.0]") => "[0.0, 400.0]";
-}
-
-macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident: $bound:ident, $op:expr, $x:literal => $result:literal;)*) => {$(
-        $(#[$doc])*
-        ///
-        /// ```
-        /// # use graphable::prelude::*;
-        /// # let mut rt = Runtime::new(Device::cpu())?;
-        /// # let step = rt.step()?;
-        #[doc = concat!("let x = step.tensor(&[2], &", $x, ")?;")]
-        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&x)?)?, ", $result, ");")]
-        /// # Ok::<(), Error>(())
-        /// ```
-        ///
-        /// Same shape and padding marks as `x`.
-        ///
-        /// # Errors
-        /// Returns only the errors of every operation (see [`ops`](crate::ops)).
-        pub fn $name<'s, T: $bound>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
-            unary($op, x)
-        }
-    )*};
+    silu_mul: Float, floats::silu_mul::DEFINITION, ("[0.0f32, 100.0]", "[2.0f32, 4.0]") => "[0.0, 400.0]";
 }
 
 unary! {
     /// `-x`. Integers wrap, so the result for an unsigned `x` is `2^bits - x`.
     neg: Number, of_numbers!(neg).of::<T>(), "[1.0f32, -2.0]" => "[-1.0, 2.0]";
     /// `e^x`.
-    exp: Float, Op::fixed(floats::exp::DEFINITION), "[0.0f32, f32::NEG_INFINITY]" => "[1.0, 0.0]";
+    exp: Float, floats::exp::DEFINITION, "[0.0f32, f32::NEG_INFINITY]" => "[1.0, 0.0]";
     /// Natural logarithm; `-inf` of 0, NaN below.
-    log: Float, Op::fixed(floats::log::DEFINITION), "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
+    log: Float, floats::log::DEFINITION, "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
     /// Square root; NaN below 0.
-    sqrt: Float, Op::fixed(floats::sqrt::DEFINITION), "[4.0f32, 9.0]" => "[2.0, 3.0]";
+    sqrt: Float, floats::sqrt::DEFINITION, "[4.0f32, 9.0]" => "[2.0, 3.0]";
     /// `1 / sqrt(x)`; `inf` of 0, NaN below.
-    rsqrt: Float, Op::fixed(floats::rsqrt::DEFINITION), "[4.0f32, 0.25]" => "[0.5, 2.0]";
+    rsqrt: Float, floats::rsqrt::DEFINITION, "[4.0f32, 0.25]" => "[0.5, 2.0]";
     /// Hyperbolic tangent.
-    tanh: Float, Op::fixed(floats::tanh::DEFINITION), "[0.0f32, 100.0]" => "[0.0, 1.0]";
+    tanh: Float, floats::tanh::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 1.0]";
     /// `max(x, 0)`.
-    relu: Float, Op::fixed(floats::relu::DEFINITION), "[-1.0f32, 2.0]" => "[0.0, 2.0]";
+    relu: Float, floats::relu::DEFINITION, "[-1.0f32, 2.0]" => "[0.0, 2.0]";
     /// GELU, `x * Phi(x)`, with the error function.
-    gelu: Float, Op::fixed(floats::gelu::DEFINITION), "[0.0f32, 100.0]" => "[0.0, 100.0]";
+    gelu: Float, floats::gelu::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 100.0]";
     /// GELU by its tanh approximation (GPT-2, `gelu_new`, `gelu_pytorch_tanh`).
-    gelu_tanh: Float, Op::fixed(floats::gelu_tanh::DEFINITION), "[0.0f32, 100.0]" => "[0.0, 100.0]";
+    gelu_tanh: Float, floats::gelu_tanh::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 100.0]";
     /// `x * sigmoid(x)`, also known as swish.
-    silu: Float, Op::fixed(floats::silu::DEFINITION), "[0.0f32, 100.0]" => "[0.0, 100.0]";
+    silu: Float, floats::silu::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 100.0]";
 }
 
 /// `x * factor`, with a factor that is fixed when the segment is recorded.
@@ -285,5 +207,7 @@ pub fn scale<'s, T: Float>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, 
     if !factor.is_finite() {
         return Err(Error::Argument { op: "scale", why: format!("factor {factor}; it must be finite") });
     }
-    unary(operation(floats::scale::DEFINITION, [None, Some(factor.number())].into_iter()), x)
+    let mut call = Call::new(floats::scale::DEFINITION, x)?;
+    call.key(factor);
+    call.launch()
 }

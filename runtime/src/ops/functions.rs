@@ -74,6 +74,37 @@ functions! {
     tail = __fmaf_rn(-0.5f * rest, tail, tail);
     return x < 0.0f ? tail : 1.0f - tail;
 "
+
+    /// The error function. On the CPU it is computed in f64, near 0 by its series, whose terms do not cancel.
+    error_function(x) {
+        let (x, z) = (f64::from(x), f64::from(x.abs()));
+        let positive = if z < 0.5 { series(z) } else { 1.0 - erfc(z) };
+        positive.copysign(x) as f32
+    }
+    "
+    return erff(x);
+"
+
+    /// `1 - error_function(x)`, whose small results keep their digits.
+    complementary_error_function(x) {
+        let x = f64::from(x);
+        let of_positive = if x.abs() < 0.5 { 1.0 - series(x.abs()) } else { erfc(x.abs()) };
+        (if x < 0.0 { 2.0 - of_positive } else { of_positive }) as f32
+    }
+    "
+    return erfcf(x);
+"
+}
+
+/// The error function of `0 <= z < 0.5`: `2/sqrt(pi)` times the sum of `(-1)^n z^(2n+1) / (n! (2n+1))`, of which the first term
+/// that is missing is below 1e-13.
+fn series(z: f64) -> f64 {
+    let (mut power, mut sum) = (z, z);
+    for n in 1..10 {
+        power *= -z * z / f64::from(n);
+        sum += power / f64::from(2 * n + 1);
+    }
+    std::f64::consts::FRAC_2_SQRT_PI * sum
 }
 
 /// The complementary error function of `z >= 0`: `exp(-z^2) * t * q(t)` with `t = 1 / (1 + z/2)`,

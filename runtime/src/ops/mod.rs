@@ -6,7 +6,8 @@
 //!
 //! **Arguments.** The first tensor determines the runtime and the step; every further operand can be a
 //! [`Tensor`](crate::Tensor), a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a
-//! [`State`](crate::State) with the same element type. Any strides are accepted. Axes count from 0.
+//! [`State`](crate::State) with the same element type. In element-wise operations it can also be a number
+//! ([`Argument`](crate::Argument)): `ops::mul(&x, 0.5)`. Any strides are accepted. Axes count from 0.
 //!
 //! **Errors.** Every function can return [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes),
 //! [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::OutsideSegment`](crate::Error::OutsideSegment)
@@ -29,6 +30,7 @@
 //! **Empty tensors** are accepted everywhere, except where the result has no value (the maximum or the
 //! mean of an empty axis).
 
+mod activation;
 mod attention;
 mod by_type;
 mod cache;
@@ -42,8 +44,12 @@ mod elementwise;
 mod functions;
 mod gather;
 mod launch;
+mod logic;
+mod math;
 mod matmul;
 mod norm;
+mod numbers;
+mod pointwise;
 mod prelude;
 mod recurrent;
 mod reduce;
@@ -52,10 +58,13 @@ mod scatter;
 mod shape;
 mod state;
 
+pub use activation::{
+    elu, hardsigmoid, hardswish, leaky_relu, logsigmoid, mish, relu6, selu, sigmoid, softplus, softsign,
+};
 pub use attention::{AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;
-pub use compare::{eq, ge, gt, le, lt, ne, where_};
+pub use compare::{eq, ge, gt, le, lt, masked_fill, ne, where_};
 pub use concat::concat;
 pub use conv::{
     ConvConfig, ConvTransposeConfig, conv_transpose1d, conv_transpose1d_bias, conv_transpose2d,
@@ -66,8 +75,14 @@ pub use elementwise::{
     add, div, exp, gelu, gelu_tanh, log, mul, neg, relu, rsqrt, scale, silu, silu_mul, sqrt, sub, tanh,
 };
 pub use gather::{embedding, gather};
+pub use logic::{isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor};
+pub use math::{
+    acos, acosh, asin, asinh, atan, atan2, atanh, ceil, cos, cosh, erf, erfc, exp2, expm1, floor, frac,
+    log1p, log2, log10, pow, reciprocal, round, sin, sinh, tan, trunc,
+};
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use norm::{add_rms_norm, layer_norm, rms_norm};
+pub use numbers::{abs, clamp, maximum, minimum, remainder, sign, square};
 pub use recurrent::{gru_cell, lstm_cell};
 pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
 pub use rope::{RopeConfig, RopeStyle, rope, rope_scatter};
@@ -86,7 +101,11 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
         .chain(compare::kernels())
         .chain(cast::kernels())
         .chain(conv::kernels())
-        .chain(recurrent::kernels());
+        .chain(recurrent::kernels())
+        .chain(math::kernels())
+        .chain(activation::kernels())
+        .chain(numbers::kernels())
+        .chain(logic::kernels());
     all.filter(|definition| known.insert(definition.id)).collect()
 }
 

@@ -211,7 +211,8 @@ fn parameters_state_and_scalars_are_operands() {
     let sum = ops::add(&ops::add(&x, &p).unwrap(), &s).unwrap();
     let one = graphable::Scalar::from_tensor(step.tensor(&[], &[0.5f32]).unwrap()).unwrap();
     let sum = ops::add(&sum, &one).unwrap();
-    let sum = ops::add(&one, &&sum).unwrap();
+    let twice: &&Tensor<'_, f32> = &&sum;
+    let sum = ops::add(&one, twice).unwrap();
     assert_eq!(step.read(&sum).unwrap(), [112.0, 223.0]);
     let view = step.scope().view(&p).unwrap();
     assert_eq!(step.read(&ops::scale(&view, 0.5).unwrap()).unwrap(), [5.0, 10.0]);

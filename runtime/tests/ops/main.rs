@@ -16,6 +16,7 @@ mod device;
 mod elementwise;
 mod errors;
 mod fixtures;
+mod functions;
 mod fused;
 mod gradient;
 mod harness;

@@ -127,7 +127,7 @@ fn beside(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
     let mut h = ops::mul(x, first)?;
     for (l, k) in m.layers.iter().zip(kv.iter_mut()) {
         *k = ops::add(k, &l.a)?;
-        h = ops::add(&h, k)?;
+        h = ops::add(&h, &*k)?;
     }
     h = #[eager]
     same(&h)?;

@@ -1,0 +1,143 @@
+//! Logic of `bool`, and what kind of number a float is.
+
+use super::pointwise::{of_one, of_two};
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
+use crate::{Argument, Float, Result, Tensor, kernel::definition::Kernel as _};
+
+mod of {
+    use crate::kernel;
+
+    #[kernel]
+    pub(super) fn logical_and(a: bool, b: bool) -> bool {
+        a && b
+    }
+
+    #[kernel]
+    pub(super) fn logical_or(a: bool, b: bool) -> bool {
+        a || b
+    }
+
+    #[kernel]
+    pub(super) fn logical_xor(a: bool, b: bool) -> bool {
+        a != b
+    }
+
+    #[kernel]
+    pub(super) fn logical_not(x: bool) -> bool {
+        !x
+    }
+
+    #[kernel]
+    pub(super) fn isnan(x: f32) -> bool {
+        x.is_nan()
+    }
+
+    #[kernel]
+    pub(super) fn isinf(x: f32) -> bool {
+        x.is_infinite()
+    }
+
+    #[kernel]
+    pub(super) fn isfinite(x: f32) -> bool {
+        x.is_finite()
+    }
+
+    #[cfg(feature = "cuda")]
+    #[kernel]
+    pub(super) fn logic(x: f32, b: bool) -> bool {
+        let known = logical_or(isnan(x), logical_xor(isinf(x), b));
+        logical_and(isfinite(x), logical_not(known))
+    }
+}
+
+macro_rules! of_bools {
+    ($($(#[$doc:meta])* $name:ident => $result:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// ```
+        /// # use graphable::prelude::*;
+        /// # let mut rt = Runtime::new(Device::cpu())?;
+        /// # let step = rt.step()?;
+        /// let a = step.tensor(&[2, 1], &[false, true])?;
+        /// let b = step.tensor(&[2], &[false, true])?;
+        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&a, &b)?)?, ", $result, ");")]
+        /// # Ok::<(), Error>(())
+        /// ```
+        ///
+        /// Numbers become `bool` by a comparison, such as [`ne`](super::ne) with 0. Shapes broadcast; padding marks unite.
+        ///
+        /// # Errors
+        /// Returns [`Error::Shape`](crate::Error::Shape) if the shapes do not broadcast;
+        /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
+        pub fn $name<'s>(a: &Tensor<'s, bool>, b: impl Argument<'s, bool>) -> Result<Tensor<'s, bool>> {
+            of_two(of::$name::DEFINITION, a, b)
+        }
+    )*};
+}
+
+of_bools! {
+    /// If both are true.
+    logical_and => "[false, false, false, true]";
+    /// If either is true.
+    logical_or => "[false, true, true, true]";
+    /// If one of them is true and the other is not.
+    logical_xor => "[false, true, true, false]";
+}
+
+/// If `x` is false.
+///
+/// Same shape and padding marks as `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2], &[false, true])?;
+/// assert_eq!(step.read(&ops::logical_not(&x)?)?, [true, false]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns only the errors of every operation (see [`ops`](crate::ops)).
+pub fn logical_not<'s>(x: &Tensor<'s, bool>) -> Result<Tensor<'s, bool>> {
+    of_one(of::logical_not::DEFINITION, x)
+}
+
+macro_rules! of_floats {
+    ($($(#[$doc:meta])* $name:ident => $result:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// ```
+        /// # use graphable::prelude::*;
+        /// # let mut rt = Runtime::new(Device::cpu())?;
+        /// # let step = rt.step()?;
+        /// let x = step.tensor(&[3], &[1.0, f32::NEG_INFINITY, f32::NAN])?;
+        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&x)?)?, ", $result, ");")]
+        /// # Ok::<(), Error>(())
+        /// ```
+        ///
+        /// Same shape and padding marks as `x`.
+        ///
+        /// # Errors
+        /// Returns only the errors of every operation (see [`ops`](crate::ops)).
+        pub fn $name<'s, T: Float>(x: &Tensor<'s, T>) -> Result<Tensor<'s, bool>> {
+            of_one(of::$name::DEFINITION, x)
+        }
+    )*};
+}
+
+of_floats! {
+    /// If `x` is NaN.
+    isnan => "[false, false, true]";
+    /// If `x` is infinite, of either sign.
+    isinf => "[false, true, false]";
+    /// If `x` is neither infinite nor NaN.
+    isfinite => "[true, false, false]";
+}
+
+/// The kernels of this file, for CI to compile: those that call all others.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    std::iter::once(of::logic::DEFINITION)
+}

@@ -1,0 +1,96 @@
+//! Mathematical functions of floats.
+
+use super::pointwise::{binary, float_functions};
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
+use crate::{Float, kernel::definition::Kernel as _};
+
+float_functions! {
+    math using [
+        super::super::functions::error_function as error_function,
+        super::super::functions::complementary_error_function as complementary_error_function
+    ];
+
+    /// Sine of `x` radians.
+    sin(x) { x.sin() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
+    /// Cosine of `x` radians.
+    cos(x) { x.cos() } "[0.0f32, -0.0]" => "[1.0, 1.0]";
+    /// Tangent of `x` radians.
+    tan(x) { x.tan() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
+    /// Arc sine, in radians; NaN outside -1 to 1.
+    asin(x) { x.asin() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
+    /// Arc cosine, in radians; NaN outside -1 to 1.
+    acos(x) { x.acos() } "[1.0f32, 1.0]" => "[0.0, 0.0]";
+    /// Arc tangent, in radians.
+    atan(x) { x.atan() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
+    /// Hyperbolic sine.
+    sinh(x) { x.sinh() } "[0.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
+    /// Hyperbolic cosine.
+    cosh(x) { x.cosh() } "[0.0f32, f32::INFINITY]" => "[1.0, f32::INFINITY]";
+    /// Inverse of [`sinh`].
+    asinh(x) { x.asinh() } "[0.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
+    /// Inverse of [`cosh`]; NaN below 1.
+    acosh(x) { x.acosh() } "[1.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
+    /// Inverse of [`tanh`](super::tanh); NaN outside -1 to 1.
+    atanh(x) { x.atanh() } "[0.0f32, 1.0]" => "[0.0, f32::INFINITY]";
+    /// `2^x`.
+    exp2(x) { x.exp2() } "[3.0f32, -1.0]" => "[8.0, 0.5]";
+    /// `e^x - 1`, which keeps the digits of the result for `x` near 0.
+    expm1(x) { x.exp_m1() } "[0.0f32, f32::NEG_INFINITY]" => "[0.0, -1.0]";
+    /// Logarithm to base 2; `-inf` of 0, NaN below.
+    log2(x) { x.log2() } "[8.0f32, 0.5]" => "[3.0, -1.0]";
+    /// Logarithm to base 10; `-inf` of 0, NaN below.
+    log10(x) { x.log10() } "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
+    /// `ln(1 + x)`, which keeps the digits of `x` near 0; `-inf` of -1, NaN below.
+    log1p(x) { x.ln_1p() } "[0.0f32, -1.0]" => "[0.0, f32::NEG_INFINITY]";
+    /// The largest whole number that is not larger.
+    floor(x) { x.floor() } "[1.5f32, -1.5]" => "[1.0, -2.0]";
+    /// The smallest whole number that is not smaller.
+    ceil(x) { x.ceil() } "[1.5f32, -1.5]" => "[2.0, -1.0]";
+    /// The nearest whole number; of two, the even one.
+    round(x) { x.round_ties_even() } "[0.5f32, 1.5]" => "[0.0, 2.0]";
+    /// The whole number towards zero.
+    trunc(x) { x.trunc() } "[1.5f32, -1.5]" => "[1.0, -1.0]";
+    /// What [`trunc`] takes away, with the sign of `x`.
+    frac(x) { x.fract() } "[1.5f32, -1.25]" => "[0.5, -0.25]";
+    /// `1 / x`.
+    reciprocal(x) { x.recip() } "[4.0f32, -0.5]" => "[0.25, -2.0]";
+    /// The error function.
+    erf(x) { error_function(x) } "[0.0f32, f32::INFINITY]" => "[0.0, 1.0]";
+    /// `1 - erf(x)`, which keeps the digits of small results.
+    erfc(x) { complementary_error_function(x) } "[0.0f32, f32::INFINITY]" => "[1.0, 0.0]";
+}
+
+/// Kernels of two floats.
+mod of_two {
+    use crate::kernel;
+
+    #[kernel]
+    pub(super) fn pow(a: f32, b: f32) -> f32 {
+        a.powf(b)
+    }
+
+    #[kernel]
+    pub(super) fn atan2(a: f32, b: f32) -> f32 {
+        a.atan2(b)
+    }
+
+    #[cfg(feature = "cuda")]
+    #[kernel]
+    pub(super) fn math_of_two(a: f32, b: f32) -> f32 {
+        pow(a, b) + atan2(a, b)
+    }
+}
+
+binary! {
+    /// `a` to the power `b`; NaN of a negative `a` unless `b` is whole.
+    pow: Float, of_two::pow::DEFINITION, ("[3.0f32, 4.0]", "[2.0f32, 0.5]") => "[9.0, 2.0]";
+    /// The angle of the point `(b, a)`, in radians from -π to π.
+    atan2: Float, of_two::atan2::DEFINITION, ("[0.0f32, -0.0]", "[1.0f32, 2.0]") => "[0.0, -0.0]";
+}
+
+/// The kernels of this file, for CI to compile: those that call all others.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    [of::math::DEFINITION, of_two::math_of_two::DEFINITION].into_iter()
+}
