@@ -448,9 +448,10 @@ mod tests {
     use crate::{
         DType,
         backend::{
-            COPY, Op, PAD, View,
+            Op, View,
             cpu::{CpuBackend, CpuOptions},
         },
+        memory::{COPY, PAD},
         value::layout::Layout,
     };
 

@@ -14,7 +14,6 @@ use std::{any::Any, fmt};
 use crate::Error;
 
 mod arenas;
-mod copy;
 #[allow(unsafe_code)] // Addresses become slices, and `gemm` takes pointers: each block has its proof.
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -29,7 +28,6 @@ mod operation;
 mod stream;
 
 pub use arenas::{Arena, Arenas};
-pub(crate) use copy::{COPY, PAD};
 pub use diagnostics::Diagnostics;
 pub use graphs::{CapturedGraph, GraphExec, Graphs, Signature, Update};
 pub(crate) use operation::Operation;

@@ -5,13 +5,14 @@ use std::{mem, sync::Arc};
 use super::{GraphCall, GraphObject};
 use crate::{
     Result, Runtime,
-    backend::{HostBlock, PAD, View},
+    backend::{HostBlock, View},
     base::dtype::HostSlot,
     graph::{
         inputs::Given,
         spec::{Dim, DimsSpec, InputSpec},
     },
     host::padding::pad_rows,
+    memory::PAD,
     observe::{event::CopySlot, occurrence::Occurrence},
     record::Symbol,
     value::{

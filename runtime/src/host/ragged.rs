@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::{
     Dim, Eager, Element, Error, IntoDim, Result, Scalar, Tensor,
-    backend::{COPY, View},
+    backend::View,
+    memory::COPY,
     ops,
     value::layout::{Layout, Marks},
 };

@@ -1,4 +1,4 @@
-//! The memory of a runtime: its arenas, the slots of the tensors in them, and owned memory.
+//! The memory of a runtime: its arenas, the slots of the tensors in them, owned memory, and the operations that copy.
 //!
 //! [`Memory`] does not depend on recordings or on the stream: callers that commit, copy or poison pass it the
 //! backend, or it returns the freed block to them.
@@ -6,6 +6,7 @@
 mod accounting;
 mod alive;
 mod arena;
+mod copy;
 mod leaks;
 mod learned_placements;
 mod lending;
@@ -39,6 +40,7 @@ pub(crate) use self::measure::{HighWater, MemoryAside};
 use crate::observe::memory::{ArenaUsage, MemoryArena};
 pub(crate) use crate::value::raw::SlotId;
 pub(crate) use alive::{Alive, EntryBlock};
+pub(crate) use copy::{COPY, PAD};
 pub use leaks::{Live, Tables};
 pub(crate) use learned_placements::{Misplaced, RegionKey, RegionTarget};
 pub(crate) use maintenance::Extent;

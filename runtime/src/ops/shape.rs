@@ -8,8 +8,9 @@ use super::{
 };
 use crate::{
     Element, Error, IntoDim, IntoShape, Result, Scope, Tensor,
-    backend::{COPY, View},
+    backend::View,
     base::rank::MAX_RANK,
+    memory::COPY,
     tensor::{Shown, shape::Given},
     value::layout::{Layout, Marks},
 };

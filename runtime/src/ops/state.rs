@@ -4,7 +4,7 @@ use super::{
     check::refuse,
     launch::{compute, launch},
 };
-use crate::{AsOperand, Element, Error, Result, Scope, State, Tensor, backend::COPY, value::layout::Marks};
+use crate::{AsOperand, Element, Error, Result, Scope, State, Tensor, memory::COPY, value::layout::Marks};
 
 /// Overwrites all of `state` with `src`, which has the same shape.
 ///

@@ -8,8 +8,9 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{COPY, SharedMemory},
+    backend::SharedMemory,
     base::plan::Site,
+    memory::COPY,
     observe::occurrence::Occurrence,
     tree::{RecordingIndex, Tree},
     value::key::KeyWriter,

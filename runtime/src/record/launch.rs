@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{COPY, Op, PendingBytes, View},
+    backend::{Op, PendingBytes, View},
     base::plan::Site,
     memory::{
-        LastRelease, Memory, NewTensor, Placement, SlotId,
+        COPY, LastRelease, Memory, NewTensor, Placement, SlotId,
         pool::{Block, rounded},
     },
     observe::log::Log,

@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 use super::{body::BodyRunner, call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
-    backend::{COPY, View},
+    backend::View,
     base::plan::Site,
-    memory::{Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
+    memory::{COPY, Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
     observe::{event::CopySlot, occurrence::Occurrence},
     tree::Tree,
     value::layout::{Layout, Marks},

@@ -7,9 +7,9 @@ use rustc_hash::FxHashMap;
 use super::{call::CallState, launch::Launcher};
 use crate::{
     DType, Result,
-    backend::{COPY, View},
+    backend::View,
     memory::{
-        Placement, Queues, SlotId,
+        COPY, Placement, Queues, SlotId,
         pool::{ALIGN, rounded},
     },
     observe::{event::CopySlot, occurrence::Occurrence},

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{COPY, SharedMemory, View},
+    backend::{SharedMemory, View},
     memory::{
-        Memory, Origin, Placement,
+        COPY, Memory, Origin, Placement,
         pool::{ALIGN, Block, rounded},
     },
     observe::{event::CopySlot, occurrence::Occurrence},

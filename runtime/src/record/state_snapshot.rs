@@ -5,7 +5,8 @@ use rustc_hash::FxHashMap;
 use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
     DType, Result,
-    backend::{COPY, SharedMemory, View},
+    backend::{SharedMemory, View},
+    memory::COPY,
     value::layout::Layout,
 };
 

@@ -7,9 +7,8 @@ use smallvec::SmallVec;
 
 use crate::{
     Error, Result,
-    backend::{
-        Backend, COPY, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View,
-    },
+    backend::{Backend, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View},
+    memory::COPY,
 };
 
 /// The backend, and data that is on its way there.

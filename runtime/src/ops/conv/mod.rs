@@ -12,11 +12,12 @@ use super::{
 };
 use crate::{
     AsOperand, Dim, Float, Result, Tensor,
-    backend::{COPY, View},
+    backend::View,
     kernel::{
         call::Call,
         definition::{Definition, Kernel as _},
     },
+    memory::COPY,
     tensor::Operand,
     value::layout::{Layout, Marks},
 };

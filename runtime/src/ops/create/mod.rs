@@ -3,7 +3,7 @@
 use self::operation::{Arange, Fill};
 use super::{check::check_axis, launch::compute};
 use crate::{
-    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, backend::COPY, value::layout::Marks,
+    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, memory::COPY, value::layout::Marks,
 };
 
 mod cpu;

@@ -10,7 +10,8 @@ use smallvec::smallvec;
 use super::*;
 use crate::{
     DType,
-    backend::{COPY, DeviceCopy, Op, Operation, View},
+    backend::{DeviceCopy, Op, Operation, View},
+    memory::COPY,
     value::layout::Layout,
 };
 

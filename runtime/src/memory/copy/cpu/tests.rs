@@ -2,10 +2,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     DType,
-    backend::{
-        copy::{COPY, PAD},
-        cpu::kernels::testing::*,
-    },
+    backend::cpu::kernels::testing::*,
+    memory::{COPY, PAD},
     value::layout::Layout,
 };
 

@@ -3,10 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     DType,
-    backend::{
-        copy::{COPY, PAD},
-        cuda::kernels::testing::{Recorder, kinds, moved, pairs, shapes, strides, view, whole, word_of},
-    },
+    backend::cuda::kernels::testing::{Recorder, kinds, moved, pairs, shapes, strides, view, whole, word_of},
+    memory::{COPY, PAD},
 };
 
 const TYPES: [DType; 3] = [DType::I32, DType::Bf16, DType::U8];
