@@ -19,12 +19,12 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 #[allow(unsafe_code)] // The driver is called here: each block has its proof.
 pub mod cuda;
-pub(crate) mod custom;
 mod delegate;
 mod diagnostics;
 pub mod faulty;
 mod graphs;
 mod operation;
+pub(crate) mod shapes;
 mod stream;
 
 pub use arenas::{Arena, Arenas};

@@ -6,11 +6,11 @@ use smallvec::SmallVec;
 
 use super::{
     CustomOp,
+    argument::{Argument, ScalarArgument},
     parts::{Lists, Parts},
 };
 use crate::{
     AsOperand, Element, Error, IntoDim, IntoShape, Result, Scope, State, Tensor,
-    backend::custom::{Argument, ScalarArgument},
     base::rank::MAX_RANK,
     tensor::{Operand, Shown, shape::Sizes},
     value::layout::Marks,

@@ -50,8 +50,13 @@
 //! rows become does not depend on the others; the outputs must then have the padded dimensions, too. A launch that
 //! passes the [real size](Call::real_size) of a dimension says that its code reads no further.
 
+mod argument;
 mod call;
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod gradient;
+mod operation;
 mod parts;
 
 use std::{
@@ -59,26 +64,25 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use argument::Argument;
 use call::Held;
+#[cfg(feature = "cuda")]
+use cuda::CudaCode;
 use gradient::Rule;
+use operation::{CustomOperation, Definition, Identity};
 
+pub use argument::ScalarArgument;
 pub use call::{AndOutput, Call};
+pub use cpu::{CpuCall, CpuFailure};
 pub use gradient::{AnyTensor, Backward};
 
-#[cfg(feature = "cuda")]
-use crate::backend::cuda::custom::CudaCode;
 #[cfg(feature = "cuda")]
 pub use crate::backend::cuda::custom::{
     CudaCall, CudaGrid, CudaKernel, CudaLaunch, CudaLibrary, CudaSource, LibraryError,
 };
-pub use crate::backend::custom::{CpuCall, CpuFailure, ScalarArgument, Shapes};
+pub use crate::backend::shapes::Shapes;
 use crate::{
-    Capturable, ConfigValue, Eager, Key, LiveIn, Scope, Step,
-    backend::{
-        Op,
-        custom::{Argument, CustomOperation, Definition, Identity},
-    },
-    base::plan::Site,
+    Capturable, ConfigValue, Eager, Key, LiveIn, Scope, Step, backend::Op, base::plan::Site,
     value::key::KeyWriter,
 };
 

@@ -2,11 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::{
-    Error,
-    backend::{View, custom::Argument},
-    value::layout::Marks,
-};
+use super::argument::Argument;
+use crate::{Error, backend::View, value::layout::Marks};
 
 /// What was named so far.
 #[derive(Debug, Default)]

@@ -34,7 +34,7 @@ impl CudaGrid {
     }
 
     /// Refuses a grid that no device can run.
-    pub(super) fn check(&self, op: &'static str) -> Result<()> {
+    pub(crate) fn check(&self, op: &'static str) -> Result<()> {
         const BLOCKS: [u32; 3] = [i32::MAX as u32, u16::MAX as u32, u16::MAX as u32];
         const THREADS: [u32; 3] = [1024, 1024, 64];
         let within = |sizes: [u32; 3], limits: [u32; 3]| {

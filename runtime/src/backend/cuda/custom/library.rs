@@ -1,17 +1,12 @@
 //! Libraries of users, which launch on the runtime's stream.
 
-use std::{any::Any, error::Error as StdError, fmt, sync::Arc};
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::{
     Result,
-    backend::{
-        Launch, Operation as _, View,
-        cuda::kernels::Submit,
-        custom::{CustomOperation, Shapes},
-    },
-    base::contained::Contained,
+    backend::{View, shapes::Shapes},
 };
 
 /// A library with an operation: cuFFT with a plan, cuDNN with a handle, a package with a C interface.
@@ -108,13 +103,25 @@ unsafe impl<F: Fn(&CudaCall<'_>) -> Result<(), LibraryError> + Send + Sync + 'st
 
 /// The operands of a launch of a [`CudaLibrary`].
 pub struct CudaCall<'a> {
+    op: &'static str,
     stream: &'a Arc<CudaStream>,
-    launch: &'a Launch,
-    op: &'a CustomOperation,
     is_captured: bool,
+    operands: Shapes<'a>,
+    workspace: u64,
 }
 
 impl<'a> CudaCall<'a> {
+    /// A launch of the operation `op`.
+    pub(crate) fn new(
+        op: &'static str,
+        stream: &'a Arc<CudaStream>,
+        is_captured: bool,
+        operands: Shapes<'a>,
+        workspace: u64,
+    ) -> Self {
+        Self { op, stream, is_captured, operands, workspace }
+    }
+
     /// Returns the stream to work on; `cu_stream()` is the driver's handle, which is also the runtime API's.
     pub fn stream(&self) -> &'a Arc<CudaStream> {
         self.stream
@@ -127,75 +134,41 @@ impl<'a> CudaCall<'a> {
 
     /// Returns the sizes of the operands; those of padded dimensions are the bucket's.
     pub fn shapes(&self) -> Shapes<'a> {
-        self.op.shapes(&self.launch.inputs, &self.launch.outputs)
+        self.operands
     }
 
     /// Returns the address of an input's first element; 0 if there is no such input.
     pub fn input(&self, index: usize) -> u64 {
-        address(&self.launch.inputs[..self.op.operands()], index)
+        address(self.operands.inputs, index)
     }
 
     /// Returns the strides of an input, in elements: row-major unless the call passed a view.
     pub fn strides(&self, index: usize) -> &'a [usize] {
-        self.launch.inputs[..self.op.operands()].get(index).map_or(&[], |view| view.layout.strides())
+        self.operands.inputs.get(index).map_or(&[], |view| view.layout.strides())
     }
 
     /// Returns the address of an output; 0 if there is no such output.
     pub fn output(&self, index: usize) -> u64 {
-        address(&self.launch.outputs[..self.op.made()], index)
+        address(self.operands.outputs, index)
     }
 
     /// Returns the address of a state; 0 if there is no such state.
     pub fn state(&self, index: usize) -> u64 {
-        address(&self.launch.outputs[self.op.made()..], index)
+        address(self.operands.states, index)
     }
 
     /// Returns the address of the workspace; 0 if none was asked for.
     pub fn workspace(&self) -> u64 {
-        self.launch.workspace
+        self.workspace
     }
 }
 
 impl fmt::Debug for CudaCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CudaCall").field("op", &self.op.name()).finish_non_exhaustive()
+        f.debug_struct("CudaCall").field("op", &self.op).finish_non_exhaustive()
     }
 }
 
 fn address(views: &[View], index: usize) -> u64 {
     views.get(index).map_or(0, |view| view.addr)
-}
-
-/// Lets a library prepare a launch; returns the bytes of workspace that it needs.
-pub(crate) fn prepare(
-    library: &Arc<dyn CudaLibrary>,
-    gpu: &mut dyn Submit,
-    op: &CustomOperation,
-    shapes: &Shapes<'_>,
-) -> Result<u64> {
-    let mut bytes = 0;
-    gpu.work_in_context(&mut |context| {
-        let prepared = op.guarded(|| said_by(op, library.prepare(context, shapes)))?;
-        bytes = prepared?;
-        Ok(())
-    })?;
-    Ok(bytes)
-}
-
-fn said_by<T>(op: &CustomOperation, result: Result<T, LibraryError>) -> Result<T> {
-    result.map_err(|error| op.failed(error.to_string()))
-}
-
-pub(crate) fn launch(
-    library: &Arc<dyn CudaLibrary>,
-    gpu: &mut dyn Submit,
-    op: &CustomOperation,
-    launch: &Launch,
-) -> Result<()> {
-    let keep: Box<dyn Any + Send + Sync> = Box::new(Contained::new(Arc::clone(library)));
-    gpu.work_on_stream(keep, &mut |stream, is_captured| {
-        let call = CudaCall { stream, launch, op, is_captured };
-        // The error is the library's, too: its message and its drop may panic, and the caller restores the thread's state.
-        op.guarded(|| said_by(op, library.launch(&call)))?
-    })
 }

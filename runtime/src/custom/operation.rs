@@ -1,6 +1,4 @@
-//! Operations of users: code for each device, and the arguments of a launch.
-
-mod cpu;
+//! A user's operation as the runtime launches it: its identity, its code for each device, and its arguments.
 
 use std::{
     any::Any,
@@ -14,18 +12,21 @@ use std::{
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-pub use cpu::{CpuCall, CpuFailure};
-
 #[cfg(feature = "cuda")]
-use super::cuda::{custom::CudaCode, kernels::Submit};
+use super::cuda::{self, CudaCode};
 use super::{
-    Launch, Operation, View,
-    cpu::{Access, Fault},
+    argument::Argument,
+    cpu::{CpuCall, CpuFailure},
 };
 #[cfg(feature = "cuda")]
-use crate::Error;
+use crate::{Error, backend::cuda::kernels::Submit};
 use crate::{
     Result,
+    backend::{
+        Launch, Operation, View,
+        cpu::{Access, Fault},
+        shapes::Shapes,
+    },
     base::{contained::Contained, plan::Site},
     value::owned::next_id,
 };
@@ -97,128 +98,6 @@ impl fmt::Debug for Definition {
     }
 }
 
-/// One argument of a launch, in the order of the kernel's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Argument {
-    /// The address of an input's first element.
-    Input(u8),
-    /// An input's address, sizes and strides.
-    View(u8),
-    /// The address of an output.
-    Output(u8),
-    /// The address of a state that is written.
-    State(u8),
-    /// A value of up to eight bytes.
-    Value {
-        /// The value, in the byte order of the host.
-        bytes: [u8; 8],
-        /// Its type; it has so many of the bytes.
-        of: ScalarType,
-    },
-    /// The address of the real size of a padded dimension, a u32; none where the dimension is not padded.
-    RealSize(Option<u8>),
-    /// The address of the workspace.
-    Workspace,
-}
-
-/// A host value that a kernel takes by value: `f32`, `f64`, and integers of 32 and 64 bits.
-#[diagnostic::on_unimplemented(
-    message = "a kernel does not take `{Self}` by value",
-    label = "expected `f32`, `f64`, or an integer of 32 or 64 bits",
-    note = "convert it, `u32::from(flag)` or `n as u64`; sizes of tensors are passed with `size(x.dim(0))`"
-)]
-pub trait ScalarArgument: bytemuck::Pod + sealed::Sealed {}
-
-pub(crate) use sealed::ScalarType;
-
-mod sealed {
-    macro_rules! scalars {
-        ($($of:ident $t:ident),*) => {
-            /// The type of a host value.
-            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-            pub enum ScalarType { $($of),* }
-
-            impl ScalarType {
-                /// Its name in Rust.
-                pub(crate) fn name(self) -> &'static str {
-                    match self { $(Self::$of => stringify!($t)),* }
-                }
-
-                /// Its size.
-                pub(crate) fn bytes(self) -> usize {
-                    match self { $(Self::$of => size_of::<$t>()),* }
-                }
-            }
-
-            $(
-                impl Sealed for $t {
-                    const TYPE: ScalarType = ScalarType::$of;
-                }
-                impl super::ScalarArgument for $t {}
-            )*
-        };
-    }
-
-    pub trait Sealed {
-        const TYPE: ScalarType;
-    }
-
-    scalars! { F32 f32, F64 f64, I32 i32, U32 u32, I64 i64, U64 u64 }
-}
-
-impl Argument {
-    /// Returns what it is, as a message says it.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn described(&self) -> String {
-        match self {
-            Self::Input(_) => "the address of an input".into(),
-            Self::View(_) => "a `graphable_view`".into(),
-            Self::Output(_) => "the address of an output".into(),
-            Self::State(_) => "the address of a state".into(),
-            Self::Value { of, .. } => format!("a `{}`", of.name()),
-            Self::RealSize(_) => "the address of a real size".into(),
-            Self::Workspace => "the address of the workspace".into(),
-        }
-    }
-
-    /// A value.
-    pub(crate) fn value<T: ScalarArgument>(value: T) -> Self {
-        let given = bytemuck::bytes_of(&value);
-        let mut bytes = [0; 8];
-        bytes[..given.len()].copy_from_slice(given);
-        Self::Value { bytes, of: T::TYPE }
-    }
-}
-
-/// The sizes of the operands of a launch, as the device sees them: those of padded dimensions are the bucket's.
-#[derive(Clone, Copy, Debug)]
-pub struct Shapes<'a> {
-    inputs: &'a [View],
-    outputs: &'a [View],
-    states: &'a [View],
-}
-
-fn sizes(views: &[View], index: usize) -> &[usize] {
-    views.get(index).map_or(&[], |view| view.layout.shape())
-}
-
-impl<'a> Shapes<'a> {
-    /// Returns the sizes of an input, by the order of the inputs and views of the call; none if there is no such input.
-    pub fn input(&self, index: usize) -> &'a [usize] {
-        sizes(self.inputs, index)
-    }
-
-    /// Returns the sizes of an output.
-    pub fn output(&self, index: usize) -> &'a [usize] {
-        sizes(self.outputs, index)
-    }
-
-    /// Returns the sizes of a state that is written.
-    pub fn state(&self, index: usize) -> &'a [usize] {
-        sizes(self.states, index)
-    }
-}
-
 /// A launch of a definition with its arguments. It is made once for launches that pass the same ones.
 #[derive(Debug)]
 pub(crate) struct CustomOperation {
@@ -259,13 +138,11 @@ impl CustomOperation {
     }
 
     /// The number of inputs that are operands; the others are real sizes.
-    #[cfg(feature = "cuda")]
     pub(crate) fn operands(&self) -> usize {
         self.operands
     }
 
     /// The number of outputs that are new; the others are states.
-    #[cfg(feature = "cuda")]
     pub(crate) fn made(&self) -> usize {
         self.made
     }
@@ -370,9 +247,7 @@ impl Operation for CustomOperation {
         let shapes = self.shapes(inputs, outputs);
         let bytes = match &self.definition.cuda {
             Some(CudaCode::Kernel(kernel)) => self.guarded(|| kernel.workspace_bytes(&shapes))?,
-            Some(CudaCode::Library(library)) => {
-                super::cuda::custom::prepare_library(library, gpu, self, &shapes)?
-            }
+            Some(CudaCode::Library(library)) => cuda::library::prepare(library, gpu, self, &shapes)?,
             None => 0,
         };
         self.check_workspace(bytes)
@@ -381,10 +256,8 @@ impl Operation for CustomOperation {
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
         match &self.definition.cuda {
-            Some(CudaCode::Kernel(kernel)) => kernel.launch(gpu, self, launch),
-            Some(CudaCode::Library(library)) => {
-                super::cuda::custom::launch_library(library, gpu, self, launch)
-            }
+            Some(CudaCode::Kernel(kernel)) => cuda::kernel::launch(kernel, gpu, self, launch),
+            Some(CudaCode::Library(library)) => cuda::library::launch(library, gpu, self, launch),
             None => Err(self.no_code("a GPU")),
         }
     }

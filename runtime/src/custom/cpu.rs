@@ -2,10 +2,13 @@
 
 use std::{cell::RefCell, fmt};
 
-use super::{Argument, CustomOperation, ScalarArgument, Shapes};
+use super::{
+    argument::{Argument, ScalarArgument},
+    operation::CustomOperation,
+};
 use crate::{
     Element,
-    backend::{Launch, View, cpu::Access},
+    backend::{Launch, Operation as _, View, cpu::Access, shapes::Shapes},
 };
 
 /// The reason why an operation failed on the CPU: any text or error.
@@ -72,7 +75,7 @@ impl<'a> CpuCall<'a> {
     /// # Errors
     /// Returns an error if there is no such output, if its elements have another type, or if it was taken before.
     pub fn output<T: Element>(&self, index: usize) -> Result<&'a mut [T::Repr], CpuFailure> {
-        if index >= self.op.made {
+        if index >= self.op.made() {
             return Err(CpuFailure(format!("there is no output {index}")));
         }
         self.take::<T>("output", index, index)
@@ -83,7 +86,7 @@ impl<'a> CpuCall<'a> {
     /// # Errors
     /// As [`output`](Self::output).
     pub fn state<T: Element>(&self, index: usize) -> Result<&'a mut [T::Repr], CpuFailure> {
-        self.take::<T>("state", index, self.op.made.saturating_add(index))
+        self.take::<T>("state", index, self.op.made().saturating_add(index))
     }
 
     /// Returns a scalar, or a size or count, which is a `u64`.
@@ -116,12 +119,12 @@ impl<'a> CpuCall<'a> {
         let Some(count) = named.nth(index) else {
             return Err(CpuFailure(format!("there is no real size {index}")));
         };
-        let view = count.and_then(|count| self.launch.inputs.get(self.op.operands + usize::from(count)));
+        let view = count.and_then(|count| self.launch.inputs.get(self.op.operands() + usize::from(count)));
         Ok(view.and_then(|view| self.access.slice::<u32>(view).first()).map(|&n| n as usize))
     }
 
     fn operand(&self, index: usize) -> Result<&'a View, CpuFailure> {
-        let operands = &self.launch.inputs[..self.op.operands];
+        let operands = &self.launch.inputs[..self.op.operands()];
         operands.get(index).ok_or_else(|| CpuFailure(format!("there is no input {index}")))
     }
 
@@ -153,6 +156,6 @@ fn of_type<T: Element>(what: &str, index: usize, view: &View) -> Result<(), CpuF
 
 impl fmt::Debug for CpuCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CpuCall").field("op", &self.op.definition.name).finish_non_exhaustive()
+        f.debug_struct("CpuCall").field("op", &self.op.name()).finish_non_exhaustive()
     }
 }
