@@ -40,6 +40,19 @@ pub use crate::{
     },
 };
 
+/// Macros with the names of attributes that are only read by `#[graphable]`; see `imports` in the macro.
+pub mod misplaced {
+    macro_rules! named {
+        ($($name:ident)*) => {$(
+            /// One attribute.
+            pub mod $name {
+                pub use graphable_macros::graphable as $name;
+            }
+        )*};
+    }
+    named!(eager piecewise host key dims);
+}
+
 /// Names for the code that `#[kernel]` generates.
 pub mod kernel {
     #[cfg(feature = "cuda")]

@@ -51,8 +51,14 @@ impl Analysis<'_, '_> {
 
     /// Returns whether the code moves an owned value that the run uses.
     pub(super) fn moves_from_run(&self, uses: &Uses) -> bool {
-        let owned = |name: &str| self.scope.lookup(name).is_some_and(|b| self.scope.owned.contains(&b.id));
-        if !uses.names().any(owned) {
+        // By an operator, owned values are moved, and host values copied.
+        let moves = |name: &str, u: &Use| {
+            let is_in = |ids: &HashSet<usize>| self.scope.lookup(name).is_some_and(|b| ids.contains(&b.id));
+            is_in(&self.scope.owned) && (u.by_value || u.parted)
+                || is_in(&self.scope.host_results) && u.handed_on
+        };
+        let mut moved = uses.0.iter().filter(|(name, u)| moves(name, u)).peekable();
+        if moved.peek().is_none() {
             return false;
         }
         let theirs = self.run.uses();
@@ -65,13 +71,9 @@ impl Analysis<'_, '_> {
             .flatten()
             .copied()
             .collect();
-        uses.0.iter().any(|(name, u)| {
+        moved.any(|(name, u)| {
             let is_lent = self.scope.lookup(name).is_some_and(|b| lent.contains(&b.id));
-            owned(name) && is_lent && (u.by_value || u.parted)
-                || owned(name)
-                    && theirs
-                        .get(name)
-                        .is_some_and(|t| u.by_value || u.parted && (t.taken || overlapping(u, t)))
+            is_lent || theirs.get(name).is_some_and(|t| u.by_value || t.taken || overlapping(u, t))
         })
     }
 }

@@ -248,7 +248,13 @@ impl Analysis<'_, '_> {
         self.note_assigned(&statement.value);
         let calls = statement.has_boundary || !described.host && host_values::gives_owned(&init.expr);
         let owned = calls && !found.says_host() || self.scope.hands_over(&statement.uses);
+        let host_results =
+            found.says_host() && host_values::gives_owned(&init.expr) || self.scope.hands_on(&statement.uses);
+        let first = self.scope.next_id;
         self.bind_described(binds, described, owned);
+        if host_results {
+            self.scope.host_results.extend(first..self.scope.next_id);
+        }
         if !statement.has_boundary {
             self.scope.mark_exclusive(&eager_values::exclusive(&plain.pat, &init.expr));
         }

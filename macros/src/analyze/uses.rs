@@ -93,6 +93,14 @@ impl Free {
 
     /// Visits an expression whose value is used.
     fn value(&mut self, expr: &Expr) {
+        self.operand(expr);
+        if let Some(base) = place_base(expr).filter(|_| matches!(expr, Expr::Path(_) | Expr::Field(_))) {
+            self.note(base, |u| u.handed_on = true);
+        }
+    }
+
+    /// Visits an operand of an operator.
+    fn operand(&mut self, expr: &Expr) {
         if let Some(name) = plain_name(expr) {
             self.note(name, |u| {
                 u.whole = true;
@@ -117,6 +125,7 @@ impl Free {
             self.note(base, |u| {
                 u.taken = true;
                 u.parted = true;
+                u.handed_on = true;
             });
         }
     }
@@ -277,8 +286,8 @@ impl<'a> Free {
             self.visit_expr(&b.left);
         } else {
             // An operator takes its operands.
-            self.value(&b.right);
-            if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.value(&b.left) }
+            self.operand(&b.right);
+            if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.operand(&b.left) }
         }
     }
 

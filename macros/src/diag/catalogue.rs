@@ -84,7 +84,7 @@ catalogue! {
     G016 Pattern Rule "A parameter that is a pattern" "";
     G017 ConditionalParameter Rule "`#[cfg]` on a parameter" "";
     G018 TooManyParameters Rule "More parameters than a key can hold" "";
-    G019 LoneMethod Lint "A method as a graph, in an `impl` without the attribute" "for a function that names neither `self` nor `Self`, rustc rejects the items of its graph there";
+    G019 LoneMethod Lint "A method as a graph, in an `impl` without the attribute" "rustc rejects the items of its graph there, if the file cannot be read and the function names neither `self` nor `Self`";
 
     G020 BareScalar Rule "A host value that a recording would freeze" "";
     G021 ByValue Rule "A tensor or a struct passed by value" "";

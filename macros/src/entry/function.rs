@@ -24,6 +24,7 @@ use crate::{
         parameter_kind::Kind,
         parameters::{self, Marks},
         signature::{Owner, Param, Signature},
+        surroundings::Around,
         types,
     },
 };
@@ -76,6 +77,10 @@ struct Item<'a> {
     boundaries: bool,
     /// Set if the body could not be parsed.
     unparsed: bool,
+    /// The item around it, if that has no attribute.
+    around: Option<Around>,
+    /// The names of attributes that it cannot have.
+    misplaced: Vec<Ident>,
 }
 
 /// A body that was analyzed.
@@ -94,7 +99,8 @@ impl<'a> Item<'a> {
         errors.append(broken.unwrap_or_default());
         let mut attrs = attrs.to_vec();
         item_attributes::once(&mut attrs, errors);
-        item_attributes::misplaced(&mut attrs, &sig.ident, errors);
+        let misplaced = item_attributes::misplaced(&mut attrs, &sig.ident, errors);
+        let around = if owner.is_none() { item_attributes::around(&sig, &block) } else { None };
         sig.inputs.iter().for_each(|argument| parameters::refuse_static(argument, errors));
         let marks = sig.inputs.iter_mut().map(|argument| parameters::take(argument, errors)).collect();
         lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
@@ -105,7 +111,7 @@ impl<'a> Item<'a> {
             }
             attributes::Keys.visit_block_mut(&mut block);
         }
-        Self { attrs, vis, sig, block, owner, helper, marks, boundaries, unparsed }
+        Self { attrs, vis, sig, block, owner, helper, marks, boundaries, unparsed, around, misplaced }
     }
 
     fn mark(&self) -> Option<&Attribute> {
@@ -124,11 +130,13 @@ impl<'a> Item<'a> {
         }
         let declared = self.is_declared();
         // A graph cannot be an item of an `impl`; with an attribute of its own, the `impl` is the owner.
-        let lone = self.owner.is_none() && item_attributes::is_associated(&self.sig, &self.block);
-        if lone && declared && self.helper.is_none() {
-            refuse_lone(&self.sig, errors);
+        if let Some(around) = self.around.filter(|_| declared && self.helper.is_none()) {
+            match around {
+                Around::Impl => refuse_lone(&self.sig, errors),
+                Around::Trait => refuse_in_trait(&self.sig, &self.marks, self.boundaries, errors),
+            }
         }
-        if self.helper.is_some() || lone || !declared && self.owner.is_some() {
+        if self.helper.is_some() || self.around.is_some() || !declared && self.owner.is_some() {
             if !self.unparsed {
                 lints::check(&self.block, &lint_context(&self.sig, None), errors);
             }
@@ -152,7 +160,14 @@ impl<'a> Item<'a> {
     fn ordinary(&self, errors: Errors) -> Expanded {
         let function =
             function::ordinary(&self.attrs, self.vis, &self.sig, &self.block, errors.is_breaking());
-        Expanded { function, siblings: errors.finish() }
+        let (imports, errors) = (self.imports(), errors.finish());
+        Expanded { function, siblings: quote!(#imports #errors) }
+    }
+
+    /// See [`item_attributes::imports`]. What an `impl` with the attribute contains is not searched for by rustc.
+    fn imports(&self) -> TokenStream {
+        let free = self.owner.is_none() && self.around.is_none();
+        item_attributes::imports(if free { &self.misplaced } else { &[] })
     }
 
     fn check(&self, signature: &Signature, errors: &mut Errors) {
@@ -212,10 +227,10 @@ impl<'a> Item<'a> {
         }
         let graph = Graph { sig: signature, form, plan, run }.emit();
         let allow = fallback::allow(broken);
-        let errors = errors.finish();
+        let (imports, errors) = (self.imports(), errors.finish());
         Expanded {
             function: quote!(#(#attrs)* #allow #vis #sig #body #by_path),
-            siblings: quote!(#graph #errors),
+            siblings: quote!(#graph #imports #errors),
         }
     }
 }
@@ -262,6 +277,27 @@ fn refuse_lone(sig: &syn::Signature, errors: &mut Errors) {
         format!("`{name}` is {kind}, and its graph, a type of its own, cannot be defined inside the `impl`"),
         "write `#[graphable] impl …` instead: the attribute then applies to every method",
     );
+}
+
+/// Rejects attributes that a trait method cannot have.
+pub(crate) fn refuse_in_trait(sig: &syn::Signature, marks: &[Marks], boundaries: bool, errors: &mut Errors) {
+    if boundaries {
+        errors.push(
+            Code::TraitMethod,
+            &sig.ident,
+            "a trait method cannot have boundaries: its signature cannot carry what its host code needs",
+            "move the body to a function or an inherent method, and call that with `#[piecewise]`",
+        );
+    }
+    for mark in marks.iter().filter_map(Marks::any) {
+        let text = mark.to_token_stream();
+        errors.push(
+            Code::TraitMethod,
+            mark,
+            format!("a trait method is not a graph, and does not take `{text}`"),
+            "remove it, or move the body to a function or an inherent method",
+        );
+    }
 }
 
 fn check_helper(helper: &Ident, boundaries: bool, mark: Option<&Attribute>, errors: &mut Errors) {

@@ -6,7 +6,7 @@ use syn::{Expr, GenericArgument, Generics, ImplItem, ImplItemFn, ItemImpl, PathA
 
 use crate::{
     analyze,
-    diag::{Code, Errors},
+    diag::Errors,
     entry::function::{self, Unit},
     expand::fallback,
     parse::{
@@ -56,34 +56,13 @@ fn trait_method(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream
     let mut errors = Errors::default();
     let marks: Vec<Marks> =
         method.sig.inputs.iter_mut().map(|argument| parameters::take(argument, &mut errors)).collect();
-    refuse(&method.sig, &marks, analyze::has_boundaries(&method.block), &mut errors);
+    function::refuse_in_trait(&method.sig, &marks, analyze::has_boundaries(&method.block), &mut errors);
     lifetimes::fill_fn(&mut method.sig, Some(&mut method.block), Some(&owner.generics));
     let (attrs, vis, sig) = (&method.attrs, &method.vis, &method.sig);
     let broken = !errors.is_empty();
     let body = if broken { fallback::body() } else { method.block.to_token_stream() };
     let (allow, defaultness) = (fallback::allow(broken), &method.defaultness);
     (quote!(#(#attrs)* #allow #vis #defaultness #sig #body), errors.finish())
-}
-
-/// Rejects attributes that a trait method cannot have.
-pub(crate) fn refuse(sig: &syn::Signature, marks: &[Marks], boundaries: bool, errors: &mut Errors) {
-    if boundaries {
-        errors.push(
-            Code::TraitMethod,
-            &sig.ident,
-            "a trait method cannot have boundaries: its signature cannot carry what its host code needs",
-            "move the body to a function or an inherent method, and call that with `#[piecewise]`",
-        );
-    }
-    for mark in marks.iter().filter_map(Marks::any) {
-        let text = mark.to_token_stream();
-        errors.push(
-            Code::TraitMethod,
-            mark,
-            format!("a trait method is not a graph, and does not take `{text}`"),
-            "remove it, or move the body to a function or an inherent method",
-        );
-    }
 }
 
 /// Returns the arguments of a type that the `impl` does not leave open, by their last names: `f32` of

@@ -23,9 +23,14 @@ pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
         if found { syn::parse2(plain) } else { Err(error) }
     });
     match parsed {
-        Ok(item) if cfg::has_conditions(&item) => cfg::defer(&args, item),
+        Ok(item) if cfg::has_conditions(&item) && !is_lone(&item) => cfg::defer(&args, item),
         parsed => expand_parsed(args, tokens, parsed),
     }
+}
+
+/// Returns whether the item is a function of an `impl` or a trait that has no attribute: no item can be written beside it.
+fn is_lone(item: &Item) -> bool {
+    matches!(item, Item::Fn(f) if item_attributes::around(&f.sig, &f.block).is_some())
 }
 
 /// Returns the tokens with the lifetimes that were passed to a `macro_rules!` macro: as labels, they come in

@@ -7,7 +7,7 @@ use syn::{ItemTrait, TraitItem};
 use crate::{
     analyze,
     diag::Errors,
-    entry::impl_item,
+    entry::function,
     expand::fallback,
     parse::{
         lifetimes,
@@ -22,7 +22,7 @@ pub(crate) fn expand_trait(mut item: ItemTrait) -> TokenStream {
         let marks: Vec<Marks> =
             method.sig.inputs.iter_mut().map(|argument| parameters::take(argument, &mut errors)).collect();
         let boundaries = method.default.as_ref().is_some_and(analyze::has_boundaries);
-        impl_item::refuse(&method.sig, &marks, boundaries, &mut errors);
+        function::refuse_in_trait(&method.sig, &marks, boundaries, &mut errors);
         if boundaries {
             let body = fallback::body();
             method.default = syn::parse2(body).ok();

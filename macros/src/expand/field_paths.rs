@@ -88,6 +88,10 @@ impl VisitMut for Replace {
                 self.base(&mut m.receiver);
                 m.args.iter_mut().for_each(|a| self.value(a));
             }
+            Expr::ForLoop(f) => {
+                self.value(&mut f.expr);
+                self.visit_block_mut(&mut f.body);
+            }
             Expr::Tuple(t) => t.elems.iter_mut().for_each(|e| self.value(e)),
             Expr::Array(a) => a.elems.iter_mut().for_each(|e| self.value(e)),
             Expr::Struct(s) => s.fields.iter_mut().for_each(|f| self.value(&mut f.expr)),

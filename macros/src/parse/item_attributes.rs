@@ -1,10 +1,15 @@
 //! Our attributes on an item beside the `#[graphable]` that expands it.
 
-use proc_macro2::{TokenStream, TokenTree};
-use quote::ToTokens;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::{Attribute, Ident, Item, Macro, Signature, visit::Visit};
 
-use crate::diag::{Code, Errors};
+use crate::{
+    diag::{Code, Errors},
+    krate,
+};
+
+use super::surroundings::{self, Around};
 
 /// Takes a second `#[graphable]` off an item, which would make its siblings again.
 pub(crate) fn once(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
@@ -17,8 +22,9 @@ pub(crate) fn once(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
     });
 }
 
-/// Takes off a function what has a meaning only inside it.
-pub(crate) fn misplaced(attrs: &mut Vec<Attribute>, name: &Ident, errors: &mut Errors) {
+/// Takes off a function what has a meaning only inside it, and returns its names.
+pub(crate) fn misplaced(attrs: &mut Vec<Attribute>, name: &Ident, errors: &mut Errors) -> Vec<Ident> {
+    let mut misplaced = Vec::new();
     attrs.retain(|attr| {
         let Some(mark) = attr.path().get_ident().map(ToString::to_string) else { return true };
         let (place, help) = match mark.as_str() {
@@ -41,8 +47,21 @@ pub(crate) fn misplaced(attrs: &mut Vec<Attribute>, name: &Ident, errors: &mut E
         };
         let message = format!("`#[{mark}]` marks {place}, not a function");
         errors.push(Code::MisplacedAttribute, attr, message, help);
+        misplaced.extend(attr.path().get_ident().cloned());
         false
     });
+    misplaced
+}
+
+/// Returns imports of macros with the names of misplaced attributes. rustc has looked in vain for those above `#[graphable]`;
+/// if it finds them after all, it leaves the error to us.
+pub(crate) fn imports(misplaced: &[Ident]) -> TokenStream {
+    let p = krate::private();
+    let import = |name: &Ident| {
+        let name = Ident::new(&name.to_string(), Span::call_site());
+        quote!(#[allow(unused_imports)] use #p::misplaced::#name::*;)
+    };
+    misplaced.iter().map(import).collect()
 }
 
 /// Rejects a function that only code for other processors can call.
@@ -57,12 +76,15 @@ pub(crate) fn target_feature(attrs: &[Attribute], errors: &mut Errors) {
     }
 }
 
-/// Returns whether a function belongs to an `impl`, as far as its code shows.
-pub(crate) fn is_associated(sig: &Signature, body: &syn::Block) -> bool {
-    let mut found = NamesSelf(sig.receiver().is_some());
-    found.visit_signature(sig);
-    found.visit_block(body);
-    found.0
+/// Returns the item that a function belongs to, as far as its file or its code shows.
+pub(crate) fn around(sig: &Signature, body: &syn::Block) -> Option<Around> {
+    let names_self = || {
+        let mut found = NamesSelf(sig.receiver().is_some());
+        found.visit_signature(sig);
+        found.visit_block(body);
+        found.0
+    };
+    surroundings::around(&sig.ident).or_else(|| names_self().then_some(Around::Impl))
 }
 
 /// Looks for `Self` outside items, which may have one of their own.

@@ -10,5 +10,6 @@ pub(crate) mod lifetimes;
 pub(crate) mod parameter_kind;
 pub(crate) mod parameters;
 pub(crate) mod signature;
+pub(crate) mod surroundings;
 pub(crate) mod syntax;
 pub(crate) mod types;

@@ -2,6 +2,8 @@
 //! anywhere among them.
 
 mod assigned;
+mod host_moved;
+mod passed_over;
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
@@ -27,8 +29,9 @@ struct Var {
     mutable: bool,
     /// Borrowed by something that is alive.
     held: bool,
-    /// How many loops stand around it.
+    /// How many loops stand around it, and how many blocks.
     loops: usize,
+    blocks: usize,
 }
 
 /// What is in scope.
@@ -36,6 +39,7 @@ struct Var {
 struct Scope {
     vars: Vec<Var>,
     loops: usize,
+    blocks: usize,
     /// Labels of loops around, and whether a plain `break` has a target.
     labels: Vec<String>,
 }
@@ -63,8 +67,13 @@ pub(crate) fn program(seed: u64) -> Program {
 
 impl Scope {
     fn add(&mut self, name: &str, kind: Kind, mutable: bool) {
-        let loops = self.loops;
-        self.vars.push(Var { name: name.to_owned(), kind, mutable, held: false, loops });
+        let (loops, blocks) = (self.loops, self.blocks);
+        self.vars.push(Var { name: name.to_owned(), kind, mutable, held: false, loops, blocks });
+    }
+
+    /// The scope of a block inside.
+    fn nested(&self) -> Self {
+        Self { blocks: self.blocks + 1, ..self.clone() }
     }
 
     /// What each name means now.
@@ -235,7 +244,7 @@ impl Generator {
 
     /// A block with a value: a tensor, or with `result` a result of one.
     fn valued(&mut self, scope: &Scope, depth: usize, result: bool) -> Part {
-        let mut inner = scope.clone();
+        let mut inner = scope.nested();
         let length = self.rng.random_range(0..3);
         let mut stmts = self.block(&mut inner, length, depth);
         let value = if result { self.work(&inner) } else { self.value(&inner) };
@@ -245,11 +254,11 @@ impl Generator {
 
     fn inner(&mut self, scope: &Scope, depth: usize) -> Vec<Stmt> {
         let length = self.rng.random_range(1..4);
-        self.block(&mut scope.clone(), length, depth)
+        self.block(&mut scope.nested(), length, depth)
     }
 
     fn looped(&mut self, scope: &Scope, depth: usize, label: Option<&str>, given: &[&str]) -> Vec<Stmt> {
-        let mut inner = scope.clone();
+        let mut inner = scope.nested();
         inner.loops += 1;
         inner.labels.extend(label.map(str::to_owned));
         given.iter().for_each(|name| inner.add(name, Kind::Host, false));
@@ -279,19 +288,22 @@ impl Generator {
                 },
             );
         }
-        stmts.extend(self.jumping_guard(&inner));
+        stmts.extend(self.passed_over(&inner));
         stmts
     }
 
     fn statement(&mut self, scope: &mut Scope, depth: usize) -> Vec<Stmt> {
         let text = |text: String| vec![Stmt::text(text)];
         let mutable = scope.assignable();
+        // Code after a block often needs what is around it.
+        let from_around = self.chance(0.2);
         let owned: Vec<String> = scope
             .visible()
             .filter(|v| v.kind == Kind::Tensor && !v.held && v.loops == scope.loops)
+            .filter(|v| from_around || v.blocks == scope.blocks)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..31) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..33) };
         match choice {
             0..3 => {
                 let (name, mut value) = (self.name(), self.value(scope));
@@ -553,6 +565,8 @@ impl Generator {
                 vec![Stmt { condition: None, parts: vec![Part::Block(body)] }]
             }
             29 => self.shadowing(scope, depth),
+            30 => self.left_early(scope),
+            31 if !self.whole => self.host_moved(scope),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);

@@ -48,6 +48,16 @@ pub fn pick<'s>(n: usize, a: &Tensor<'s, f32>) -> Option<Tensor<'s, f32>> {
 pub fn count(n: usize) -> usize {
     n * 3 % 5
 }
+pub struct Lists {
+    pub p: Vec<f32>,
+    pub q: Vec<f32>,
+}
+pub fn lists(n: usize) -> Lists {
+    Lists { p: vec![0.5; n + 1], q: vec![-1.5, n as f32] }
+}
+pub fn weighted<'s>(t: &Tensor<'s, f32>, list: &[f32]) -> Result<Tensor<'s, f32>> {
+    ops::scale(t, list.iter().sum())
+}
 pub fn refuse(n: usize) -> Result<()> {
     if n == 9 { Err(graphable::Error::Argument { op: "refuse", why: "n is 9".into() }) } else { Ok(()) }
 }

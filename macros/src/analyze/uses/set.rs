@@ -26,6 +26,8 @@ pub(crate) struct Use {
     pub(crate) taken: bool,
     /// The value of a field path is wanted, there or elsewhere.
     pub(crate) parted: bool,
+    /// Its value, or that of a field path, is wanted by more than an operator: a number is copied there, any other value moved.
+    pub(crate) handed_on: bool,
     /// It is named in a call of a macro that may change its arguments.
     pub(crate) in_macro: bool,
 }
@@ -90,6 +92,7 @@ impl Uses {
                 through: false,
                 taken: false,
                 parted: false,
+                handed_on: false,
                 in_macro: false,
             };
             self.1.insert(name.clone(), self.0.len());
@@ -113,6 +116,7 @@ impl Uses {
         mine.through |= u.through;
         mine.taken |= u.taken;
         mine.parted |= u.parted;
+        mine.handed_on |= u.handed_on;
         mine.in_macro |= u.in_macro;
         mine.fields.extend(u.fields.iter().cloned());
     }

@@ -4,7 +4,7 @@
 
 use std::mem;
 
-use graphable::{graphable, prelude::*};
+use graphable::{PlanItem, graphable, prelude::*};
 
 use super::{gives, mix, same};
 
@@ -165,6 +165,66 @@ fn deferred(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     let h = #[eager]
     mix(&p)?;
     ops::add(&ops::scale(&h, q)?, &y)
+}
+
+struct Lists {
+    long: Vec<f32>,
+    short: Vec<f32>,
+}
+
+fn lists(n: usize) -> Lists {
+    Lists { long: vec![2.0; n + 2], short: vec![3.0; n] }
+}
+
+fn by<'s>(x: &Tensor<'s, f32>, list: &[f32]) -> Result<Tensor<'s, f32>> {
+    ops::scale(x, list.iter().sum::<f32>())
+}
+
+/// Host values that a segment uses, moved as wholes and in parts: by a name, patterns, a field and an assignment.
+#[graphable]
+fn host_moved(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
+    #[host]
+    let (a, b) = (lists(n), lists(n).short);
+    #[host]
+    let rest = lists(n);
+    let h = by(&by(&by(x, &a.long)?, &b)?, &rest.short)?;
+    let kept = a;
+    let h = by(&h, &kept.long)?;
+    let Lists { long, .. } = kept;
+    let h = by(&h, &long)?;
+    let (c, [d]) = (b, [long]);
+    let h = by(&by(&h, &c)?, &d)?;
+    let e = rest.long;
+    let mut h = by(&h, &e)?;
+    let f;
+    f = e;
+    for scale in rest.short {
+        h = ops::scale(&h, scale)?;
+    }
+    #[eager]
+    mix(&h)?;
+    by(&h, &f)
+}
+
+/// An operator copies a number: the segment goes on.
+#[graphable]
+fn host_numbers(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    #[host]
+    let n = lists(1).long.len();
+    let h = ops::scale(x, n as f32)?;
+    let twice = n * 2;
+    let h = ops::scale(&h, twice as f32)?;
+    #[eager]
+    mix(&h)
+}
+
+#[test]
+fn host_values_that_a_segment_uses_are_moved_after_it() {
+    // n 1: by a, b and rest 54, kept 6, long 6, c 3, d 6, e 6, the loop 3, f 6.
+    gives!(HostMovedGraph, 54.0 * 36.0 * 18.0 * 6.0 * 18.0, |g, step, x, m| g.call(&step, &x, 1));
+    gives!(HostNumbersGraph, 36.0, |g, step, x, m| g.call(&step, &x));
+    let segments = HostNumbersGraph::PLAN.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. }));
+    assert_eq!(segments.count(), 1, "{}", HostNumbersGraph::PLAN);
 }
 
 #[test]

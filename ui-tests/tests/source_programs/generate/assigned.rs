@@ -1,6 +1,6 @@
 //! Variables that are assigned before they are read: a later value replaces one that nothing reads.
 
-use rand::{Rng, seq::IndexedRandom};
+use rand::seq::IndexedRandom;
 
 use super::{Generator, Kind, Scope};
 use crate::program::{Part, Stmt};
@@ -50,25 +50,5 @@ impl Generator {
         }
         body.extend(self.inner(&inner, depth - 1));
         vec![Stmt { condition: None, parts: vec![Part::Block(body)] }]
-    }
-
-    /// Arms of a loop that all assign a variable, unless a guard leaves the loop first: what the loop assigned before is read
-    /// then.
-    pub(super) fn jumping_guard(&mut self, scope: &Scope) -> Vec<Stmt> {
-        let Some(name) =
-            scope.assignable().choose(&mut self.rng).filter(|_| self.rng.random_bool(0.6)).cloned()
-        else {
-            return Vec::new();
-        };
-        let before = format!("{name} = ops::add(&{name}, {})?;", self.tensor(scope));
-        let boundary = format!("let _ = {};", self.region(scope));
-        let (c, n, jump) = (self.condition(scope), self.number(scope), self.pick(&["break", "continue"]));
-        // Arms that read the variable need it whatever the guard does.
-        let mut others = scope.clone();
-        others.update(&name, |v| v.kind = Kind::Gone);
-        let (one, two) = (self.work(&others), self.work(&others));
-        let guard = format!("{{ if {c} {{ {jump}; }} n != 1 }}");
-        let arms = format!("match {n} {{ _ if {guard} => {name} = {one}?, _ => {name} = {two}? }}");
-        [before, boundary, arms].map(Stmt::text).into()
     }
 }
