@@ -65,6 +65,43 @@ pub struct Embed {
     pub common: Common,
 }
 
+/// Find speech in a recording with Silero's voice detection, each chunk of 32 ms as one graph.
+///
+/// The recording is a WAV file of 16 kHz, read as it comes: `arecord -f S16_LE -r 16000 | listen` listens to a microphone.
+/// On first use the model (11 MB) is downloaded with pip into $GRAPHABLE_CACHE, or $XDG_CACHE_HOME/graphable, or
+/// ~/.cache/graphable. Segments of speech go to standard output when they end, everything else to standard error.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "listen", version, max_term_width = 100)]
+pub struct Listen {
+    /// The recording; standard input if it is missing or `-`
+    #[arg(value_name = "FILE.wav")]
+    pub recording: Option<PathBuf>,
+
+    /// The recording has no header: samples of 16 bits, little-endian, one channel, 16 kHz
+    #[arg(long)]
+    pub raw: bool,
+
+    /// File silero_vad_16k.safetensors to use instead of the downloaded model
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub model: Option<PathBuf>,
+
+    /// How much of the model is captured as graphs
+    #[arg(long, value_enum, default_value_t = ModeArg::Full)]
+    pub mode: ModeArg,
+
+    /// Device to run on: cpu, cuda:0 (or another number), or auto for the GPU if there is one
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: String,
+
+    /// Print a single JSON object on standard output: probabilities, one a chunk, and segments, in seconds
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print nothing on standard error, unless something fails
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 /// Show the graph tree of a program: its recordings, what follows what, what is alive where, how often
 /// each was replayed, and what it takes.
 ///
@@ -258,6 +295,7 @@ mod tests {
     fn the_definitions_are_sound() {
         Generate::command().debug_assert();
         Embed::command().debug_assert();
+        Listen::command().debug_assert();
         Tree::command().debug_assert();
     }
 

@@ -82,6 +82,19 @@ pub const MINILM: Wheel = Wheel {
     argument: "FOLDER",
 };
 
+/// Silero's voice detection for 16 kHz: the weights.
+pub const SILERO: Wheel = Wheel {
+    package: "silero-vad",
+    version: "6.2.3",
+    sha256: "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
+    files: &[ModelFile {
+        inside: "silero_vad/data/silero_vad_16k.safetensors",
+        name: "silero_vad_16k.safetensors",
+        sha256: "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1",
+    }],
+    argument: "FILE.safetensors",
+};
+
 /// Where models are kept, and how they get there.
 #[derive(Clone, Debug)]
 pub struct Cache {

@@ -1,9 +1,10 @@
-//! Real models on graphable: a chat model and a sentence embedder.
+//! Real models on graphable: a chat model, a sentence embedder and a detector of speech.
 //!
-//! The binaries are thin: `generate` chats with SmolLM2, `embed` compares sentences with MiniLM, and `tree`
-//! shows what a runtime holds.
+//! The binaries are thin: `generate` chats with SmolLM2, `embed` compares sentences with MiniLM,
+//! `listen` finds speech with Silero's detector, and `tree` shows what a runtime holds.
 //! What they do lives in these modules, which are also the documentation of how a model is written.
 
+pub mod audio;
 pub mod bert;
 pub mod branchy;
 pub mod chat;
@@ -13,11 +14,13 @@ mod error;
 pub mod fetch;
 pub mod generate;
 pub mod gguf;
+pub mod listen;
 pub mod llama;
 mod progress;
 pub mod report;
 pub mod sampling;
 pub mod sentence;
+pub mod silero;
 pub mod timeline;
 pub mod tokenizer;
 pub mod tree;

@@ -1,4 +1,6 @@
-//! A bar on standard error while graphs are captured.
+//! Bars on standard error: while graphs are captured, and while a recording is heard.
+
+use std::{cell::RefCell, collections::VecDeque};
 
 use graphable::CaptureProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -30,5 +32,51 @@ impl CaptureBar {
 impl Drop for CaptureBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Chunks that a [`SpeechBar`] shows: two seconds.
+const SHOWN: usize = 62;
+
+/// Shows the probabilities of the last chunks as columns. Cleared when dropped.
+pub(crate) struct SpeechBar {
+    bar: ProgressBar,
+    columns: RefCell<VecDeque<char>>,
+}
+
+impl SpeechBar {
+    /// A bar; one that is not `visible` shows nothing.
+    pub(crate) fn new(visible: bool) -> Self {
+        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        // As for captures.
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        Self { bar, columns: RefCell::default() }
+    }
+
+    /// Shows the probability of the chunk that ends after so many seconds.
+    pub(crate) fn show(&self, seconds: f64, probability: f32) {
+        const COLUMNS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        let mut columns = self.columns.borrow_mut();
+        if columns.len() == SHOWN {
+            columns.pop_front();
+        }
+        // Saturates, so the last column is the highest.
+        columns.push_back(COLUMNS[(probability * 8.0).min(7.0) as usize]);
+        let line: String = columns.iter().collect();
+        self.bar.set_message(format!("{seconds:7.2} s {line} {probability:.2}"));
+    }
+
+    /// Prints something while the bar is out of its way.
+    pub(crate) fn hidden<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+}
+
+impl Drop for SpeechBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -27,7 +27,7 @@ fn tree(args: &[&str]) -> Output {
     run(env!("CARGO_BIN_EXE_tree"), args)
 }
 
-fn json(output: &Output) -> serde_json::Value {
+pub(crate) fn json(output: &Output) -> serde_json::Value {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{err}");
     assert_eq!(out.lines().count(), 1, "{out}");
@@ -35,7 +35,7 @@ fn json(output: &Output) -> serde_json::Value {
 }
 
 /// The message of a run that must fail: on standard error, one screen, without a panic.
-fn refused(output: &Output) -> String {
+pub(crate) fn refused(output: &Output) -> String {
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && output.status.code().is_some_and(|c| c != 101), "{err}");
     assert!(output.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&output.stdout));
@@ -44,16 +44,16 @@ fn refused(output: &Output) -> String {
 }
 
 /// A folder of one test, removed at its end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("graphable-commands-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    fn file(&self, name: &str, bytes: &[u8]) -> String {
+    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, bytes).unwrap();
         path.display().to_string()

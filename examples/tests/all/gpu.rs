@@ -11,6 +11,7 @@ use graphable_examples::{
 };
 
 use crate::{
+    listen,
     minilm::{self, COSINES, SENTENCES},
     smollm2, tiny,
 };
@@ -126,5 +127,15 @@ fn sentences_have_the_cosines_of_the_cpu() {
                 assert!((cosine - expected).abs() < 0.002, "{mode}: {cosine} instead of {expected}");
             }
         }
+    }
+}
+
+#[test]
+fn speech_has_the_probabilities_of_the_onnx_model() {
+    if skipped("speech_has_the_probabilities_of_the_onnx_model") {
+        return;
+    }
+    for mode in MODES {
+        listen::assert_heard(&mut listen::listener(Device::cuda(0), mode), &mode.to_string());
     }
 }

@@ -8,6 +8,7 @@ mod fetch;
 mod gguf;
 mod gguf_builder;
 mod gpu;
+mod listen;
 mod memory;
 mod minilm;
 mod reference;
