@@ -60,6 +60,15 @@ pub(crate) fn skipped_with_gaps(test: &str) -> bool {
     has_gaps()
 }
 
+/// Whether a test for the CPU alone is skipped, and says so.
+#[allow(dead_code, reason = "not every test binary has one")]
+pub(crate) fn skipped_on_gpus(test: &str, why: &str) -> bool {
+    if gpu().is_some() {
+        say(&format!("GPU tests: skipped {test}: {why}"));
+    }
+    gpu().is_some()
+}
+
 fn cuda_options(options: &CpuOptions) -> CudaOptions {
     CudaOptions::default().test_mode(options.test_mode.is_some()).guard_gaps(has_gaps())
 }

@@ -12,7 +12,7 @@ use graphable::{
 
 use crate::{
     custom_ops::times_by,
-    device::gpu,
+    device::skipped_on_gpus,
     harness::{device, events},
 };
 
@@ -102,7 +102,10 @@ fn copied(alive: &Arc<AtomicUsize>) -> CustomOpBuilder {
 
 #[test]
 fn what_the_code_of_a_region_owns_lives_as_long_as_its_recording() {
-    if gpu().is_some() {
+    if skipped_on_gpus(
+        "what_the_code_of_a_region_owns_lives_as_long_as_its_recording",
+        "its operations have code for the CPU alone",
+    ) {
         return;
     }
     static ALIVE: std::sync::LazyLock<Arc<AtomicUsize>> = std::sync::LazyLock::new(Arc::default);

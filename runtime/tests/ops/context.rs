@@ -11,7 +11,11 @@ use graphable::{
     prelude::*,
 };
 
-use crate::{custom_ops::times_by, device::gpu, harness::device};
+use crate::{
+    custom_ops::times_by,
+    device::{gpu, skipped_on_gpus},
+    harness::device,
+};
 
 /// A plan of a library, which is counted while it is alive.
 struct Plan {
@@ -127,7 +131,10 @@ fn a_dropped_context_evicts_its_recordings_alone() {
 
 #[test]
 fn what_the_code_of_a_region_shares_lives_as_long_as_it_is_used() {
-    if gpu().is_some() {
+    if skipped_on_gpus(
+        "what_the_code_of_a_region_shares_lives_as_long_as_it_is_used",
+        "its operations have code for the CPU alone",
+    ) {
         return;
     }
     #[graphable]
@@ -165,7 +172,10 @@ fn what_the_code_of_a_region_shares_lives_as_long_as_it_is_used() {
 
 #[test]
 fn work_that_the_runtime_does_not_know_ends_before_a_context_is_dropped() {
-    if gpu().is_some() {
+    if skipped_on_gpus(
+        "work_that_the_runtime_does_not_know_ends_before_a_context_is_dropped",
+        "its operations have code for the CPU alone",
+    ) {
         return;
     }
     let alive = Arc::<AtomicUsize>::default();
@@ -203,7 +213,8 @@ fn a_destructor_that_panics_harms_nothing() {
             panic!("a destructor panics, as it should");
         }
     }
-    if gpu().is_some() {
+    if skipped_on_gpus("a_destructor_that_panics_harms_nothing", "its operations have code for the CPU alone")
+    {
         return;
     }
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
