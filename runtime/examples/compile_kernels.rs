@@ -12,7 +12,7 @@ use std::{
 };
 
 use graphable::{
-    __private::kernel::{Compute, Kernel, built_in, compile},
+    __private::kernel::{Compute, Definition, Kernel, Kind, built_in, compile, compile_all},
     backend::cuda::compile_file,
     bf16, f16, kernel,
 };
@@ -97,17 +97,21 @@ fn smoothed(x: Row<f32>, #[key] times: i32, #[key] by: f32) -> f32 {
     sum
 }
 
-/// Each method of rows.
+/// Each method that reduces rows.
 #[kernel(rows)]
-fn rows(x: Row<f32>, n: Row<i32>, flag: Row<bool>, scale: f32, i: u8) -> (Row<f32>, Row<bool>, f32, u32) {
-    let powers = x.zip(n).map(|(v, n)| (v - scale).exp() + n as f32);
-    let pairs = flag.enumerate().map(|(i, flag)| (i, flag, 1u8));
+fn reduced(n: Row<i32>, flag: Row<bool>) -> (i32, u32) {
     let (sum, most) =
-        powers.fold((0.0, 0.0), |(sum, most), v| (sum + v, v.max(most)), |(a, b), (c, d)| (a + c, b.max(d)));
-    let places = x.argmax() + n.argmin() + powers.argmin() + x.len();
-    let ends = x.max() + x.min() + (n.sum() + n.max()) as f32 + x.at(i) + sum + most;
-    let (last, odd, _) = pairs.at(x.len() - 1);
-    let mut total = powers.at(places % 7) + f32::from(odd);
+        n.fold((0, 0), |(sum, most), v| (sum + v, v.max(most)), |(a, b), (c, d)| (a + c, b.max(d)));
+    (sum + most + n.sum() + n.max() + n.min(), n.argmax() + n.argmin() + flag.count(|flag| flag))
+}
+
+/// Each method that makes rows, or reads a value of one, and a loop.
+#[kernel(rows)]
+fn rows(x: Row<f32>, flag: Row<bool>, scale: f32, i: u8) -> (Row<f32>, Row<bool>, f32, u32) {
+    let powers = x.map(|v| (v - scale).exp());
+    let pairs = flag.enumerate().map(|(i, flag)| (i, flag, 1u8));
+    let (last, odd, one) = pairs.at(x.len() - 1);
+    let mut total = powers.at(last % 7) + x.at(i) + f32::from(odd);
     for k in 0..3 {
         if k as f32 > scale {
             total += powers.map(|v| v * k as f32).sum();
@@ -115,7 +119,7 @@ fn rows(x: Row<f32>, n: Row<i32>, flag: Row<bool>, scale: f32, i: u8) -> (Row<f3
     }
     let now = total;
     let known = x.zip(flag).map(|(v, flag)| v > now && flag);
-    (powers.map(|v| v / ends), known, total, last + pairs.count(|(_, flag, one)| flag && one > 0))
+    (powers.map(|v| v / now), known, total, last + one as u32)
 }
 
 #[kernel(rows)]
@@ -174,7 +178,11 @@ fn causal([i, j]: [i32; 2]) -> bool {
     j <= i
 }
 
-/// Kernels in Rust, as a user has them and as the operations have them, with every type of floats.
+/// Element-wise kernels of a unit.
+const AT_ONCE: usize = 16;
+
+/// Kernels in Rust, as a user has them and as the operations have them, with every type of floats; for machine code, f16 is
+/// as bf16.
 fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
         floats::DEFINITION,
@@ -185,6 +193,7 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         powered::DEFINITION,
         smoothed::DEFINITION,
         hidden::DEFINITION,
+        reduced::DEFINITION,
         rows::DEFINITION,
         rms_norm::DEFINITION,
         moments::DEFINITION,
@@ -193,16 +202,30 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         embedded::DEFINITION,
         causal::DEFINITION,
     ];
+    let all: Vec<&Definition> = ours.into_iter().chain(built_in()).collect();
+    let (elements, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|definition| matches!(definition.kind, Kind::Elements));
+    let is_machine = !arch.starts_with("compute_");
     let mut units = Vec::new();
-    for definition in ours.into_iter().chain(built_in()) {
+    for (i, some) in elements.chunks(AT_ONCE).enumerate() {
+        let name = format!("element-wise kernels in Rust from {}", i * AT_ONCE);
+        units.push((name.clone(), compile_all::<f32>(some, arch)?));
+        units.push((name.clone(), compile_all::<bf16>(some, arch)?));
+        if !is_machine {
+            units.push((name, compile_all::<f16>(some, arch)?));
+        }
+    }
+    for definition in others {
         let name = format!("{} in Rust", definition.name);
         units.push((name.clone(), compile::<f32>(definition, arch)?));
         let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
         if !types.any(|compute| *compute == Compute::F32) {
             continue;
         }
-        units.push((name.clone(), compile::<f16>(definition, arch)?));
-        units.push((name, compile::<bf16>(definition, arch)?));
+        units.push((name.clone(), compile::<bf16>(definition, arch)?));
+        if !is_machine {
+            units.push((name, compile::<f16>(definition, arch)?));
+        }
     }
     Ok(units)
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{
     definition::{Compute, Definition, Kind},
     index,
-    instances::{Instance, Instances},
+    instances::{self, Instance, Instances},
     operation::Constants,
     rows,
     source::{Functions, result},
@@ -58,9 +58,7 @@ fn instance(definition: &Definition, floats: Floats, fixed: u32) -> &'static Ins
 pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> {
     match &definition.kind {
         Kind::Elements => {
-            let all = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
-            let floats = all.filter(|compute| **compute == Compute::F32).map(|_| T::DTYPE).collect();
-            compile_source(&instance(definition, floats, 0).source, arch)
+            compile_source(&instance(definition, floats_of(definition, T::DTYPE), 0).source, arch)
         }
         Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE, arch)
             .map(|source| compile_source(source, arch))
@@ -69,6 +67,15 @@ pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> 
             .map(|source| compile_source(source, arch))
             .collect(),
     }
+}
+
+/// Compiles element-wise kernels together, as [`compile`] does each: much of the compiler's time is for what precedes them.
+///
+/// # Errors
+/// As for [`compile`].
+pub fn compile_all<T: Float>(definitions: &[&Definition], arch: &str) -> Result<String> {
+    let source = instances::source("several kernels", text_of_all(definitions, T::DTYPE));
+    compile_source(Box::leak(Box::new(source)), arch)
 }
 
 /// Launches a kernel; `constants` is empty if every parameter is a tensor.
@@ -137,17 +144,29 @@ fn of<const N: usize>(
 fn text(definition: &Definition, floats: &[DType], fixed: u32) -> (String, String) {
     let mut functions = Functions::default();
     let name = functions.add(definition);
-    let entry = format!("{name}_map");
     let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{}\n", functions.text);
-    let map = Map::new(definition, floats, fixed);
-    map.parameter(&mut text);
-    map.body(&mut text, &name);
-    let _ = writeln!(
-        text,
-        "extern \"C\" __global__ void __launch_bounds__(256) {entry}(const __grid_constant__ MapParams p) {{ in_order();\n    \
-         if (p.packed) map<LANES>(p);\n    else map<1>(p);\n}}"
-    );
+    let entry = Map::new(definition, floats, fixed).kernel(&mut text, &name);
     (entry, text)
+}
+
+/// The source of several kernels whose floats are stored as `float`.
+fn text_of_all(definitions: &[&Definition], float: DType) -> String {
+    let mut functions = Functions::default();
+    let mut kernels = String::new();
+    for (i, definition) in definitions.iter().enumerate() {
+        let name = functions.add(definition);
+        // Each has a parameter and a loop of its own.
+        let _ = writeln!(kernels, "namespace kernel_{i} {{");
+        Map::new(definition, &floats_of(definition, float), 0).kernel(&mut kernels, &name);
+        kernels.push_str("}\n");
+    }
+    format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{}\n{kernels}", functions.text)
+}
+
+/// The types of the tensors that are computed in f32, all stored as `float`.
+fn floats_of(definition: &Definition, float: DType) -> Floats {
+    let all = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
+    all.filter(|compute| **compute == Compute::F32).map(|_| float).collect()
 }
 
 /// The text of a loop over packs of elements.
@@ -170,15 +189,26 @@ impl<'a> Map<'a> {
         Self { definition, fixed, inputs, outputs }
     }
 
+    /// Writes the kernel whose function for one element is `name`, and returns the name of its entry.
+    fn kernel(&self, text: &mut String, name: &str) -> String {
+        self.parameter(text);
+        self.body(text, name);
+        let largest = self.inputs.iter().chain(&self.outputs).map(|stored| stored.size).max().unwrap_or(1);
+        let (entry, lanes) = (format!("{name}_map"), 16 / largest);
+        let _ = writeln!(
+            text,
+            "extern \"C\" __global__ void __launch_bounds__(256) {entry}(const __grid_constant__ MapParams p) {{ in_order();\n    \
+             if (p.packed) map<{lanes}>(p);\n    else map<1>(p);\n}}"
+        );
+        entry
+    }
+
     /// The kernel's parameter.
     fn parameter(&self, text: &mut String) {
         let (n, m, constants) = (self.inputs.len(), self.outputs.len(), self.fixed.count_ones());
-        let largest = self.inputs.iter().chain(&self.outputs).map(|stored| stored.size).max().unwrap_or(1);
         let _ = write!(
             text,
-            "#define LANES {}\nstruct MapParams {{\n    u64 x[{n}];\n    u64 y[{m}];\n    u64 count;\n    u64 packs;\n    \
-             u64 packed;\n",
-            16 / largest
+            "struct MapParams {{\n    u64 x[{n}];\n    u64 y[{m}];\n    u64 count;\n    u64 packs;\n    u64 packed;\n"
         );
         if constants > 0 {
             let _ = writeln!(text, "    u64 constants[{constants}];");

@@ -43,15 +43,12 @@ impl<V: Eq + Hash> Instances<V> {
         let mut instances = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         instances.get_or_insert_default().entry(variant).or_insert_with_key(|variant| {
             let (entry, text) = write(variant);
-            let source = SourceFile {
-                name: definition.name,
-                text: text.leak(),
-                code: None,
-                waits: true,
-                options: OPTIONS,
-                header: None,
-            };
-            Box::leak(Box::new(Instance { source, entry }))
+            Box::leak(Box::new(Instance { source: source(definition.name, text), entry }))
         })
     }
+}
+
+/// A source in the language of kernels.
+pub(super) fn source(name: &'static str, text: String) -> SourceFile {
+    SourceFile { name, text: text.leak(), code: None, waits: true, options: OPTIONS, header: None }
 }
