@@ -19,7 +19,9 @@ use crate::{
     Param, ParamVisitor, Params, Result, State, Tensor,
     base::dtype::Element,
     model::params::ConfigValue,
-    ops::{AttentionMask, ConvConfig, ConvTransposeConfig, RopeConfig, RopeStyle},
+    ops::{
+        AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig, RopeConfig, RopeStyle,
+    },
     tensor::live_out::{Decoder, LiveOut},
     value::{
         entry::Encoder,
@@ -256,29 +258,26 @@ impl LiveIn for RopeConfig {
 }
 impl ConfigValue for RopeConfig {}
 
-impl<const N: usize> LiveIn for ConvConfig<N> {
-    fn write_key(&self, k: &mut KeyWriter) {
-        let Self { stride, padding, dilation, groups } = self;
-        for values in [stride, padding, dilation] {
-            values.write_key(k);
+/// How windows move over `N` dimensions.
+macro_rules! windows {
+    ($($name:ident { $($field:ident),* })*) => {$(
+        impl<const N: usize> LiveIn for $name<N> {
+            fn write_key(&self, k: &mut KeyWriter) {
+                let Self { $($field),* } = self;
+                $($field.write_key(k);)*
+            }
         }
-        groups.write_key(k);
-    }
+        impl<const N: usize> Key for $name<N> {}
+        impl<const N: usize> ConfigValue for $name<N> {}
+    )*};
 }
-impl<const N: usize> Key for ConvConfig<N> {}
-impl<const N: usize> ConfigValue for ConvConfig<N> {}
 
-impl<const N: usize> LiveIn for ConvTransposeConfig<N> {
-    fn write_key(&self, k: &mut KeyWriter) {
-        let Self { stride, padding, output_padding, dilation, groups } = self;
-        for values in [stride, padding, output_padding, dilation] {
-            values.write_key(k);
-        }
-        groups.write_key(k);
-    }
+windows! {
+    ConvConfig { stride, padding, dilation, groups }
+    ConvTransposeConfig { stride, padding, output_padding, dilation, groups }
+    MaxPoolConfig { kernel, stride, padding, dilation, ceil_mode }
+    AvgPoolConfig { kernel, stride, padding, ceil_mode, count_include_pad }
 }
-impl<const N: usize> Key for ConvTransposeConfig<N> {}
-impl<const N: usize> ConfigValue for ConvTransposeConfig<N> {}
 
 impl LiveIn for AttentionMask<'_, '_> {
     fn write_key(&self, k: &mut KeyWriter) {
@@ -348,6 +347,13 @@ mod tests {
         let conv = ConvConfig::<2>::new();
         let others = [conv.stride(2), conv.padding(1), conv.dilation(2), conv.groups(2)];
         assert!(others.iter().all(|o| words(o) != words(&conv)));
+        let pool = MaxPoolConfig::<2>::new(3);
+        let others =
+            [pool.stride(2), pool.padding(1), pool.dilation(2), MaxPoolConfig { ceil_mode: true, ..pool }];
+        assert!(others.iter().all(|o| words(o) != words(&pool)));
+        let pool = AvgPoolConfig::<2>::new(3);
+        let others = [pool.stride(2), pool.padding(1), AvgPoolConfig { count_include_pad: false, ..pool }];
+        assert!(others.iter().all(|o| words(o) != words(&pool)));
         let conv = ConvTransposeConfig::<2>::new();
         let others =
             [conv.stride(2), conv.padding(1), conv.output_padding(1), conv.dilation(2), conv.groups(2)];

@@ -35,6 +35,7 @@ mod attention;
 mod by_type;
 mod cache;
 mod cast;
+mod channel_norm;
 pub(crate) mod check;
 mod compare;
 mod concat;
@@ -50,6 +51,7 @@ mod matmul;
 mod norm;
 mod numbers;
 mod pointwise;
+mod pool;
 mod prelude;
 mod recurrent;
 mod reduce;
@@ -57,6 +59,7 @@ mod rope;
 mod scatter;
 mod shape;
 mod state;
+mod upsample;
 
 pub use activation::{
     elu, hardsigmoid, hardswish, leaky_relu, logsigmoid, mish, relu6, selu, sigmoid, softplus, softsign,
@@ -64,6 +67,7 @@ pub use activation::{
 pub use attention::{AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;
+pub use channel_norm::{batch_norm, group_norm};
 pub use compare::{eq, ge, gt, le, lt, masked_fill, ne, where_};
 pub use concat::concat;
 pub use conv::{
@@ -83,6 +87,10 @@ pub use math::{
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use norm::{add_rms_norm, layer_norm, rms_norm};
 pub use numbers::{abs, clamp, maximum, minimum, remainder, sign, square};
+pub use pool::{
+    AvgPoolConfig, MaxPoolConfig, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool1d,
+    adaptive_max_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d,
+};
 pub use recurrent::{gru_cell, lstm_cell};
 pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
 pub use rope::{RopeConfig, RopeStyle, rope, rope_scatter};
@@ -92,6 +100,7 @@ pub use shape::{
     broadcast_to, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose, unsqueeze,
 };
 pub use state::{load, store};
+pub use upsample::{upsample_bilinear2d, upsample_linear1d, upsample_nearest1d, upsample_nearest2d};
 
 /// The operations that are kernels in Rust, each once.
 #[cfg(feature = "cuda")]
@@ -102,6 +111,9 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
         .chain(cast::kernels())
         .chain(conv::kernels())
         .chain(recurrent::kernels())
+        .chain(pool::kernels())
+        .chain(upsample::kernels())
+        .chain(channel_norm::kernels())
         .chain(math::kernels())
         .chain(activation::kernels())
         .chain(numbers::kernels())

@@ -242,6 +242,8 @@ fn what_does_not_fit_is_refused() {
         assert!(is_shape(ops::conv1d(&x, &zeros(&[6, 4, 6]), config)), "larger window");
         assert!(is_shape(ops::conv1d(&x, &w, config.dilation(usize::MAX))), "largest window");
         assert!(is_shape(ops::conv1d(&x, &w, config.padding(usize::MAX))), "largest padding");
+        let far = config.padding(usize::MAX / 4).dilation(usize::MAX / 4);
+        assert!(is_shape(ops::conv1d(&x, &w, far)), "a size that would be kept");
         assert!(is_shape(ops::conv1d_bias(&x, &w, &zeros(&[1]), config)), "bias");
         for bad in [config.stride(0), config.dilation(0), config.groups(0)] {
             assert!(is_argument(ops::conv1d(&x, &w, bad)), "{bad:?}");

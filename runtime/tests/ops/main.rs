@@ -25,6 +25,7 @@ mod indexed;
 mod kernels;
 mod matmul;
 mod norm;
+mod pool;
 mod ragged;
 mod recurrent;
 mod reduce;

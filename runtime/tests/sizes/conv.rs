@@ -1,8 +1,8 @@
-//! Convolutions and recurrent cells along padded dimensions.
+//! Convolutions, pooling, upsampling, norms of channels and recurrent cells along padded dimensions.
 
 use graphable::{
     Result, Tensor, graphable,
-    ops::{self, ConvConfig, ConvTransposeConfig},
+    ops::{self, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig},
 };
 
 use crate::{Outcome, agrees, each};
@@ -67,6 +67,40 @@ graphs! {
         let (half, bias) = (ops::narrow(&half, 0, 0, 6)?, ops::narrow(&bias, 0, 0, 6)?);
         ops::gru_cell(&c, &h, &half, &half, &bias, &bias)
     };
+    pools |x| {
+        let y = ops::max_pool1d(&along(x)?, MaxPoolConfig::new(3).stride(1).padding(1))?;
+        let config = AvgPoolConfig::new(3).stride(1).padding(1);
+        let y = ops::avg_pool1d(&y, AvgPoolConfig { count_include_pad: false, ..config })?;
+        back(&ops::avg_pool1d(&ops::neg(&y)?, config)?)
+    };
+    parts |x| {
+        let x = along(x)?;
+        let y = ops::add(&ops::adaptive_avg_pool1d(&x, [3])?, &ops::adaptive_max_pool1d(&x, [3])?)?;
+        let y = ops::add(&y, &ops::upsample_nearest1d(&x, [3])?)?;
+        let y = ops::add(&y, &ops::upsample_linear1d(&x, [3], true)?)?;
+        ops::squeeze(&ops::add(&y, &ops::upsample_linear1d(&x, [3], false)?)?, 0)
+    };
+    planes_of_parts |x| {
+        let x = ops::unsqueeze(&ops::unsqueeze(x, 0)?, 0)?;
+        let y = ops::add(&ops::adaptive_avg_pool2d(&x, [3, 1])?, &ops::upsample_nearest2d(&x, [3, 1])?)?;
+        let y = ops::add(&y, &ops::upsample_bilinear2d(&x, [3, 1], false)?)?;
+        let y = ops::add(&y, &ops::adaptive_max_pool2d(&x, [3, 1])?)?;
+        let config = MaxPoolConfig { kernel: [3, 2], stride: [1, 2], padding: [1, 0], ..MaxPoolConfig::new(1) };
+        let x = ops::max_pool2d(&ops::concat(&[&x, &ops::neg(&x)?], 3)?, config)?;
+        ops::squeeze(&ops::squeeze(&ops::add(&x, &ops::narrow(&y, 2, 0, 1)?)?, 0)?, 0)
+    };
+    norms |x| {
+        let (w, b) = (weights(x, [2])?, weights(x, [2])?);
+        let y = ops::group_norm(x, 1, &w, &b, 0.5)?;
+        back(&ops::batch_norm(&along(&y)?, &w, &ops::full(x.scope(), [2], 3.0f32)?, &w, &b, 0.5)?)
+    };
+    pooled_away |x| back(&ops::max_pool1d(&along(x)?, MaxPoolConfig::new(1).stride(2))?);
+    averaged_away |x| back(&ops::avg_pool1d(&along(x)?, AvgPoolConfig::new(2).stride(1))?);
+    norm_of_padding |x| back(&ops::group_norm(&along(x)?, 1, &weights(x, [2])?, &weights(x, [2])?, 0.5)?);
+    padded_channels |x| {
+        let w = ops::full(x.scope(), [x.dim(0)], 1.0f32)?;
+        ops::squeeze(&ops::batch_norm(&ops::unsqueeze(x, 0)?, &w, &w, &w, &w, 0.5)?, 0)
+    };
     strided |x| back(&ops::conv1d(&along(x)?, &weights(x, [2, 2, 3])?, ConvConfig::new().padding(1).stride(2))?);
     shortened |x| back(&ops::conv1d(&along(x)?, &weights(x, [2, 2, 1])?, ConvConfig::new().padding(1))?);
     lengthened |x| back(&ops::conv_transpose1d(&along(x)?, &weights(x, [2, 2, 3])?, ConvTransposeConfig::new())?);
@@ -90,11 +124,17 @@ fn the_padding_of_a_bucket_is_the_zeros_around() {
     agrees!(PlanesGraph);
     agrees!(BatchesGraph);
     agrees!(CellsGraph);
+    agrees!(PoolsGraph);
+    agrees!(PartsGraph);
+    agrees!(PlanesOfPartsGraph);
+    agrees!(NormsGraph);
     // That they met what they are about.
-    each!(LengthsGraph, |plain, n, mode, _got| assert!(matches!(plain, Outcome::Values(..)), "{mode}, {n}"));
-    each!(PlanesGraph, |plain, n, mode, _got| assert!(matches!(plain, Outcome::Values(..)), "{mode}, {n}"));
-    each!(BatchesGraph, |plain, n, mode, _got| assert!(matches!(plain, Outcome::Values(..)), "{mode}, {n}"));
-    each!(CellsGraph, |plain, n, mode, _got| assert!(matches!(plain, Outcome::Values(..)), "{mode}, {n}"));
+    macro_rules! have_values {
+        ($($graph:ident)*) => {$(
+            each!($graph, |plain, n, mode, _got| assert!(matches!(plain, Outcome::Values(..)), "{mode}, {n}: {plain:?}"));
+        )*};
+    }
+    have_values!(LengthsGraph PlanesGraph BatchesGraph CellsGraph PoolsGraph PartsGraph PlanesOfPartsGraph NormsGraph);
 }
 
 #[test]
@@ -104,5 +144,6 @@ fn padding_that_would_be_mixed_is_refused() {
             each!($graph, |_plain, n, mode, got| assert_eq!(got, Outcome::Mix, "{mode}, {n} rows"));
         )*};
     }
+    mixes!(PooledAwayGraph AveragedAwayGraph NormOfPaddingGraph PaddedChannelsGraph);
     mixes!(StridedGraph ShortenedGraph LengthenedGraph ChannelsGraph WeightGraph OtherBatchGraph);
 }

@@ -25,6 +25,7 @@ const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
 /// Public enums, and structs with only public fields, that users may match and write in full; and why.
 const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Arena", UNSTABLE),
+    ("AvgPoolConfig", "as `ConvConfig`"),
     ("ConvConfig", "models write it as a literal, with a value for each dimension"),
     ("ConvTransposeConfig", "as `ConvConfig`"),
     ("Definition", GENERATED),
@@ -48,6 +49,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Live", "hidden, for the tests of this repository"),
     ("OnlyForFunctionsWithBoundaries", GENERATED),
     ("Plan", GENERATED),
+    ("MaxPoolConfig", "as `ConvConfig`"),
     ("RopeConfig", "models write it as a literal; another way to rotate is a `RopeStyle`, which may grow"),
     ("Rows", GENERATED),
     ("Site", GENERATED),

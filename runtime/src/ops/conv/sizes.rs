@@ -168,6 +168,7 @@ impl<'s, T> Operands<'_, 's, T> {
     ) -> Result<[Dim<'s>; N]> {
         let mut out = [Dim::from(0); N];
         for (out, window) in out.iter_mut().zip(windows) {
+            self.check_size(window.axis, self.x.size(window.axis).saturating_add(window.around()))?;
             // Even without an element, and of a dimension that a bucket pads.
             *out = if window.keeps_size() { self.x.dim(window.axis) } else { size(window)?.into() };
         }
@@ -177,7 +178,6 @@ impl<'s, T> Operands<'_, 's, T> {
     fn size(&self, window: &Window) -> Result<usize> {
         let (axis, size) = (window.axis, self.x.size(window.axis));
         let whole = size.saturating_add(window.around());
-        self.check_size(axis, whole)?;
         match whole.checked_sub(window.reach()).and_then(|places| places.checked_sub(1)) {
             Some(last) => Ok(last / window.stride + 1),
             None => Err(self.wrong(format!(

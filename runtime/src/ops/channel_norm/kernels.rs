@@ -1,0 +1,31 @@
+//! The kernels of norms over channels.
+
+use crate::kernel;
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::{Definition, Kernel as _};
+
+/// A row with mean 0 and variance 1.
+#[kernel(rows)]
+pub(super) fn normalized(x: Row<f32>, eps: f32) -> Row<f32> {
+    let count = x.len() as f32;
+    let mean = x.sum() / count;
+    let variance = x.map(|v| (v - mean) * (v - mean)).sum() / count;
+    let scale = 1.0 / (variance + eps).sqrt();
+    x.map(|v| (v - mean) * scale)
+}
+
+#[kernel]
+pub(super) fn affine(x: f32, weight: f32, bias: f32) -> f32 {
+    x * weight + bias
+}
+
+#[kernel]
+pub(super) fn batch_normalized(x: f32, mean: f32, variance: f32, weight: f32, bias: f32, eps: f32) -> f32 {
+    (x - mean) * (1.0 / (variance + eps).sqrt()) * weight + bias
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn all() -> [&'static Definition; 3] {
+    [normalized::DEFINITION, affine::DEFINITION, batch_normalized::DEFINITION]
+}
