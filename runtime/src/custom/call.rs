@@ -161,7 +161,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn size(self, dim: impl IntoDim<'s>) -> Self {
         let dim = dim.into_dim();
         self.checked(|call| {
-            let (size, _) = call.scope.resolve_dim(call.op.name(), dim)?;
+            let size = call.scope.resolve_dim(call.op.name(), dim)?.size;
             call.parts.lists().arguments.push(Argument::value(size as u64));
             Ok(())
         })
@@ -181,7 +181,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     pub fn real_size(self, dim: impl IntoDim<'s>) -> Self {
         let dim = dim.into_dim();
         self.checked(|call| {
-            let (_, symbol) = call.scope.resolve_dim(call.op.name(), dim)?;
+            let symbol = call.scope.resolve_dim(call.op.name(), dim)?.symbol;
             let count = symbol.and_then(|symbol| call.scope.real_count(symbol));
             let lists = call.parts.lists();
             let index = match count {

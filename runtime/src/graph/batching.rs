@@ -46,10 +46,11 @@ pub(super) fn of_function(spec: &FunctionSpec, options: &mut Options) -> Result<
 pub(super) fn dispatcher(
     spec: &FunctionSpec,
     options: &Options,
-    sizes: (&Batching, Option<Schedule>),
+    batching: &Batching,
+    sizes: Option<Schedule>,
 ) -> Result<Dispatcher> {
     let function = spec.name;
-    let dispatcher = Dispatcher::with(function, options.mode, Capability::of(spec.plan), sizes);
+    let dispatcher = Dispatcher::with(function, options.mode, Capability::of(spec.plan), batching, sizes);
     let dispatcher = dispatcher.map_err(|error| match error {
         Error::Config { what, why } => Error::Config { what: format!("`{function}`: {what}"), why },
         other => other,

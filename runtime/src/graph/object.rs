@@ -95,7 +95,7 @@ impl GraphObject {
         let index = |symbol: Option<&str>| symbol.and_then(|s| spec.symbols.iter().position(|n| *n == s));
         let (tokens, requests) = (index(batching.tokens), index(batching.requests));
         let sizes = tokens.and_then(|i| schedules[i].clone());
-        let dispatcher = batching::dispatcher(&spec, &options, (&batching, sizes))?;
+        let dispatcher = batching::dispatcher(&spec, &options, &batching, sizes)?;
         let scalars: Vec<usize> =
             (0..spec.inputs.len()).filter(|&i| spec.inputs[i].kind == InputKind::HostScalar).collect();
         let id = OwnerId::new();

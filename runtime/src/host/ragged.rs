@@ -76,7 +76,7 @@ impl<'s, T: Element> Ragged<'s, T> {
     /// computed from a padded one.
     pub fn pad_to(&self, n: impl IntoDim<'s>, fill: T) -> Result<(Tensor<'s, T>, Scalar<'s, u32>)> {
         let (len, scope, n) = (self.len(), self.values.scope(), n.into_dim());
-        let (_, symbol) = scope.resolve_dim("pad_to", n)?;
+        let symbol = scope.resolve_dim("pad_to", n)?.symbol;
         let room =
             symbol.and_then(|symbol| scope.rt.core.borrow().call.real_size(symbol)).unwrap_or(n.raw.size);
         let count = match u32::try_from(len) {

@@ -8,7 +8,10 @@ use crate::{
     AsOperand, Dim, Element, Error, IntoDim, IntoShape, Result, Scope, Shape, State,
     backend::View,
     tensor::{Operand, Shown, sealed},
-    value::layout::{Layout, Marks},
+    value::{
+        dim::MarkedSize,
+        layout::{Layout, Marks},
+    },
 };
 
 /// A part of a [`State`] in another shape, to be read by an operation.
@@ -64,12 +67,12 @@ impl<'a, T: Element> CacheView<'a, T> {
         self.padding.map_or(Marks::NONE, |padding| padding.marks)
     }
 
-    /// A size, with the symbol that pads it and where that is known.
-    fn resolve(&self, dim: Dim<'a>) -> Result<(usize, Option<u8>, Option<Scope<'a>>)> {
+    /// Returns a size, and the scope that knows the symbol that pads it.
+    fn resolve(&self, dim: Dim<'a>) -> Result<(MarkedSize, Option<Scope<'a>>)> {
         let scope = self.padding.map(|padding| padding.scope).or(dim.rt.map(|rt| Scope { rt }));
         match scope {
-            Some(scope) => scope.resolve_dim("cache_view", dim).map(|(n, symbol)| (n, symbol, Some(scope))),
-            None => dim.get().map(|n| (n, None, None)),
+            Some(scope) => Ok((scope.resolve_dim("cache_view", dim)?, Some(scope))),
+            None => Ok((MarkedSize::fixed(dim.get()?), None)),
         }
     }
 
@@ -91,18 +94,18 @@ impl<'a, T: Element> CacheView<'a, T> {
         const NAME: &str = "cache_view";
         check_axis(NAME, axis, self.layout.rank())?;
         let start = match self.resolve(start.into_dim())? {
-            (start, None, _) => start,
-            (_, Some(symbol), scope) => {
+            (MarkedSize { size, symbol: None }, _) => size,
+            (MarkedSize { symbol: Some(symbol), .. }, scope) => {
                 let symbol = scope.map(|scope| scope.rt.symbol_name(symbol)).unwrap_or_default();
                 return Err(Error::PaddedSize { op: NAME, symbol, at: None });
             }
         };
-        let (len, symbol, scope) = self.resolve(len.into_dim())?;
+        let (len, scope) = self.resolve(len.into_dim())?;
         let marks = match scope {
-            Some(scope) => narrowed_marks(NAME, scope, self.marks(), axis, start, (len, symbol))?,
+            Some(scope) => narrowed_marks(NAME, scope, self.marks(), axis, start, len)?,
             None => Marks::NONE,
         };
-        let layout = narrowed(NAME, scope, (&self.layout, marks), axis, start, len)?;
+        let layout = narrowed(NAME, scope, &self.layout, marks, axis, start, len.size)?;
         let moved = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
         Ok(Self { offset: self.offset + moved, ..self.with(layout, marks, scope) })
     }
@@ -116,8 +119,8 @@ impl<'a, T: Element> CacheView<'a, T> {
         let (mut sizes, mut marks) = (super::check::Shape::new(), Marks::NONE);
         let mut scope = self.padding.map(|padding| padding.scope);
         for (axis, dim) in shape.into_sizes().into_iter().enumerate() {
-            let (n, symbol, of) = self.resolve(dim)?;
-            sizes.push(n);
+            let (MarkedSize { size, symbol }, of) = self.resolve(dim)?;
+            sizes.push(size);
             if symbol.is_some() {
                 marks = marks.with(axis, symbol);
                 scope = scope.or(of);

@@ -12,7 +12,10 @@ use crate::{
     base::rank::MAX_RANK,
     memory::COPY,
     tensor::{Shown, shape::Given},
-    value::layout::{Layout, Marks},
+    value::{
+        dim::MarkedSize,
+        layout::{Layout, Marks},
+    },
 };
 
 /// The layout that shows the elements of `layout`, in row-major order, as `shape`; `None` when that
@@ -164,17 +167,16 @@ pub fn narrow<'s, T: Element>(
     narrow_as(NAME, x, axis, start, x.scope().resolve_dim(NAME, len.into_dim())?)
 }
 
-/// `len` comes with the symbol that pads it.
 fn narrow_as<'s, T: Element>(
     name: &'static str,
     x: &Tensor<'s, T>,
     axis: usize,
     start: usize,
-    (len, symbol): (usize, Option<u8>),
+    len: MarkedSize,
 ) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
-    let marks = narrowed_marks(name, x.scope(), x.raw.marks, axis, start, (len, symbol))?;
-    let layout = narrowed(name, Some(x.scope()), (&x.raw.layout, marks), axis, start, len)?;
+    let marks = narrowed_marks(name, x.scope(), x.raw.marks, axis, start, len)?;
+    let layout = narrowed(name, Some(x.scope()), &x.raw.layout, marks, axis, start, len.size)?;
     // An empty view touches nothing, so it need not point past the last element.
     let offset = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
     Ok(x.alias(layout, offset, marks))
@@ -187,14 +189,14 @@ pub(super) fn narrowed_marks(
     marks: Marks,
     axis: usize,
     start: usize,
-    (len, symbol): (usize, Option<u8>),
+    len: MarkedSize,
 ) -> Result<Marks> {
-    let whole = start == 0 && symbol == marks.get(axis);
-    let first = (start, len, symbol) == (0, 1, None);
+    let whole = start == 0 && len.symbol == marks.get(axis);
+    let first = start == 0 && len == MarkedSize::fixed(1);
     if !whole && !first {
         refuse(name, scope, marks, [axis])?;
     }
-    Ok(marks.with(axis, symbol))
+    Ok(marks.with(axis, len.symbol))
 }
 
 /// Returns the narrowed layout, checked; the caller adjusts the address. `marks` are those of the result, for
@@ -202,7 +204,8 @@ pub(super) fn narrowed_marks(
 pub(super) fn narrowed(
     name: &'static str,
     scope: Option<Scope<'_>>,
-    (layout, marks): (&Layout, Marks),
+    layout: &Layout,
+    marks: Marks,
     axis: usize,
     start: usize,
     len: usize,
@@ -403,7 +406,7 @@ pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result
         let why = format!("axis {axis} has {size} elements, which do not divide into {n} equal parts");
         return Err(x.scope().shape_error("split", &[x.into()], why));
     }
-    parts("split", x, axis, std::iter::repeat_n((size / n, None), n))
+    parts("split", x, axis, std::iter::repeat_n(MarkedSize::fixed(size / n), n))
 }
 
 /// Parts of the given sizes along `axis`, in order, as views.
@@ -428,23 +431,23 @@ pub fn split_at<'s, T: Element>(
 ) -> Result<Vec<Tensor<'s, T>>> {
     const NAME: &str = "split_at";
     check_axis(NAME, axis, x.rank())?;
-    let mut given: SmallVec<[(usize, Option<u8>); MAX_RANK]> = SmallVec::new();
+    let mut given: SmallVec<[MarkedSize; MAX_RANK]> = SmallVec::new();
     for dim in sizes.into_sizes() {
         given.push(x.scope().resolve_dim(NAME, dim)?);
     }
     let padding = x.raw.marks.get(axis);
-    if padding.is_some() && !matches!(given[..], [(_, symbol)] if symbol == padding) {
+    if padding.is_some() && !matches!(given[..], [all] if all.symbol == padding) {
         refuse(NAME, x.scope(), x.raw.marks, [axis])?;
     }
-    let total = given.iter().try_fold(0usize, |sum, &(n, _)| sum.checked_add(n));
+    let total = given.iter().try_fold(0usize, |sum, part| sum.checked_add(part.size));
     if total != Some(x.size(axis)) {
-        let (sizes, have): (Shape, usize) = (given.iter().map(|part| part.0).collect(), x.size(axis));
+        let (sizes, have): (Shape, usize) = (given.iter().map(|part| part.size).collect(), x.size(axis));
         let why = format!("the parts {sizes:?} must sum up to axis {axis}, which has {have} elements");
         return Err(x.scope().shape_error(NAME, &[x.into()], why));
     }
-    for &(_, symbol) in &given {
+    for part in &given {
         // For an axis of fixed size, a part as long as a bucket does not determine where the next one starts.
-        meet(NAME, x.scope(), axis, symbol, padding)?;
+        meet(NAME, x.scope(), axis, part.symbol, padding)?;
     }
     parts(NAME, x, axis, given.into_iter())
 }
@@ -453,13 +456,13 @@ fn parts<'s, T: Element>(
     name: &'static str,
     x: &Tensor<'s, T>,
     axis: usize,
-    sizes: impl Iterator<Item = (usize, Option<u8>)>,
+    sizes: impl Iterator<Item = MarkedSize>,
 ) -> Result<Vec<Tensor<'s, T>>> {
     let mut start = 0;
     sizes
         .map(|len| {
             let part = narrow_as(name, x, axis, start, len);
-            start += len.0;
+            start += len.size;
             part
         })
         .collect()

@@ -12,7 +12,7 @@ use crate::{
         sealed::Sealed,
     },
     value::{
-        dim::{DimKind, RawDim},
+        dim::{DimKind, MarkedSize, RawDim},
         layout::{Layout, Marks},
     },
 };
@@ -317,9 +317,9 @@ impl<'s> Scope<'s> {
     /// # Errors
     /// Returns [`Error::PaddedSize`] for a size computed from a padded one, and [`Error::NeverComputed`] for
     /// one of a call that has ended.
-    pub(crate) fn resolve_dim(self, op: &'static str, dim: Dim<'s>) -> Result<(usize, Option<u8>)> {
+    pub(crate) fn resolve_dim(self, op: &'static str, dim: Dim<'s>) -> Result<MarkedSize> {
         match dim.raw.kind {
-            DimKind::Number => Ok((dim.raw.size, None)),
+            DimKind::Number => Ok(MarkedSize::fixed(dim.raw.size)),
             DimKind::Padded(symbol) => {
                 if !dim.rt.is_some_and(|rt| std::ptr::eq(rt, self.rt)) {
                     return Err(Error::DifferentRuntimes { op });
@@ -327,7 +327,7 @@ impl<'s> Scope<'s> {
                 if dim.call != self.rt.core.borrow().memory.call_number() {
                     return Err(Error::NeverComputed { op });
                 }
-                Ok((dim.raw.size, Some(symbol)))
+                Ok(MarkedSize { size: dim.raw.size, symbol: Some(symbol) })
             }
             DimKind::Computed(_) | DimKind::Impossible(_) => Err(dim.error(op, None)),
         }
@@ -351,7 +351,7 @@ impl<'s> Scope<'s> {
                 given.sizes.push(dim.raw.size);
                 continue;
             }
-            let (size, symbol) = self.resolve_dim(op, *dim)?;
+            let MarkedSize { size, symbol } = self.resolve_dim(op, *dim)?;
             given.sizes.push(size);
             given.marks = given.marks.with(axis, symbol);
         }

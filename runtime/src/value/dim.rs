@@ -42,3 +42,17 @@ impl RawDim {
         }
     }
 }
+
+/// The size of a dimension in a call, and the symbol that pads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MarkedSize {
+    pub(crate) size: usize,
+    pub(crate) symbol: Option<u8>,
+}
+
+impl MarkedSize {
+    /// A size that nothing pads.
+    pub(crate) fn fixed(size: usize) -> Self {
+        Self { size, symbol: None }
+    }
+}

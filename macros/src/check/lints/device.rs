@@ -410,10 +410,10 @@ impl Device<'_, '_> {
 }
 
 impl<'c> Device<'c, '_> {
-    fn dims(&self, expr: &Expr) -> Option<(String, &'c [Option<usize>])> {
+    fn dims(&self, expr: &Expr) -> Option<shapes::Declared<'c>> {
         let Known::Tensor(Some(index)) = self.scopes.known(expr) else { return None };
         let param = self.context.tensors.get(index)?;
-        Some((param.name.clone(), param.dims.as_deref()?))
+        Some(shapes::Declared { name: param.name.clone(), sizes: param.dims.as_deref()? })
     }
 }
 

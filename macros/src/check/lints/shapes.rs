@@ -15,13 +15,16 @@ const ON_AXIS: [&str; 10] =
 const BROADCAST: [&str; 10] = ["add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge"];
 
 /// A parameter with `#[dims]`: its name, and the sizes that are numbers.
-type Dims<'a> = Option<(String, &'a [Option<usize>])>;
+pub(super) struct Declared<'a> {
+    pub(super) name: String,
+    pub(super) sizes: &'a [Option<usize>],
+}
 
 /// Checks one call of `ops::…`; `known` contains the known facts about each argument.
-pub(super) fn check(op: &Ident, call: &ExprCall, known: &[Dims<'_>], errors: &mut Errors) {
+pub(super) fn check(op: &Ident, call: &ExprCall, known: &[Option<Declared<'_>>], errors: &mut Errors) {
     let name = op.to_string();
     let arguments: Vec<&Expr> = call.args.iter().collect();
-    if let Some(Some((param, dims))) = known.first() {
+    if let Some(Some(Declared { name: param, sizes: dims })) = known.first() {
         if ON_AXIS.contains(&name.as_str()) {
             axis(&name, param, dims, &arguments, errors);
         }
@@ -29,8 +32,7 @@ pub(super) fn check(op: &Ident, call: &ExprCall, known: &[Dims<'_>], errors: &mu
             reshape(param, dims, &arguments, errors);
         }
     }
-    if let [Some((a, left)), Some((b, right)), ..] = known {
-        let (a, b) = ((a.as_str(), *left), (b.as_str(), *right));
+    if let [Some(a), Some(b), ..] = known {
         if BROADCAST.contains(&name.as_str()) {
             broadcast(call, a, b, errors);
         }
@@ -95,8 +97,8 @@ fn reshape(param: &str, dims: &[Option<usize>], arguments: &[&Expr], errors: &mu
     }
 }
 
-fn broadcast(call: &ExprCall, a: (&str, &[Option<usize>]), b: (&str, &[Option<usize>]), errors: &mut Errors) {
-    for (from_last, (left, right)) in a.1.iter().rev().zip(b.1.iter().rev()).enumerate() {
+fn broadcast(call: &ExprCall, a: &Declared<'_>, b: &Declared<'_>, errors: &mut Errors) {
+    for (from_last, (left, right)) in a.sizes.iter().rev().zip(b.sizes.iter().rev()).enumerate() {
         if let (Some(left), Some(right)) = (left, right)
             && left != right
             && *left != 1
@@ -111,27 +113,21 @@ fn broadcast(call: &ExprCall, a: (&str, &[Option<usize>]), b: (&str, &[Option<us
                 &Expr::Call(call.clone()),
                 format!(
                     "`#[dims]` gives `{}` the size {left} and `{}` the size {right} in the {place}: they do not broadcast",
-                    a.0, b.0
+                    a.name, b.name
                 ),
-                format!("sizes must be equal or 1: change the `#[dims]` of `{}` or of `{}`", a.0, b.0),
+                format!("sizes must be equal or 1: change the `#[dims]` of `{}` or of `{}`", a.name, b.name),
                 errors,
             );
         }
     }
 }
 
-fn inner(
-    op: &str,
-    call: &ExprCall,
-    a: (&str, &[Option<usize>]),
-    b: (&str, &[Option<usize>]),
-    errors: &mut Errors,
-) {
-    let columns = a.1.last().copied().flatten();
+fn inner(op: &str, call: &ExprCall, a: &Declared<'_>, b: &Declared<'_>, errors: &mut Errors) {
+    let columns = a.sizes.last().copied().flatten();
     let rows = match op {
         // `[k, n]`; the others have `[n, k]`.
-        "matmul" => b.1.len().checked_sub(2).and_then(|i| b.1[i]),
-        _ => b.1.last().copied().flatten(),
+        "matmul" => b.sizes.len().checked_sub(2).and_then(|i| b.sizes[i]),
+        _ => b.sizes.last().copied().flatten(),
     };
     if let (Some(columns), Some(rows)) = (columns, rows)
         && columns != rows
@@ -140,9 +136,9 @@ fn inner(
             &Expr::Call(call.clone()),
             format!(
                 "`ops::{op}` sums over {columns} elements of `{}` and {rows} of `{}`, as `#[dims]` gives them",
-                a.0, b.0
+                a.name, b.name
             ),
-            format!("the inner sizes must be equal: change the `#[dims]` of `{}` or of `{}`", a.0, b.0),
+            format!("the inner sizes must be equal: change the `#[dims]` of `{}` or of `{}`", a.name, b.name),
             errors,
         );
     }

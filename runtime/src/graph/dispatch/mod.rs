@@ -86,7 +86,7 @@ impl Dispatcher {
             (None, _) | (_, Mode::None) => None,
             (Some(sizes), mode) => Some(sizes.schedule(mode, batching.query_len)?),
         };
-        Self::with("dispatch", mode, capability, (batching, sizes))
+        Self::with("dispatch", mode, capability, batching, sizes)
     }
 
     /// Creates the dispatcher of a function, with the sizes from its builder.
@@ -94,7 +94,8 @@ impl Dispatcher {
         function: &'static str,
         mode: Mode,
         capability: Capability,
-        (batching, sizes): (&Batching, Option<Schedule>),
+        batching: &Batching,
+        sizes: Option<Schedule>,
     ) -> Result<Self> {
         let &Batching { query_len, max_requests, .. } = batching;
         let symbols: Vec<&'static str> = batching.tokens.into_iter().chain(batching.requests).collect();

@@ -8,6 +8,8 @@
 //! Every mask shows a query the first so many keys. Keys it does not see never touch its result:
 //! they may hold anything, NaN included.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::operation::{Attention, MaskKind};
@@ -74,7 +76,6 @@ impl Mask<'_> {
 }
 
 /// One piece of work.
-#[derive(Clone, Copy)]
 struct Task {
     b: usize,
     /// Key head.
@@ -82,8 +83,7 @@ struct Task {
     /// First query and their number.
     first: usize,
     queries: usize,
-    /// First key, and one past the last.
-    keys: (usize, usize),
+    keys: Range<usize>,
 }
 
 /// A partial softmax of some rows: row `r` is query `r / group`, head `r % group` of the group.
@@ -121,7 +121,7 @@ fn attend<T: Real>(
         let (i, part) = (i / stretches, i % stretches);
         let (i, head) = (i / key_heads, i % key_heads);
         let (b, first) = (i / blocks, i % blocks * block);
-        let keys = (part * stretch, ((part + 1) * stretch).min(s_len));
+        let keys = part * stretch..((part + 1) * stretch).min(s_len);
         Task { b, head, first, queries: block.min(t_len - first), keys }
     };
     let run = |i: usize| run_task(q, k, v, &mask, scale, group, task(i));
@@ -175,22 +175,23 @@ fn merge(parts: &[Partial], row: usize, out: &mut [f32]) {
     }
 }
 
-/// Rows `from..to` of head `head` of a `B, S, H, D` tensor as an f32 matrix, copied if needed.
+/// Some rows of head `head` of a `B, S, H, D` tensor as an f32 matrix, copied if needed.
 fn tile<'a, T: Real>(
     x: &Strided<'a, T>,
-    (b, head): (usize, usize),
-    (from, to): (usize, usize),
+    b: usize,
+    head: usize,
+    rows: Range<usize>,
     workspace: &'a mut Vec<f32>,
 ) -> Mat<'a> {
     let (d, strides) = (x.layout.shape()[3], x.layout.strides());
-    let start = x.layout.offset_of(&[b, from, head]);
+    let start = x.layout.offset_of(&[b, rows.start, head]);
     if let Some(data) = T::as_f32(x.data)
         && strides[3] == 1
         && d > 0
     {
         return Mat { data: &data[start..], rs: strides[1], cs: 1 };
     }
-    workspace.resize((to - from) * d, 0.0);
+    workspace.resize(rows.len() * d, 0.0);
     if d > 0 {
         for (i, row) in workspace.chunks_exact_mut(d).enumerate() {
             gather(x.data, start + i * strides[1], strides[3], row);
@@ -214,10 +215,10 @@ fn run_task<T: Real>(
     let mut partial =
         Partial { max: vec![f32::NEG_INFINITY; rows], total: vec![0.0; rows], values: vec![0.0; rows * dv] };
     let visible: Vec<usize> = (task.first..task.first + task.queries)
-        .map(|t| mask.visible(task.b, t, t_len, s_len).min(task.keys.1))
+        .map(|t| mask.visible(task.b, t, t_len, s_len).min(task.keys.end))
         .collect();
     let end = visible.iter().copied().max().unwrap_or(0);
-    if end <= task.keys.0 {
+    if end <= task.keys.start {
         return partial;
     }
 
@@ -227,9 +228,9 @@ fn run_task<T: Real>(
     let mut scores = vec![0.0; rows * TILE];
     let (mut key_scratch, mut value_scratch, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     let product = Mode { add: false, scale, threads: false };
-    for from in (task.keys.0..end).step_by(TILE) {
+    for from in (task.keys.start..end).step_by(TILE) {
         let n = TILE.min(end - from);
-        let keys = tile(&k, (task.b, task.head), (from, from + n), &mut key_scratch);
+        let keys = tile(&k, task.b, task.head, from..from + n, &mut key_scratch);
         let columns = if rows <= 16 { DOTS / rows } else { TILE };
         for first in (0..n).step_by(columns) {
             let some = Mat { data: &keys.data[first * keys.rs..], rs: 1, cs: keys.rs };
@@ -242,7 +243,7 @@ fn run_task<T: Real>(
         for (r, scores) in scores.chunks_exact_mut(TILE).enumerate() {
             update(&mut partial, r, &mut scores[..seen[r / group]]);
         }
-        let values = tile(&v, (task.b, task.head), (from, from + n), &mut value_scratch);
+        let values = tile(&v, task.b, task.head, from..from + n, &mut value_scratch);
         mix(&mut partial.values, dv, &scores, values, &seen, group);
     }
     partial

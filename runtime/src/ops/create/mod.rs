@@ -199,6 +199,6 @@ pub fn arange_step<'s, T: Number>(
         let why = format!("start {start}, step {step}; both must be finite");
         return Err(Error::Argument { op: "arange", why });
     }
-    let (n, symbol) = scope.resolve_dim("arange", n.into_dim())?;
-    compute(scope, Arange { start, step }, &[], &[n], Marks::NONE.with(0, symbol))
+    let n = scope.resolve_dim("arange", n.into_dim())?;
+    compute(scope, Arange { start, step }, &[], &[n.size], Marks::NONE.with(0, n.symbol))
 }

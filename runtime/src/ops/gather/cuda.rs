@@ -52,8 +52,15 @@ struct Padded {
     size: u64,
 }
 
-/// Returns the locations of an operation's counts: of the rows, and of the dimensions of the index.
-fn counted(counts: Counts, views: &[View], index: &View) -> (u64, [Padded; MAX_RANK]) {
+/// The locations of an operation's counts on the device.
+struct RealSizes {
+    /// Of the rows that can be picked; 0 if they are not padded.
+    rows: u64,
+    /// Of the dimensions of the index.
+    index: [Padded; MAX_RANK],
+}
+
+fn counted(counts: Counts, views: &[View], index: &View) -> RealSizes {
     let (mut rows, mut padded) = (0, [Padded::default(); MAX_RANK]);
     let sizes = index.layout.shape();
     for (place, view) in counts.places().zip(views) {
@@ -65,26 +72,28 @@ fn counted(counts: Counts, views: &[View], index: &View) -> (u64, [Padded; MAX_R
             None => rows = view.addr,
         }
     }
-    (rows, padded)
+    RealSizes { rows, index: padded }
 }
 
 pub(super) fn embedding(gpu: &mut dyn Submit, launch: &Launch, counts: Counts) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
     let op = gpu.fault_op(launch.op.name());
-    pick(gpu, op, (&x[0], &x[1], 0), counted(counts, &x[2..], &x[0]), y)
+    pick(gpu, op, &x[0], &x[1], 0, counted(counts, &x[2..], &x[0]), y)
 }
 
 pub(super) fn gather(gpu: &mut dyn Submit, launch: &Launch, axis: usize, counts: Counts) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
     let op = gpu.fault_op(launch.op.name());
-    pick(gpu, op, (&x[1], &x[0], axis), counted(counts, &x[2..], &x[1]), y)
+    pick(gpu, op, &x[1], &x[0], axis, counted(counts, &x[2..], &x[1]), y)
 }
 
 fn pick(
     gpu: &mut dyn Submit,
     op: u32,
-    (index, x, axis): (&View, &View, usize),
-    (real, padded): (u64, [Padded; MAX_RANK]),
+    index: &View,
+    x: &View,
+    axis: usize,
+    real: RealSizes,
     y: &View,
 ) -> Result<()> {
     const NAMES: [&str; 5] = ["pick_1", "pick_2", "pick_4", "pick_8", "pick_16"];
@@ -114,14 +123,14 @@ fn pick(
         n,
         rows: shape[axis] as u64,
         stride: stride / word,
-        real,
+        real: real.rows,
         ids: ids.dims(),
         ids_strides: ids.strides(),
         outer: outer.dims(),
         outer_strides: outer.strides(),
         inner: inner.dims(),
         inner_strides: inner.strides(),
-        padded,
+        padded: real.index,
     };
     let grid = Grid::line(gpu.props().blocks_for(count, THREADS), THREADS);
     submit(gpu, Kernel::plain(&SOURCE, for_word(NAMES, word)), grid, &params)

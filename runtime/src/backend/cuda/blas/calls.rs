@@ -90,6 +90,13 @@ pub(super) struct Descriptors {
     bias: bool,
 }
 
+/// Memory that a product needs while it runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Workspace {
+    pub(super) addr: u64,
+    pub(super) bytes: u64,
+}
+
 /// Addresses of a product's operands on the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses {
@@ -275,7 +282,7 @@ impl Lt {
     ///
     /// # Safety
     /// `stream` must be a stream of the handle's context. The addresses must refer to the operands that `on`
-    /// describes, on that device, aligned as its key states, and `workspace` to `bytes` bytes aligned to 256;
+    /// describes, on that device, aligned as its key states, and `workspace` to as many bytes as it states, aligned to 256;
     /// all of them must remain valid until the product has run.
     ///
     /// # Errors
@@ -285,7 +292,7 @@ impl Lt {
         on: &mut Descriptors,
         algo: &Algo,
         at: Addresses,
-        workspace: (u64, u64),
+        workspace: Workspace,
         stream: Raw,
     ) -> Result<()> {
         if on.bias {
@@ -310,8 +317,8 @@ impl Lt {
                 pointer(at.y),
                 on.y.raw,
                 algo,
-                pointer(workspace.0),
-                workspace.1 as usize,
+                pointer(workspace.addr),
+                workspace.bytes as usize,
                 stream,
             )
         };

@@ -45,7 +45,7 @@ pub(crate) use pinned::Pin;
 use problem::Problem;
 
 use cache::Cache;
-use calls::{Descriptors, Lt};
+use calls::{Descriptors, Lt, Workspace};
 use pinned::PinnedMap;
 
 /// Algorithms of the library that are measured for one product.
@@ -255,8 +255,9 @@ impl Blas {
             });
         };
         let (lt, known) = self.known(plan)?;
+        let workspace = Workspace { addr: workspace, bytes: plan.workspace };
         // SAFETY: our caller must uphold the same requirements.
-        unsafe { lt.matmul(&mut known.descriptors, &algo, at, (workspace, plan.workspace), stream) }
+        unsafe { lt.matmul(&mut known.descriptors, &algo, at, workspace, stream) }
     }
 }
 

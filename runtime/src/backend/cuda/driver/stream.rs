@@ -151,7 +151,8 @@ impl Stream {
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
         // Its one parameter has this size, asserted where the kernels are listed. Every kernel that is launched with
         // `overlap` waits for the one before it (`in_order` in `common.cuh`).
-        self.launch_with(function, (grid.blocks, [grid.threads, 1, 1], grid.shared), &mut list, overlap)
+        let grid = CudaGrid { blocks: grid.blocks, threads: [grid.threads, 1, 1], shared_bytes: grid.shared };
+        self.launch_with(function, grid, &mut list, overlap)
     }
 
     /// Launches, or records, a kernel with a list of parameters; it is brought up when the one before it has ended.
@@ -161,22 +162,22 @@ impl Stream {
     pub(crate) fn launch_list(&self, function: Function, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()> {
         let mut list: SmallVec<[*mut c_void; 16]> =
             parameters.iter().map(|bytes| bytes.as_ptr().cast_mut().cast::<c_void>()).collect();
-        self.launch_with(function, (grid.blocks, grid.threads, grid.shared_bytes), &mut list, false)
+        self.launch_with(function, grid, &mut list, false)
     }
 
     fn launch_with(
         &self,
         function: Function,
-        (grid, block, shared): ([u32; 3], [u32; 3], u32),
+        grid: CudaGrid,
         list: &mut [*mut c_void],
         overlap: bool,
     ) -> Result<()> {
         const PROGRAMMATIC_ORDER: i32 = 6;
         let attribute = CUattribute { id: PROGRAMMATIC_ORDER, pad: 0, value: 1, rest: [0; 15] };
         let launch = CUlaunch {
-            grid,
-            block,
-            shared,
+            grid: grid.blocks,
+            block: grid.threads,
+            shared: grid.shared_bytes,
             stream: self.raw,
             attributes: &attribute,
             count: u32::from(overlap && self.context.props().overlaps),
