@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{
     definition::{Compute, Constant, Definition, Number, Padded},
-    operation::operation_of_padded,
+    operation::{Padding, operation},
 };
 use crate::{
     AsOperand, DType, Element, Float, Operand, Result, Scope, Tensor,
@@ -169,7 +169,7 @@ impl<'s> Call<'s> {
         for operand in &operands {
             inputs.push(spread(name, operand.view, &shape)?);
         }
-        let op = self.operation();
+        let op = self.operation(Padded::default());
         let results = R::allocate(self.scope, &op, &|_| (&shape[..], marks))?;
         // Devices refuse empty grids.
         if !shape.contains(&0) {
@@ -186,17 +186,8 @@ impl<'s> Call<'s> {
         })
     }
 
-    /// For each argument, the number that it is.
-    pub(super) fn constants(&self) -> SmallVec<[Option<Number>; 4]> {
-        self.arguments.iter().map(Given::constant).collect()
-    }
-
-    pub(super) fn operation(&self) -> Op {
-        self.operation_of_padded(Padded::default())
-    }
-
-    pub(super) fn operation_of_padded(&self, padded: Padded) -> Op {
-        operation_of_padded(self.definition, self.arguments.iter().map(Given::constant), padded)
+    pub(super) fn operation(&self, padding: impl Padding) -> Op {
+        operation(self.definition, self.arguments.iter().map(Given::constant), padding)
     }
 }
 

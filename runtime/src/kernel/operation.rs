@@ -23,16 +23,41 @@ use crate::{Result, backend::cuda::kernels::Submit};
 /// For each parameter, the number that replaces it.
 pub(super) type Constants = [Option<Number>];
 
-/// The operation of a call, with the padded dimensions whose real sizes follow the tensors.
-pub(super) fn operation_of_padded(
+/// The padded dimensions of a launch whose real sizes follow its tensors, as kernels of one kind have them.
+pub(super) trait Padding: fmt::Debug + Hash + Send + Sync + 'static {
+    /// If no real size follows.
+    fn is_empty(&self) -> bool;
+
+    /// Runs the kernel on host memory.
+    fn run_on_cpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        access: &Access<'_>,
+        launch: &Launch,
+    ) -> Result<(), Fault>;
+
+    /// Likewise, on a GPU.
+    #[cfg(feature = "cuda")]
+    fn launch_on_gpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        gpu: &mut dyn Submit,
+        launch: &Launch,
+    ) -> Result<()>;
+}
+
+/// The operation of a call.
+pub(super) fn operation(
     definition: &'static Definition,
     constants: impl Iterator<Item = Option<Number>> + Clone,
-    padded: Padded,
+    padding: impl Padding,
 ) -> Op {
-    if padded.is_empty() && constants.clone().all(|constant| constant.is_none()) {
+    if padding.is_empty() && constants.clone().all(|constant| constant.is_none()) {
         return Op::fixed(definition);
     }
-    Fixed { definition, constants: constants.collect(), padded }.into()
+    Fixed { definition, constants: constants.collect(), padding }.into()
 }
 
 /// With a tensor for every parameter.
@@ -91,20 +116,47 @@ impl Definition {
     }
 }
 
-/// With numbers for some, or with padded dimensions.
-struct Fixed {
-    definition: &'static Definition,
-    constants: SmallVec<[Option<Number>; 4]>,
-    padded: Padded,
-}
+impl Padding for Padded {
+    fn is_empty(&self) -> bool {
+        Self::is_empty(*self)
+    }
 
-impl fmt::Debug for Fixed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.definition.name, self.constants)
+    fn run_on_cpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        access: &Access<'_>,
+        launch: &Launch,
+    ) -> Result<(), Fault> {
+        of.run_on_cpu(constants, *self, access, launch)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_on_gpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        gpu: &mut dyn Submit,
+        launch: &Launch,
+    ) -> Result<()> {
+        of.launch_on_gpu(constants, *self, gpu, launch)
     }
 }
 
-impl Operation for Fixed {
+/// With numbers for some parameters, or with padded dimensions.
+struct Fixed<P> {
+    definition: &'static Definition,
+    constants: SmallVec<[Option<Number>; 4]>,
+    padding: P,
+}
+
+impl<P: Padding> fmt::Debug for Fixed<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?} {:?}", self.definition.name, self.constants, self.padding)
+    }
+}
+
+impl<P: Padding> Operation for Fixed<P> {
     fn name(&self) -> &'static str {
         self.definition.name
     }
@@ -112,15 +164,15 @@ impl Operation for Fixed {
     fn parameters(&self, mut to: &mut dyn Hasher) {
         self.definition.id.hash(&mut to);
         self.constants.hash(&mut to);
-        self.padded.hash(&mut to);
+        self.padding.hash(&mut to);
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-        self.definition.run_on_cpu(&self.constants, self.padded, access, launch)
+        self.padding.run_on_cpu(self.definition, &self.constants, access, launch)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        self.definition.launch_on_gpu(&self.constants, self.padded, gpu, launch)
+        self.padding.launch_on_gpu(self.definition, &self.constants, gpu, launch)
     }
 }

@@ -90,6 +90,33 @@ struct Writer<'a> {
 
 const NAMES: [&str; 6] = ["a", "b", "x", "int", "auto", "t1"];
 
+impl<'a> Writer<'a> {
+    /// A writer of a function with these variables, all of them parameters in scope that may not change.
+    fn new(
+        rng: &'a mut StdRng,
+        callees: &'a [Function],
+        exact: bool,
+        variables: Vec<Ty>,
+        names: Vec<String>,
+    ) -> Self {
+        Self {
+            rng,
+            callees,
+            scope: (0..variables.len()).collect(),
+            variables,
+            names,
+            mutable: Vec::new(),
+            loops: 0,
+            outputs: Vec::new(),
+            exact,
+            rows: Vec::new(),
+            in_closure: false,
+            fixed: Vec::new(),
+            views: Vec::new(),
+        }
+    }
+}
+
 impl Writer<'_> {
     fn function(rng: &mut StdRng, callees: &[Function], number: usize, exact: bool) -> Function {
         let inputs = rng.random_range(1..=4);
@@ -97,22 +124,8 @@ impl Writer<'_> {
         let outputs: Vec<Ty> =
             (0..if rng.random_bool(0.25) { rng.random_range(2..=4) } else { 1 }).map(|_| ty(rng)).collect();
         let names = (0..inputs).map(|i| format!("p{i}")).collect();
-        let scope = (0..inputs).collect();
-        let mut writer = Writer {
-            rng,
-            callees,
-            variables,
-            names,
-            mutable: Vec::new(),
-            scope,
-            loops: 0,
-            outputs: outputs.clone(),
-            exact,
-            rows: Vec::new(),
-            in_closure: false,
-            fixed: Vec::new(),
-            views: Vec::new(),
-        };
+        let mut writer =
+            Writer { outputs: outputs.clone(), ..Writer::new(rng, callees, exact, variables, names) };
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=5);
         writer.statements(count, 2, &mut body);

@@ -8,7 +8,7 @@ use crate::{
     },
     kernel,
     kernel::definition::{Constant as _, Kernel as _},
-    kernel::{definition::Padded, operation::operation_of_padded},
+    kernel::{definition::Padded, operation::operation},
 };
 
 #[kernel]
@@ -146,8 +146,7 @@ proptest! {
 fn rows_and_whole_tensors_go_by_packs() {
     let t = DType::F32;
     let (x, y) = (whole(0x1000, t, &[3, 5]), whole(0x2000, t, &[3, 5]));
-    let half =
-        operation_of_padded(scaled::DEFINITION, [None, Some(0.5f32.number())].into_iter(), Padded::default());
+    let half = operation(scaled::DEFINITION, [None, Some(0.5f32.number())].into_iter(), Padded::default());
     let run = Recorder::of(half, &[x], &[y]);
     let p = Params::of(&run, 1, 1);
     assert_eq!((p.packed, p.packs, p.dims.rank), (true, 4, 1), "15 elements, the last pack not full");

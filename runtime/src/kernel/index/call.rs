@@ -31,7 +31,7 @@ impl<'s> Call<'s> {
         let mut inputs: SmallVec<[View; 4]> = operands.iter().map(|operand| operand.view).collect();
         let of = operands.iter().enumerate().map(|(i, operand)| (Owner::Input(i as u8), operand.marks));
         let padded = self.count(of.chain([(Owner::Results, given.marks)]), &mut inputs);
-        let op = Indexed { definition: self.definition, index, constants: self.constants(), padded }.op();
+        let op = self.operation(Indexed { index, padded });
         let results = R::allocate(self.scope, &op, &|_| (&given.sizes[..], given.marks))?;
         // Devices refuse empty grids.
         if !given.sizes.contains(&0) {

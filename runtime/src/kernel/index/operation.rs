@@ -1,4 +1,4 @@
-//! A kernel of indices as an operation: with the numbers that its recording fixes, and the real sizes that it reads.
+//! A launch of a kernel of indices: its tensors, numbers, and the real sizes that it reads.
 
 use std::{
     fmt,
@@ -11,13 +11,13 @@ use smallvec::SmallVec;
 use super::cuda;
 use super::{
     super::{
-        definition::{Definition, Index, Number},
-        operation::Constants,
+        definition::{Definition, Index},
+        operation::{Constants, Padding},
     },
     cpu,
 };
 use crate::backend::{
-    Launch, Op, Operation,
+    Launch,
     cpu::{Access, Fault},
 };
 #[cfg(feature = "cuda")]
@@ -43,53 +43,51 @@ pub(super) enum Owner {
     Results,
 }
 
-/// A launch of a kernel of indices.
+/// The padded dimensions of a launch of a kernel of indices.
 pub(super) struct Indexed {
-    pub(super) definition: &'static Definition,
+    /// The definition's.
     pub(super) index: &'static Index,
-    pub(super) constants: SmallVec<[Option<Number>; 4]>,
     pub(super) padded: SmallVec<[PaddedDim; 4]>,
-}
-
-impl Indexed {
-    /// The same, to be launched.
-    pub(super) fn op(self) -> Op {
-        let plain = self.padded.is_empty() && self.constants.iter().all(Option::is_none);
-        if plain { Op::fixed(self.definition) } else { self.into() }
-    }
 }
 
 impl fmt::Debug for Indexed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?} {:?}", self.definition.name, self.constants, self.padded)
+        self.padded.fmt(f)
     }
 }
 
-impl Operation for Indexed {
-    fn name(&self) -> &'static str {
-        self.definition.name
+impl Hash for Indexed {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        self.padded.hash(to);
+    }
+}
+
+impl Padding for Indexed {
+    fn is_empty(&self) -> bool {
+        self.padded.is_empty()
     }
 
-    fn parameters(&self, mut to: &mut dyn Hasher) {
-        self.definition.id.hash(&mut to);
-        self.constants.hash(&mut to);
-        self.padded.hash(&mut to);
-    }
-
-    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-        cpu::run(&self.kernel(), access, launch)
+    fn run_on_cpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        access: &Access<'_>,
+        launch: &Launch,
+    ) -> Result<(), Fault> {
+        let Self { index, padded } = self;
+        Kernel { definition: of, index, constants, padded }.run_on_cpu(access, launch)
     }
 
     #[cfg(feature = "cuda")]
-    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        cuda::launch(&self.kernel(), gpu, launch)
-    }
-}
-
-impl Indexed {
-    fn kernel(&self) -> Kernel<'_> {
-        let Self { definition, index, constants, padded } = self;
-        Kernel { definition, index, constants, padded }
+    fn launch_on_gpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        gpu: &mut dyn Submit,
+        launch: &Launch,
+    ) -> Result<()> {
+        let Self { index, padded } = self;
+        Kernel { definition: of, index, constants, padded }.launch_on_gpu(gpu, launch)
     }
 }
 

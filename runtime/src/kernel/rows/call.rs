@@ -66,7 +66,7 @@ impl<'s> Call<'s> {
             return Err(Error::Rank { rank: whole.len() });
         }
         let padded = if rows.indexed { self.padded(marks, &mut inputs) } else { Padded::default() };
-        let op = self.operation_of_padded(padded);
+        let op = self.operation(padded);
         let results = R::allocate(self.scope, &op, &|i| match rows.outputs[i] {
             Extent::One => (&lead[..], marks),
             Extent::Row => (&whole[..], marks),

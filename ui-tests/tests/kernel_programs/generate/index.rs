@@ -66,21 +66,8 @@ impl Writer<'_> {
         let outputs: Vec<Ty> =
             (0..if rng.random_bool(0.25) { rng.random_range(2..=4) } else { 1 }).map(|_| ty(rng)).collect();
         let index = Some(IndexParts { views: views.iter().map(|(view, _)| *view).collect(), rank });
-        let mut writer = Writer {
-            rng,
-            callees,
-            variables,
-            names,
-            mutable: Vec::new(),
-            scope,
-            loops: 0,
-            outputs: outputs.clone(),
-            exact,
-            rows: Vec::new(),
-            in_closure: false,
-            fixed: Vec::new(),
-            views,
-        };
+        let writer = Writer::new(rng, callees, exact, variables, names);
+        let mut writer = Writer { scope, outputs: outputs.clone(), views, ..writer };
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=4);
         writer.statements(count, 2, &mut body);

@@ -92,21 +92,10 @@ impl Writer<'_> {
         let variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
         let first = rng.random_range(0..inputs);
         let rows: Vec<usize> = (0..inputs).filter(|i| *i == first || rng.random_bool(0.5)).collect();
-        let mut writer = Writer {
-            rng,
-            callees,
-            names: (0..inputs).map(|i| format!("p{i}")).collect(),
-            mutable: Vec::new(),
-            scope: (0..inputs).filter(|i| !rows.contains(i)).collect(),
-            loops: 0,
-            outputs: Vec::new(),
-            exact,
-            in_closure: false,
-            fixed: (0..inputs).filter(|i| !rows.contains(i)).collect(),
-            rows: rows.clone(),
-            views: Vec::new(),
-            variables,
-        };
+        let names = (0..inputs).map(|i| format!("p{i}")).collect();
+        let values: Vec<usize> = (0..inputs).filter(|i| !rows.contains(i)).collect();
+        let writer = Writer::new(rng, callees, exact, variables, names);
+        let mut writer = Writer { scope: values.clone(), fixed: values, rows, ..writer };
         let mut body = Vec::new();
         let count = writer.rng.random_range(1..=5);
         writer.statements(count, 1, &mut body);

@@ -8,6 +8,7 @@ use crate::{
     kernel::{
         definition::{Constant as _, Kernel as _, Kind, Number},
         index::operation::Indexed,
+        operation::operation,
     },
 };
 
@@ -49,14 +50,8 @@ fn a_launch_describes_its_views() {
     };
     let Kind::Index(index) = &picked::DEFINITION.kind else { panic!("a kernel of indices") };
     let op = |number: Option<Number>, padded: &[PaddedDim]| {
-        let definition = picked::DEFINITION;
-        Indexed {
-            definition,
-            index,
-            constants: [None, None, number].into_iter().collect(),
-            padded: padded.into(),
-        }
-        .op()
+        let padding = Indexed { index, padded: padded.into() };
+        operation(picked::DEFINITION, [None, None, number].into_iter(), padding)
     };
     let run = Recorder::of(op(None, &[]), &[ids, x, by], &[y]);
     assert_eq!(run.calls[0].1.blocks, [1, 1, 1]);
