@@ -1,6 +1,6 @@
 //! Graph objects: their specification, static inputs, calls, and captures ahead of time.
 
-mod batching;
+mod batches;
 mod bind;
 mod builder;
 mod call;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    FunctionSpec, Options, batching, dispatch::schedule::Schedule, listed::Listed, spec::InputKind,
+    FunctionSpec, Options, batches, dispatch::schedule::Schedule, listed::Listed, spec::InputKind,
     static_inputs::StaticBuffers,
 };
 use crate::{
@@ -71,7 +71,7 @@ impl GraphObject {
     /// different one.
     #[doc(hidden)]
     pub fn new(rt: &mut Runtime, spec: FunctionSpec, mut options: Options) -> Result<Self> {
-        let batching = batching::of_function(&spec, &mut options)?;
+        let batching = batches::of_function(&spec, &mut options)?;
         for (symbol, schedule) in &options.schedules {
             if !spec.symbols.contains(symbol) {
                 let known = if spec.symbols.is_empty() { "none".to_owned() } else { spec.symbols.join(", ") };
@@ -95,7 +95,7 @@ impl GraphObject {
         let index = |symbol: Option<&str>| symbol.and_then(|s| spec.symbols.iter().position(|n| *n == s));
         let (tokens, requests) = (index(batching.tokens), index(batching.requests));
         let sizes = tokens.and_then(|i| schedules[i].clone());
-        let dispatcher = batching::dispatcher(&spec, &options, &batching, sizes)?;
+        let dispatcher = batches::dispatcher(&spec, &options, &batching, sizes)?;
         let scalars: Vec<usize> =
             (0..spec.inputs.len()).filter(|&i| spec.inputs[i].kind == InputKind::HostScalar).collect();
         let id = OwnerId::new();

@@ -28,14 +28,12 @@ impl Memory {
             (Placement::Eager, "the eager arena", &self.eager.live, &self.eager),
         ];
         if let Some(live) = &self.lent {
-            let end = self.pool_arena.base() + self.pool_arena.committed;
-            self.check_arena(
-                &Arena { placement: Placement::Borrowed, name: "the borrowed pool", live, end },
-                site_of,
-            )?;
+            let end = self.pool_arena.committed_end();
+            let name = "the borrowed pool";
+            self.check_arena(&Arena { placement: Placement::Borrowed, name, live, end }, site_of)?;
         }
         for (placement, name, live, arena) in arenas {
-            let end = arena.base() + arena.committed;
+            let end = arena.committed_end();
             self.check_arena(&Arena { placement, name, live, end }, site_of)?;
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Arenas: addresses, the memory mapped to them, and their live blocks.
 
+use std::ops::Range;
+
 use super::pool::{self, Block, LiveSet, guarded, rounded};
 use crate::{
     Result,
@@ -32,9 +34,14 @@ impl ArenaAllocator {
         self.arena.memory.addr()
     }
 
-    /// Returns the number of reserved bytes, from its start.
-    pub(super) fn reserved(&self) -> u64 {
-        self.arena.memory.len()
+    /// Returns the reserved addresses.
+    pub(super) fn addresses(&self) -> Range<u64> {
+        self.base()..self.base() + self.arena.memory.len()
+    }
+
+    /// Returns the end of the committed memory.
+    pub(super) fn committed_end(&self) -> u64 {
+        self.base() + self.committed
     }
 
     /// Commits the memory of a block of `bytes` bytes.

@@ -35,7 +35,7 @@ impl Memory {
         let Some(live) = &self.lent else { return Placement::Eager };
         let (base, len) = (self.pool_arena.base(), rounded(bytes));
         // The memory is already committed: the pool does not grow for this.
-        let fits = live.place(base, len) + len <= base + self.pool_arena.committed;
+        let fits = live.place(base, len) + len <= self.pool_arena.committed_end();
         if fits { Placement::Borrowed } else { Placement::Eager }
     }
 

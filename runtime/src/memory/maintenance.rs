@@ -2,6 +2,7 @@
 
 use super::{
     Memory, MemoryArena, Placement,
+    arena::ArenaAllocator,
     learned_placements::LearnedPlacements,
     pool::{Pool, StateId, Treap, rounded},
 };
@@ -37,12 +38,15 @@ impl Memory {
         arena: MemoryArena,
         bytes: u64,
     ) -> Result<()> {
-        let arena = match arena {
+        self.arena_mut(arena).preallocate(backend, bytes)
+    }
+
+    fn arena_mut(&mut self, arena: MemoryArena) -> &mut ArenaAllocator {
+        match arena {
             MemoryArena::Pool => &mut self.pool_arena,
             MemoryArena::Results => &mut self.results,
             MemoryArena::Eager => &mut self.eager,
-        };
-        arena.preallocate(backend, bytes)
+        }
     }
 
     /// Releases the memory that recordings do not need, and all of the eager arena. Called between steps,
@@ -115,12 +119,7 @@ impl Memory {
 impl Memory {
     /// Sets the number of committed bytes of an arena in its accounting; returns the previous number.
     pub(crate) fn set_committed(&mut self, arena: MemoryArena, bytes: u64) -> u64 {
-        let arena = match arena {
-            MemoryArena::Pool => &mut self.pool_arena,
-            MemoryArena::Results => &mut self.results,
-            MemoryArena::Eager => &mut self.eager,
-        };
-        std::mem::replace(&mut arena.committed, bytes)
+        std::mem::replace(&mut self.arena_mut(arena).committed, bytes)
     }
 
     pub(crate) fn skip_steps(&mut self, steps: u64) {

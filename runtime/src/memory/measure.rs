@@ -10,7 +10,7 @@ use crate::{Result, backend::Backend};
 
 /// Bytes of each arena: the pool, results, eager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HighWater {
+pub(crate) struct ArenaBytes {
     pub(crate) pool: u64,
     pub(crate) results: u64,
     pub(crate) eager: u64,
@@ -29,14 +29,14 @@ fn usage(arena: &ArenaAllocator, live: &LiveSet, peak: u64) -> ArenaUsage {
 
 impl Memory {
     /// Returns the high-water marks of bytes in use, from the start of each arena.
-    pub(crate) fn high_water(&self) -> HighWater {
-        HighWater { pool: self.pool.high_water(), results: self.results.high, eager: self.eager.high }
+    pub(crate) fn high_water(&self) -> ArenaBytes {
+        ArenaBytes { pool: self.pool.high_water(), results: self.results.high, eager: self.eager.high }
     }
 
     /// Returns the committed bytes of each arena.
-    pub(crate) fn committed(&self) -> HighWater {
+    pub(crate) fn committed(&self) -> ArenaBytes {
         let [pool, results, eager] = [&self.pool_arena, &self.results, &self.eager].map(|a| a.committed);
-        HighWater { pool, results, eager }
+        ArenaBytes { pool, results, eager }
     }
 
     /// Resets the high-water marks.
@@ -46,7 +46,7 @@ impl Memory {
     }
 
     /// Raises the high-water marks to at least these values.
-    pub(crate) fn raise_high_water(&mut self, before: HighWater) {
+    pub(crate) fn raise_high_water(&mut self, before: ArenaBytes) {
         self.pool.raise_high_water(before.pool);
         self.results.high = self.results.high.max(before.results);
         self.eager.high = self.eager.high.max(before.eager);
@@ -62,14 +62,14 @@ impl Memory {
     }
 
     /// Restores the state that was set aside, with its high-water marks.
-    pub(crate) fn put_back(&mut self, aside: MemoryAside, marks: HighWater) {
+    pub(crate) fn put_back(&mut self, aside: MemoryAside, marks: ArenaBytes) {
         (self.pool, self.learned) = (aside.pool, aside.learned);
         self.pool.raise_high_water(marks.pool);
         (self.results.high, self.eager.high) = (marks.results, marks.eager);
     }
 
     /// Releases what was committed since each arena had this size.
-    pub(crate) fn trim_to(&mut self, backend: &mut dyn Backend, committed: HighWater) -> Result<()> {
+    pub(crate) fn trim_to(&mut self, backend: &mut dyn Backend, committed: ArenaBytes) -> Result<()> {
         self.pool_arena
             .trim(backend, committed.pool)
             .and_then(|_| self.results.trim(backend, committed.results))

@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-pub(crate) use self::measure::{HighWater, MemoryAside};
+pub(crate) use self::measure::{ArenaBytes, MemoryAside};
 use crate::observe::memory::{ArenaUsage, MemoryArena};
 pub(crate) use crate::value::raw::SlotId;
 pub(crate) use alive::{Alive, EntryBlock};

@@ -24,6 +24,13 @@ pub(crate) enum Placement {
     Freed,
 }
 
+impl Placement {
+    /// Returns whether it is a block of an arena, which is freed with its last handle.
+    pub(crate) fn is_block(self) -> bool {
+        matches!(self, Self::Pool | Self::Results | Self::Eager | Self::Borrowed)
+    }
+}
+
 /// The id of a group: the common part of all recordings of one identity and one set of shapes; see
 /// [`Group`](crate::tree::Group). Ids are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -44,7 +44,7 @@ impl Memory {
 
     /// Returns the addresses of the results arena.
     pub(crate) fn result_addresses(&self) -> Range<u64> {
-        self.results.base()..self.results.base() + self.results.reserved()
+        self.results.addresses()
     }
 
     /// Finds a place for a result that is neither used nor in `avoid`, and commits its memory. It is
@@ -67,8 +67,9 @@ impl Memory {
     pub(crate) fn is_occupied(&mut self, backend: &mut dyn Backend, range: Range<u64>) -> Result<bool> {
         let (addr, len) = (range.start, range.end - range.start);
         for arena in [&mut self.results, &mut self.eager] {
-            if arena.base() <= range.start && range.end <= arena.base() + arena.reserved() {
-                arena.preallocate(backend, range.end - arena.base())?;
+            let addresses = arena.addresses();
+            if addresses.start <= range.start && range.end <= addresses.end {
+                arena.preallocate(backend, range.end - addresses.start)?;
                 return Ok(!arena.live.is_free(Block { addr, len }));
             }
         }

@@ -13,9 +13,9 @@ use crate::{
     memory::COPY,
     observe::occurrence::Occurrence,
     tree::{RecordingIndex, Tree},
-    value::key::KeyWriter,
     value::{
         entry::{Encoder, Entries, Entry},
+        key::KeyWriter,
         raw::RawTensor,
     },
 };

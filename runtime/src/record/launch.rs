@@ -20,8 +20,7 @@ use crate::{
     },
     observe::log::Log,
     tree::{TraceOp, Tree},
-    value::layout::Layout,
-    value::{entry::Entry, raw::RawTensor},
+    value::{entry::Entry, layout::Layout, raw::RawTensor},
 };
 
 /// Returns a description of an operation without its addresses.
@@ -130,10 +129,7 @@ impl Launcher<'_> {
 
     /// Frees a block, or defers that to the join of the open fork.
     pub(crate) fn free_block(&mut self, placement: Placement, base: u64, bytes: u64) {
-        if matches!(
-            placement,
-            Placement::Owned | Placement::StaticInput | Placement::Invalid | Placement::Freed
-        ) {
+        if !placement.is_block() {
             return;
         }
         let freed = match self.recorder.forks.defer_free(placement, base, bytes) {

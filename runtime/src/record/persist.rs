@@ -13,9 +13,9 @@ use crate::{
         pool::{ALIGN, rounded},
     },
     observe::{event::CopySlot, occurrence::Occurrence},
-    value::layout::Layout,
     value::{
         entry::Entry,
+        layout::Layout,
         owned::OwnerId,
         persistent::{PersistentMemory, Piece},
         raw::RawTensor,

@@ -13,9 +13,9 @@ use crate::{
     },
     observe::occurrence::Occurrence,
     tree::{Recording, RecordingIndex, Stored, Tree},
-    value::key::KeyWriter,
     value::{
         entry::{Entries, Entry},
+        key::KeyWriter,
         raw::RawTensor,
     },
 };

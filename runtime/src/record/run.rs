@@ -19,8 +19,7 @@ use crate::{
     base::plan::Site,
     memory::{Alive, Memory, Ordinal, Placement, SlotId, pool::StateId},
     tree::{GroupId, Identity, LiveInPlace, TraceOp},
-    value::raw::RawTensor,
-    value::{key::KeyWriter, owned::OwnerId},
+    value::{key::KeyWriter, owned::OwnerId, raw::RawTensor},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use crate::{
     Error, Result,
     memory::{Memory, Origin, Placement, SlotId},
     tree::{OutputBlock, Stored},
-    value::key::KeyWriter,
     value::{
         entry::{Encoder, Entry},
+        key::KeyWriter,
         raw::RawTensor,
     },
 };

@@ -13,8 +13,7 @@ use syn::{Lifetime, PathArguments, Type, spanned::Spanned};
 use super::{Form, Graph, element};
 use crate::{
     krate::{krate, private},
-    parse::lifetimes,
-    parse::parameter_kind::Kind,
+    parse::{lifetimes, parameter_kind::Kind},
 };
 
 /// Types that need no bound as elements.

@@ -7,8 +7,7 @@ use syn::Lifetime;
 use super::{Form, Graph, bounds, element, local};
 use crate::{
     krate::{krate, private, user_error},
-    parse::parameter_kind::Kind,
-    parse::signature::Param,
+    parse::{parameter_kind::Kind, signature::Param},
 };
 
 /// The way in which a graph runs the function.

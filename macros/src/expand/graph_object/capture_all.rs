@@ -6,9 +6,7 @@ use quote::quote;
 use super::{Form, Graph, local};
 use crate::{
     krate::{krate, private},
-    parse::lifetimes::mentions,
-    parse::parameter_kind::Kind,
-    parse::signature::Param,
+    parse::{lifetimes::mentions, parameter_kind::Kind, signature::Param},
 };
 
 impl Graph<'_> {

@@ -8,9 +8,8 @@ use super::{host_code, plan};
 use crate::{
     krate::{krate, private},
     model::{Location, PlanItem},
-    parse::parameter_kind::Kind,
-    parse::parameters::Dim,
     parse::signature::{Param, Signature},
+    parse::{parameter_kind::Kind, parameters::Dim},
 };
 
 mod bounds;

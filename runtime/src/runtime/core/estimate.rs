@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     Error, Result,
-    memory::{Extent, HighWater, Memory, MemoryAside},
+    memory::{ArenaBytes, Extent, Memory, MemoryAside},
     observe::{log::Log, memory::CaptureMemory},
     record::{CallHistory, CallState},
     tree::Tree,
@@ -29,8 +29,8 @@ struct DryRun {
 /// The state at the start of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
-    marks: HighWater,
-    committed: HighWater,
+    marks: ArenaBytes,
+    committed: ArenaBytes,
     static_bytes: u64,
     recordings: u64,
     executable_bytes: u64,
@@ -113,7 +113,7 @@ impl Estimate {
         tree: &mut Tree,
         log: &mut Log,
         call: &mut CallState,
-    ) -> Option<(HighWater, Vec<OwnerId>)> {
+    ) -> Option<(ArenaBytes, Vec<OwnerId>)> {
         let dry = self.dry.take()?;
         (*tree, *log) = (dry.tree, dry.log);
         *call.history_mut() = dry.history;
