@@ -24,6 +24,7 @@ mod index;
 mod indexed;
 mod kernels;
 mod matmul;
+mod models;
 mod norm;
 mod pool;
 mod ragged;

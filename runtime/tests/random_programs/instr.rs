@@ -173,7 +173,7 @@ impl<'a> Locals<'a> {
     }
 
     fn attempt(&mut self, rng: &mut StdRng) -> Option<()> {
-        match rng.random_range(0..51) {
+        match rng.random_range(0..54) {
             0..=7 => self.unary(rng),
             8..=15 => self.binary(rng),
             16..=20 if self.linear() => self.product(rng),
@@ -182,6 +182,7 @@ impl<'a> Locals<'a> {
             37..=40 => self.indexed(rng),
             41..=43 => self.state(rng),
             44..=46 => self.other(rng),
+            47..=49 => self.windowed(rng),
             _ => self.forget(rng),
         }
     }

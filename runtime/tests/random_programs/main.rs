@@ -77,6 +77,7 @@ mod run;
 mod shrink;
 mod sized;
 mod value;
+mod windowed;
 mod world;
 
 use std::{

@@ -62,6 +62,7 @@ codes! {
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
     ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
+    Windows, Parts, Cell,
 }
 
 /// One operation: `dst = op(args; nums)`.

@@ -28,6 +28,7 @@ macro_rules! each {
 
 mod indexed;
 mod sizes;
+pub(crate) mod windows;
 
 /// A tensor of any of the element types.
 #[derive(Clone, Debug)]
@@ -531,6 +532,9 @@ impl<'s> Env<'_, 's, '_> {
                 let x = f(0)?;
                 ops::embedding(&ops::arange_step::<u32>(x.scope(), 2, 0.0, n(0) as f64)?, x)?
             }
+            Code::Windows => windows::kept(f(0)?, n(0))?,
+            Code::Parts => windows::divided(f(0)?, n(0), n(1))?,
+            Code::Cell => windows::cell(f(0)?, n(0))?,
             Code::AllMean => sizes::all_mean(f(0)?, n(0), n(1))?,
             Code::SeenKeys => sizes::seen_keys(f(0)?, n(0), n(1))?,
             Code::Number => self.number(i)?,
