@@ -9,8 +9,18 @@ use crate::parse::{attributes, syntax::bare};
 
 /// Operations that return something other than a tensor; `ui-tests/tests/names.rs` compares the list with the
 /// functions.
-const NO_TENSOR: [&str; 8] =
-    ["add_rms_norm", "cache_view", "lstm_cell", "rope_scatter", "scatter_rows", "split", "split_at", "store"];
+const NO_TENSOR: [&str; 10] = [
+    "add_rms_norm",
+    "cache_view",
+    "lstm_cell",
+    "rope_scatter",
+    "scatter_rows",
+    "sort",
+    "split",
+    "split_at",
+    "store",
+    "topk",
+];
 
 /// Operations that do nothing on the device.
 const NO_LAUNCH: [&str; 1] = ["cache_view"];

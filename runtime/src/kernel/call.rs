@@ -136,6 +136,11 @@ impl<'s> Call<'s> {
         self.arguments.push(Given::Tensor(operand));
     }
 
+    /// Returns the name of the kernel.
+    pub(crate) fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
     /// Numbers as the bits of elements `T`, for a kernel that moves these.
     pub(crate) fn moving<T: Element>(mut self) -> Self {
         for given in &mut self.arguments {

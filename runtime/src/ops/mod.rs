@@ -31,6 +31,7 @@
 //! mean of an empty axis).
 
 mod activation;
+mod arrange;
 mod attention;
 mod by_type;
 mod cache;
@@ -44,12 +45,16 @@ mod create;
 mod elementwise;
 mod functions;
 mod gather;
+mod keepdim;
 mod launch;
 mod logic;
+mod loss;
+mod masked;
 mod math;
 mod matmul;
 mod norm;
 mod numbers;
+mod order;
 mod pointwise;
 mod pool;
 mod prelude;
@@ -59,11 +64,13 @@ mod rope;
 mod scatter;
 mod shape;
 mod state;
+mod statistics;
 mod upsample;
 
 pub use activation::{
     elu, hardsigmoid, hardswish, leaky_relu, logsigmoid, mish, relu6, selu, sigmoid, softplus, softsign,
 };
+pub use arrange::{flip, index_select, one_hot, repeat, roll, stack, tri, tril, triu};
 pub use attention::{AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;
@@ -79,7 +86,15 @@ pub use elementwise::{
     add, div, exp, gelu, gelu_tanh, log, mul, neg, relu, rsqrt, scale, silu, silu_mul, sqrt, sub, tanh,
 };
 pub use gather::{embedding, gather};
+pub use keepdim::{
+    logsumexp_keepdim, max_keepdim, mean_keepdim, min_keepdim, prod_keepdim, std_keepdim, sum_keepdim,
+    var_keepdim,
+};
 pub use logic::{isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor};
+pub use loss::{
+    binary_cross_entropy_with_logits, cross_entropy, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
+};
+pub use masked::{masked_argmax, masked_max, masked_min, masked_softmax};
 pub use math::{
     acos, acosh, asin, asinh, atan, atan2, atanh, ceil, cos, cosh, erf, erfc, exp2, expm1, floor, frac,
     log1p, log2, log10, pow, reciprocal, round, sin, sinh, tan, trunc,
@@ -87,6 +102,7 @@ pub use math::{
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use norm::{add_rms_norm, layer_norm, rms_norm};
 pub use numbers::{abs, clamp, maximum, minimum, remainder, sign, square};
+pub use order::{argsort, cumsum, sort, topk};
 pub use pool::{
     AvgPoolConfig, MaxPoolConfig, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool1d,
     adaptive_max_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d,
@@ -100,6 +116,7 @@ pub use shape::{
     broadcast_to, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose, unsqueeze,
 };
 pub use state::{load, store};
+pub use statistics::{all, any, argmin, logsumexp, min, prod, std, var};
 pub use upsample::{upsample_bilinear2d, upsample_linear1d, upsample_nearest1d, upsample_nearest2d};
 
 /// The operations that are kernels in Rust, each once.
@@ -117,7 +134,12 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
         .chain(math::kernels())
         .chain(activation::kernels())
         .chain(numbers::kernels())
-        .chain(logic::kernels());
+        .chain(logic::kernels())
+        .chain(statistics::kernels())
+        .chain(masked::kernels())
+        .chain(order::kernels())
+        .chain(arrange::kernels())
+        .chain(loss::kernels());
     all.filter(|definition| known.insert(definition.id)).collect()
 }
 

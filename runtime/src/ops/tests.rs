@@ -172,6 +172,67 @@ fn reductions_refuse_a_padded_axis() {
 }
 
 #[test]
+fn what_depends_on_a_whole_axis_refuses_a_padded_one() {
+    in_step(|step| {
+        let x = padded::<f32>(step, &[4, 5, 3], &[B, T, None]);
+        mixes(min(&x, 1), 1);
+        mixes(argmin(&x, 0), 0);
+        mixes(prod(&x, 1), 1);
+        mixes(var(&x, 0, 1), 0);
+        mixes(logsumexp(&x, 1), 1);
+        mixes(any(&isnan(&x).unwrap(), 1), 1);
+        marked(min(&x, 2), &[B, T]);
+        marked(std_keepdim(&x, 2, 0), &[B, T, None]);
+        mixes(cumsum(&x, 1), 1);
+        mixes(sort(&x, 0, false), 0);
+        mixes(topk(&x, 1, 1), 1);
+        marked(cumsum(&x, 2), &[B, T, None]);
+        marked(argsort(&x, 2, true), &[B, T, None]);
+        marked(topk(&x, 2, 2).map(|(values, _)| values), &[B, T, None]);
+        mixes(flip(&x, 0), 0);
+        mixes(roll(&x, 1, 1), 1);
+        mixes(repeat(&x, &[1, 2, 1]), 1);
+        marked(flip(&x, 2), &[B, T, None]);
+        marked(roll(&x, 1, 2), &[B, T, None]);
+        marked(repeat(&x, &[1, 1, 2]), &[B, T, None]);
+        marked(stack(&[&x, &x], 1), &[B, None, T, None]);
+        marked(tril(&x, 0), &[B, T, None]);
+        marked(one_hot::<f32>(&padded(step, &[4], &[B]), 3), &[B, None]);
+        let labels = padded::<i32>(step, &[4, 5], &[B, T]);
+        marked(cross_entropy(&x, &labels, 0, 0.0), &[B, T]);
+        mixes(cross_entropy(&x, &zeros(step.scope(), &[4, 5]).unwrap(), 0, 0.0), 0);
+        mixes(nll_loss(&padded::<f32>(step, &[4, 5], &[None, T]), &zeros(step.scope(), &[4]).unwrap(), 0), 1);
+        mixes(masked_fill(&zeros::<f32>(step.scope(), &[4]).unwrap(), &padded(step, &[4], &[B]), 0.0), 0);
+        mixes(masked_fill(&zeros::<f32>(step.scope(), &[1]).unwrap(), &padded(step, &[1], &[B]), 0.0), 0);
+    });
+}
+
+#[test]
+fn masked_reductions_see_what_is_real() {
+    in_call(|step| {
+        // 2 of 4 rows are real; the others hold the largest and the smallest number.
+        let places = arange::<f32>(step.scope(), padded::<f32>(step, &[4], &[B]).dim(0)).unwrap();
+        let beyond = gt(&places, 1.0).unwrap();
+        let x = where_(&beyond, &mul(&sub(&places, 2.5).unwrap(), 100.0).unwrap(), &places).unwrap();
+        let all = zeros_like(&beyond).and_then(|x| logical_not(&x)).unwrap();
+        marked(masked_max(&x, &all, 0), &[]);
+        let read = |y: Result<Tensor<'_, f32>>| step.read(&y.unwrap()).unwrap();
+        assert_eq!(read(masked_max(&x, &all, 0)), [1.0]);
+        assert_eq!(read(masked_min(&x, &all, 0)), [0.0]);
+        assert_eq!(step.read(&masked_argmax(&neg(&x).unwrap(), &all, 0).unwrap()).unwrap(), [0]);
+        marked(masked_softmax(&x, &all, 0), &[B]);
+        let equal = mul(&x, 0.0).unwrap();
+        assert_eq!(read(masked_softmax(&equal, &all, 0)), [0.5, 0.5]);
+        // Labels in the padding are not looked at, and neither are its rows when lines are sorted.
+        let logits = zeros::<f32>(step.scope(), (x.dim(0), 2)).unwrap();
+        let labels = cast::<_, i32>(&mul(&places, &places).unwrap()).unwrap();
+        assert_eq!(read(nll_loss(&logits, &labels, -1)), [0.0, 0.0]);
+        let (values, _) = topk(&add(&logits, &unsqueeze(&places, 1).unwrap()).unwrap(), 1, 1).unwrap();
+        assert_eq!(step.read(&values).unwrap(), [0.0, 1.0]);
+    });
+}
+
+#[test]
 fn products_contract_only_what_is_real() {
     in_step(|step| {
         let x = padded::<f32>(step, &[4, 5, 3], &[B, T, None]);

@@ -1,6 +1,7 @@
 //! Every operation against an independent reference: naive loops in f64 on the host, over random
 //! shapes, strided views, broadcasting and empty dimensions.
 
+mod arrange;
 mod attention;
 mod capturable;
 mod compare;
@@ -23,9 +24,11 @@ mod harness;
 mod index;
 mod indexed;
 mod kernels;
+mod losses;
 mod matmul;
 mod models;
 mod norm;
+mod order;
 mod pool;
 mod ragged;
 mod recurrent;
@@ -35,3 +38,4 @@ mod rope;
 mod rows;
 mod scalars;
 mod shape;
+mod statistics;

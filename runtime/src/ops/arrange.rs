@@ -1,0 +1,234 @@
+//! Tensors whose elements are those of others at other places, and triangles.
+
+use super::{
+    arange, arange_step, broadcast_to, cast, check::check_axis, concat, eq, full, gather, narrow, reshape,
+    unsqueeze, where_,
+};
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
+use crate::{
+    AsOperand, Dim, Element, Error, IntoShape, Result, Scope, Tensor,
+    kernel::{call::Call, definition::Kernel as _},
+};
+
+mod of {
+    use crate::kernel;
+
+    #[kernel(index)]
+    pub(super) fn tri(diagonal: i32, [i, j]: [i32; 2]) -> bool {
+        j - i <= diagonal
+    }
+}
+
+/// Joins tensors of one shape along a new dimension `axis`.
+///
+/// Padding marks unite.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2], &[1u32, 2])?;
+/// let y = step.tensor(&[2], &[3u32, 4])?;
+/// assert_eq!(step.read(&ops::stack(&[&x, &y], 1)?)?, [1, 3, 2, 4]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Argument`] for no tensor; [`Error::Axis`] if `axis` is larger than the rank; [`Error::Rank`];
+/// [`Error::Shape`] if the shapes differ; [`Error::PaddedMix`] if their padding does.
+pub fn stack<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result<Tensor<'s, T>> {
+    let all: Vec<Tensor<'s, T>> = tensors.iter().map(|x| unsqueeze(x, axis)).collect::<Result<_>>()?;
+    concat(&all.iter().collect::<Vec<_>>(), axis)
+}
+
+/// Slices of `x` along `axis` at `index`: another name of [`gather`].
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+/// let index = step.tensor(&[2], &[2u32, 0])?;
+/// assert_eq!(step.read(&ops::index_select(&x, 0, &index)?)?, [3.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// See [`gather`].
+pub fn index_select<'s, T: Element>(
+    x: &Tensor<'s, T>,
+    axis: usize,
+    index: &(impl AsOperand<'s, u32> + ?Sized),
+) -> Result<Tensor<'s, T>> {
+    gather(x, axis, index)
+}
+
+/// `x` with the elements along `axis` in reverse.
+///
+/// Padding of the other dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(step.read(&ops::flip(&x, 0)?)?, [3.0, 2.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Axis`]; [`Error::PaddedMix`] if `axis` is padded.
+pub fn flip<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    check_axis("flip", axis, x.rank())?;
+    x.scope().refuse_padded("flip", x.raw.marks, axis)?;
+    let size = x.size(axis);
+    gather(x, axis, &arange_step::<u32>(x.scope(), size, size.saturating_sub(1) as f64, -1.0)?)
+}
+
+/// `x` with the elements along `axis` moved by `shift` places; those that leave at one end enter at the other.
+///
+/// Padding of the other dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[3], &[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(step.read(&ops::roll(&x, 1, 0)?)?, [3.0, 1.0, 2.0]);
+/// assert_eq!(step.read(&ops::roll(&x, -1, 0)?)?, [2.0, 3.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Axis`]; [`Error::PaddedMix`] if `axis` is padded.
+pub fn roll<'s, T: Element>(x: &Tensor<'s, T>, shift: isize, axis: usize) -> Result<Tensor<'s, T>> {
+    check_axis("roll", axis, x.rank())?;
+    x.scope().refuse_padded("roll", x.raw.marks, axis)?;
+    let size = x.size(axis);
+    let moved = if size == 0 { 0 } else { shift.rem_euclid(size as isize) as usize };
+    let (front, back) = (narrow(x, axis, size - moved, moved)?, narrow(x, axis, 0, size - moved)?);
+    concat(&[&front, &back], axis)
+}
+
+/// `x` as often in each dimension as `times` says, one number for each.
+///
+/// Padding of dimensions that are there once propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 2], &[1.0f32, 2.0])?;
+/// assert_eq!(step.read(&ops::repeat(&x, &[2, 2])?)?, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Argument`] if there is not one number for each dimension; [`Error::TooLarge`]; [`Error::PaddedMix`] if a
+/// padded dimension is repeated.
+pub fn repeat<'s, T: Element>(x: &Tensor<'s, T>, times: &[usize]) -> Result<Tensor<'s, T>> {
+    if times.len() != x.rank() {
+        let why = format!("{} numbers for {} dimensions; one for each is needed", times.len(), x.rank());
+        return Err(Error::Argument { op: "repeat", why });
+    }
+    let mut all = x.clone();
+    for (axis, &times) in times.iter().enumerate().filter(|(_, times)| **times != 1) {
+        x.scope().refuse_padded("repeat", x.raw.marks, axis)?;
+        let size =
+            x.size(axis).checked_mul(times).ok_or_else(|| Error::TooLarge { shape: x.sizes().to_vec() })?;
+        // Repeated in front, as rows of which each is a whole.
+        let rows: Vec<Dim<'s>> = std::iter::once(times.into()).chain(all.shape()).collect();
+        let mut order: Vec<usize> = (1..=all.rank()).collect();
+        order.insert(axis, 0);
+        let wide = super::permute(&broadcast_to(&unsqueeze(&all, 0)?, rows)?, &order)?;
+        let to: Vec<Dim<'s>> =
+            (0..all.rank()).map(|a| if a == axis { size.into() } else { all.dim(a) }).collect();
+        all = reshape(&wide, to)?;
+    }
+    Ok(all)
+}
+
+/// For each number of `ids` a row of `classes` elements: 1 at that number, 0 elsewhere, so all 0 if it is not below `classes`.
+///
+/// The result has the shape of `ids` and a further dimension. Padding propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let ids = step.tensor(&[2], &[2u32, 0])?;
+/// assert_eq!(step.read(&ops::one_hot::<f32>(&ids, 3)?)?, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Rank`].
+pub fn one_hot<'s, T: Element>(ids: &Tensor<'s, u32>, classes: usize) -> Result<Tensor<'s, T>> {
+    let ids = unsqueeze(ids, ids.rank())?;
+    cast(&eq(&ids, &arange::<u32>(ids.scope(), classes)?)?)
+}
+
+/// A mask of two dimensions that is true on the diagonal and below it: at `[i, j]` if `j - i <= diagonal`.
+///
+/// `(x.dim(0), x.dim(0))` is a shape, too: the mask is padded where `x` is.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let causal = ops::tri(step.scope(), [2, 3], 0)?;
+/// assert_eq!(step.read(&causal)?, [true, false, false, true, true, false]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Shape`] if the shape does not have two dimensions; [`Error::PaddedSize`] for a size computed from a padded
+/// one.
+pub fn tri<'s>(scope: Scope<'s>, shape: impl IntoShape<'s>, diagonal: i32) -> Result<Tensor<'s, bool>> {
+    let mut call = Call::within(of::tri::DEFINITION, scope);
+    call.key(diagonal);
+    call.launch_indexed(shape)
+}
+
+macro_rules! triangles {
+    ($($(#[$doc:meta])* $name:ident($x:ident, $zero:ident, $mask:ident, $diagonal:ident) { $which:expr, $($picked:ident),* } $result:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// Same shape and padding marks as `x`, whose last two dimensions are matrices.
+        ///
+        /// ```
+        /// # use graphable::prelude::*;
+        /// # let mut rt = Runtime::new(Device::cpu())?;
+        /// # let step = rt.step()?;
+        /// let x = step.tensor(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&x, 0)?)?, ", $result, ");")]
+        /// # Ok::<(), Error>(())
+        /// ```
+        ///
+        /// # Errors
+        /// Returns [`Error::Shape`] if `x` has fewer than two dimensions.
+        pub fn $name<'s, T: Element>($x: &Tensor<'s, T>, $diagonal: i32) -> Result<Tensor<'s, T>> {
+            let Some(rows) = $x.rank().checked_sub(2) else {
+                let why = "a matrix is needed, at least two dimensions";
+                return Err($x.scope().shape_error(stringify!($name), &[$x.into()], why));
+            };
+            let $mask = tri($x.scope(), ($x.dim(rows), $x.dim(rows + 1)), $which)?;
+            let $zero = &full($x.scope(), (), T::from_f64(0.0))?;
+            where_(&$mask, $($picked),*)
+        }
+    )*};
+}
+
+triangles! {
+    /// `x` on the `diagonal` of its matrices and below it, 0 above. Diagonal 1 is the one above the main diagonal.
+    tril(x, zero, mask, diagonal) { diagonal, x, zero } "[1.0, 0.0, 3.0, 4.0]";
+    /// `x` on the `diagonal` of its matrices and above it, 0 below. Diagonal 1 is the one above the main diagonal.
+    triu(x, zero, mask, diagonal) { diagonal.saturating_sub(1), zero, x } "[1.0, 2.0, 0.0, 4.0]";
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    std::iter::once(of::tri::DEFINITION)
+}

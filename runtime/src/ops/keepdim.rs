@@ -1,0 +1,41 @@
+//! Reductions that leave a dimension of size 1.
+
+use super::unsqueeze;
+use crate::{Float, Number, Result, Tensor};
+
+macro_rules! keepdim {
+    ($($name:ident of $plain:ident <$($t:ident: $bound:ident)?> $of:ty $(, $more:ident: $ty:ty = $given:literal)?;)*) => {$(
+        #[doc = concat!("[`", stringify!($plain), "`](super::", stringify!($plain), "()), with a dimension of size 1 in place of `axis`.")]
+        ///
+        /// ```
+        /// # use graphable::prelude::*;
+        /// # let mut rt = Runtime::new(Device::cpu())?;
+        /// # let step = rt.step()?;
+        /// let x = step.tensor(&[2, 3], &[1.0f32, 2.0, 6.0, 4.0, 5.0, 9.0])?;
+        #[doc = concat!("let y = ops::", stringify!($name), "(&x, 1", $(", ", stringify!($given),)? ")?;")]
+        /// assert_eq!(y.shape(), [2, 1]);
+        /// # Ok::<(), Error>(())
+        /// ```
+        ///
+        /// # Errors
+        #[doc = concat!("See [`", stringify!($plain), "`](super::", stringify!($plain), "()).")]
+        pub fn $name<'s $(, $t: $bound)?>(
+            x: &Tensor<'s, $of>,
+            axis: usize,
+            $($more: $ty,)?
+        ) -> Result<Tensor<'s, $of>> {
+            unsqueeze(&super::$plain(x, axis $(, $more)?)?, axis)
+        }
+    )*};
+}
+
+keepdim! {
+    sum_keepdim of sum <T: Number> T;
+    mean_keepdim of mean <T: Number> T;
+    max_keepdim of max <T: Number> T;
+    min_keepdim of min <T: Number> T;
+    prod_keepdim of prod <T: Number> T;
+    logsumexp_keepdim of logsumexp <T: Float> T;
+    var_keepdim of var <T: Float> T, correction: usize = 1;
+    std_keepdim of std <T: Float> T, correction: usize = 1;
+}

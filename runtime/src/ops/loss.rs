@@ -1,0 +1,176 @@
+//! Losses, of each element or each row: means of them are `mean`, or `masked_mean` where there is padding.
+
+use super::{
+    check::{check_axis, meet},
+    pointwise::binary,
+};
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
+use crate::{
+    AsOperand, Error, Float, Result, Tensor,
+    kernel::{call::Call, definition::Kernel as _},
+};
+
+mod of {
+    use crate::kernel;
+
+    #[kernel]
+    pub(super) fn l1_loss(x: f32, target: f32) -> f32 {
+        (x - target).abs()
+    }
+
+    #[kernel]
+    pub(super) fn mse_loss(x: f32, target: f32) -> f32 {
+        (x - target) * (x - target)
+    }
+
+    #[kernel]
+    pub(super) fn smooth_l1_loss(x: f32, target: f32) -> f32 {
+        let distance = (x - target).abs();
+        if distance < 1.0 { 0.5 * distance * distance } else { distance - 0.5 }
+    }
+
+    #[kernel]
+    pub(super) fn kl_div(x: f32, target: f32) -> f32 {
+        if target > 0.0 { target * (target.ln() - x) } else { target * 0.0 }
+    }
+
+    #[kernel]
+    pub(super) fn binary_cross_entropy_with_logits(x: f32, target: f32) -> f32 {
+        (if x > 0.0 { x } else { x * 0.0 }) - x * target + (-x.abs()).exp().ln_1p()
+    }
+
+    #[cfg(feature = "cuda")]
+    #[kernel]
+    pub(super) fn losses(x: f32, y: f32) -> f32 {
+        let distances = l1_loss(x, y) + mse_loss(x, y) + smooth_l1_loss(x, y);
+        distances + kl_div(x, y) + binary_cross_entropy_with_logits(x, y)
+    }
+
+    #[kernel(rows)]
+    pub(super) fn nll_loss(log_probs: Row<f32>, label: i32, ignored: i32) -> f32 {
+        let loss = -log_probs.at(if label == ignored { 0 } else { label });
+        if label == ignored { 0.0 } else { loss }
+    }
+
+    #[kernel(rows)]
+    pub(super) fn cross_entropy(logits: Row<f32>, label: i32, ignored: i32, smoothing: f32) -> f32 {
+        let max = logits.max();
+        let total = logits.map(|v| (v - max).exp()).sum().ln() + max;
+        let of_label = total - logits.at(if label == ignored { 0 } else { label });
+        let of_all = total - logits.sum() / logits.len() as f32;
+        let smoothed = (1.0 - smoothing) * of_label + smoothing * of_all;
+        let loss = if smoothing > 0.0 { smoothed } else { of_label };
+        if label == ignored { 0.0 } else { loss }
+    }
+}
+
+binary! {
+    /// `|a - b|`, the L1 loss of each element.
+    l1_loss: Float, of::l1_loss::DEFINITION, ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[4.0, 1.0]";
+    /// `(a - b)^2`, the squared error of each element.
+    mse_loss: Float, of::mse_loss::DEFINITION, ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[16.0, 1.0]";
+    /// Half of the squared error of each element where that is at most 1, and `|a - b| - 0.5` elsewhere.
+    smooth_l1_loss: Float, of::smooth_l1_loss::DEFINITION, ("[6.0f32, 8.0]", "[2.0f32, 8.5]") => "[3.5, 0.125]";
+    /// `b * (ln(b) - a)`, of which the sum over a distribution `b` is its Kullback-Leibler divergence from the distribution
+    /// whose logarithm is `a`; 0 where `b` is.
+    kl_div: Float, of::kl_div::DEFINITION, ("[0.0f32, -7.0]", "[1.0f32, 0.0]") => "[0.0, 0.0]";
+    /// The cross-entropy of `sigmoid(a)` with the probability `b`, for each element, without overflow.
+    binary_cross_entropy_with_logits: Float, of::binary_cross_entropy_with_logits::DEFINITION,
+        ("[200.0f32, -200.0]", "[1.0f32, 1.0]") => "[0.0, 200.0]";
+}
+
+/// The cross-entropy of each row of `logits`, along the last dimension, with its label; 0 where the label is
+/// `ignore_index`.
+///
+/// `logits` of `[.., C]` and `labels` of `[..]`, `i32`; the result is `[..]`. With `label_smoothing`, from 0 to 1, that part of
+/// the target is spread over all classes. The mean over the labels that are not ignored is
+/// `masked_mean(&loss, &ops::ne(&labels, ignore_index)?, 0)`. Padding of the rows propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let logits = step.tensor(&[2, 2], &[0.0f32, 200.0, 5.0, 5.0])?;
+/// let labels = step.tensor(&[2], &[0, -100])?;
+/// assert_eq!(step.read(&ops::cross_entropy(&logits, &labels, -100, 0.0)?)?, [200.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Shape`] if the shapes do not fit, or a row is empty; [`Error::Argument`] if `label_smoothing` is not from 0
+/// to 1; [`Error::PaddedMix`] if the classes are padded, or one dimension is by different symbols. Later, at a read:
+/// [`Error::IndexOutOfRange`] for a label that is no class.
+pub fn cross_entropy<'s, T: Float>(
+    logits: &Tensor<'s, T>,
+    labels: &(impl AsOperand<'s, i32> + ?Sized),
+    ignore_index: i32,
+    label_smoothing: f32,
+) -> Result<Tensor<'s, T>> {
+    if !(0.0..=1.0).contains(&label_smoothing) {
+        let why = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
+        return Err(Error::Argument { op: "cross_entropy", why });
+    }
+    let mut call = of_labels(Call::new(of::cross_entropy::DEFINITION, logits)?, logits, labels)?;
+    call.key(ignore_index);
+    call.key(label_smoothing);
+    call.launch_rows()
+}
+
+/// The negative of each row of `log_probs`, along the last dimension, at its label; 0 where the label is `ignore_index`.
+///
+/// [`cross_entropy`] of logits is this of their [`log_softmax`](super::log_softmax). Shapes and padding are those of
+/// [`cross_entropy`].
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let log_probs = step.tensor(&[2, 2], &[-0.5f32, -1.0, -2.0, -3.0])?;
+/// let labels = step.tensor(&[2], &[1, -100])?;
+/// assert_eq!(step.read(&ops::nll_loss(&log_probs, &labels, -100)?)?, [1.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// See [`cross_entropy`].
+pub fn nll_loss<'s, T: Float>(
+    log_probs: &Tensor<'s, T>,
+    labels: &(impl AsOperand<'s, i32> + ?Sized),
+    ignore_index: i32,
+) -> Result<Tensor<'s, T>> {
+    let mut call = of_labels(Call::new(of::nll_loss::DEFINITION, log_probs)?, log_probs, labels)?;
+    call.key(ignore_index);
+    call.launch_rows()
+}
+
+/// Adds the labels, of which each row has one.
+fn of_labels<'s, T: Float>(
+    mut call: Call<'s>,
+    rows: &Tensor<'s, T>,
+    labels: &(impl AsOperand<'s, i32> + ?Sized),
+) -> Result<Call<'s>> {
+    let name = call.name();
+    let Some(last) = rows.rank().checked_sub(1) else {
+        check_axis(name, 0, 0)?;
+        return Ok(call);
+    };
+    let labels = labels.operand(name, rows.scope())?;
+    if labels.view.layout.rank() == last {
+        for axis in 0..last {
+            meet(name, rows.scope(), axis, rows.raw.marks.get(axis), labels.marks.get(axis))?;
+        }
+    }
+    if rows.size(last) == 0 || labels.view.layout.shape() != &rows.sizes()[..last] {
+        let why = "the labels have the dimensions of the rows without the last one, which is not empty";
+        return Err(rows.scope().shape_error(name, &[rows.into(), (&labels).into()], why));
+    }
+    call.operand(labels);
+    Ok(call)
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    [of::losses::DEFINITION, of::cross_entropy::DEFINITION, of::nll_loss::DEFINITION].into_iter()
+}

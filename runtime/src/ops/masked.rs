@@ -1,0 +1,128 @@
+//! Reductions over an axis of which only some elements count, and which may be padded.
+
+use super::{
+    argmax,
+    check::check_axis,
+    create::{arange, size},
+    max, min, softmax, unsqueeze,
+};
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
+use crate::{
+    AsOperand, Float, Result, Tensor,
+    kernel::{call::Call, definition::Kernel as _},
+};
+
+mod of {
+    use crate::kernel;
+
+    /// `x` where it counts, at a place before the end, and `other` elsewhere.
+    #[kernel]
+    pub(super) fn counted(x: f32, mask: bool, place: u32, end: u32, other: f32) -> f32 {
+        if mask && place < end { x } else { other }
+    }
+}
+
+/// `x`, with `other` where `mask` is false and in the padding of `axis`, whose mark is gone: nothing in it is padding now.
+fn counted<'s, T: Float>(
+    name: &'static str,
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+    other: f32,
+) -> Result<Tensor<'s, T>> {
+    let scope = x.scope();
+    check_axis(name, axis, x.rank())?;
+    let given = mask.operand(name, scope)?;
+    if given.view.layout.rank() > x.rank() || given.view.layout.broadcast_to(x.sizes()).is_none() {
+        let why = "the mask does not broadcast to the tensor; its sizes, aligned at the last dimension, must be equal or 1";
+        return Err(scope.shape_error(name, &[(&given).into(), x.into()], why));
+    }
+    let mut places = arange::<u32>(scope, x.dim(axis))?;
+    for _ in axis + 1..x.rank() {
+        places = unsqueeze(&places, places.rank())?;
+    }
+    let end = size(x, axis)?;
+    let mut call = Call::new(of::counted::DEFINITION, x)?;
+    call.operand(given);
+    call.argument::<u32>(&places)?;
+    call.argument::<u32>(&end)?;
+    call.key(other);
+    let all: Tensor<'s, T> = call.launch()?;
+    Ok(all.alias(all.raw.layout, 0, all.raw.marks.with(axis, None)))
+}
+
+macro_rules! masked {
+    ($($(#[$doc:meta])* $name:ident of $plain:ident -> $to:ty, $other:expr, $result:literal;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// As in [`masked_mean`](super::masked_mean), `mask` broadcasts to `x`, and `axis` may be padded: elements in the
+        /// padding do not count, whatever `mask` contains there. Padding of the other dimensions propagates.
+        ///
+        /// ```
+        /// # use graphable::prelude::*;
+        /// # let mut rt = Runtime::new(Device::cpu())?;
+        /// # let step = rt.step()?;
+        /// let x = step.tensor(&[2, 3], &[1.0f32, 2.0, 9.0, 4.0, 3.0, 9.0])?;
+        /// let mask = step.tensor(&[3], &[true, true, false])?;
+        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&x, &mask, 1)?)?, ", $result, ");")]
+        /// # Ok::<(), Error>(())
+        /// ```
+        ///
+        /// # Errors
+        /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not broadcast
+        /// to `x`, or if `axis` is empty; [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by
+        /// different symbols.
+        pub fn $name<'s, T: Float>(
+            x: &Tensor<'s, T>,
+            mask: &(impl AsOperand<'s, bool> + ?Sized),
+            axis: usize,
+        ) -> Result<Tensor<'s, $to>> {
+            $plain(&counted(stringify!($name), x, mask, axis, $other)?, axis)
+        }
+    )*};
+}
+
+masked! {
+    /// Maximum over `axis`, which is removed, of the elements whose `mask` is true; `-inf` if there are none.
+    masked_max of max -> T, f32::NEG_INFINITY, "[2.0, 4.0]";
+    /// Minimum over `axis`, which is removed, of the elements whose `mask` is true; `inf` if there are none.
+    masked_min of min -> T, f32::INFINITY, "[1.0, 3.0]";
+    /// Index of the first maximum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
+    /// or if all of them are `-inf`.
+    masked_argmax of argmax -> u32, f32::NEG_INFINITY, "[1, 0]";
+}
+
+/// [`softmax`](super::softmax) along `axis` over the elements whose `mask` is true; 0 at the others.
+///
+/// As in [`masked_mean`](super::masked_mean), `mask` broadcasts to `x`, and `axis` may be padded: elements in the padding do
+/// not count, whatever `mask` contains there. The result has the shape and the padding marks of `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 3], &[5.0f32, 5.0, 9.0])?;
+/// let mask = step.tensor(&[3], &[true, true, false])?;
+/// assert_eq!(step.read(&ops::masked_softmax(&x, &mask, 1)?)?, [0.5, 0.5, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not broadcast to `x`;
+/// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
+pub fn masked_softmax<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+) -> Result<Tensor<'s, T>> {
+    let some = counted("masked_softmax", x, mask, axis, f32::NEG_INFINITY)?;
+    let y = softmax(&some, axis)?;
+    Ok(y.alias(y.raw.layout, 0, some.raw.marks.with(axis, x.raw.marks.get(axis))))
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    std::iter::once(of::counted::DEFINITION)
+}

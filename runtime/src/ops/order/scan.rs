@@ -1,0 +1,81 @@
+//! Sums of the elements up to each.
+
+use super::lines::Lines;
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
+use crate::{
+    Number, Result, Tensor,
+    kernel::{call::Call, definition::Kernel as _},
+    ops::{by_type::ByType, cast},
+};
+
+/// Elements that one pass adds.
+const WIDTH: usize = 8;
+
+/// Kernels that add to each element those at one to seven times a distance before it.
+macro_rules! scans {
+    ($($module:ident $t:ident $zero:literal;)*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            #[kernel(index)]
+            pub(super) fn cumsum(x: View<$t, 2>, distance: i32, [row, i]: [i32; 2]) -> $t {
+                let mut sum = $zero;
+                for k in 0..8 {
+                    sum += x.at_or([row, i - (7 - k) * distance], $zero);
+                }
+                sum
+            }
+        }
+    )*};
+}
+
+scans! {
+    f32s f32 0.0;
+    i32s i32 0;
+    u32s u32 0;
+    u8s u8 0;
+}
+
+/// The sum of the elements along `axis` up to each one, which is included.
+///
+/// Floats are added in f32, integers wrap. The order in which they are added is the same on every device. The result has
+/// the shape and padding marks of `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+/// assert_eq!(step.read(&ops::cumsum(&x, 1)?)?, [1.0, 3.0, 3.0, 7.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is padded.
+pub fn cumsum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    if T::DTYPE.is_float() {
+        // Of 16 bits: not rounded between the passes.
+        return cast(&scanned(&cast::<_, f32>(x)?, axis)?);
+    }
+    scanned(x, axis)
+}
+
+fn scanned<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    const OF: ByType = ByType::new::<f32s::cumsum, i32s::cumsum, u32s::cumsum, u8s::cumsum>();
+    let (lines, mut sums) = Lines::of("cumsum", x, axis)?;
+    let mut distance = 1;
+    while distance < lines.length {
+        let mut call = Call::new(OF.of::<T>(), &sums)?;
+        call.key(distance as i32);
+        sums = call.launch_indexed([lines.count, lines.length])?;
+        distance = distance.saturating_mul(WIDTH);
+    }
+    lines.restore(&sums)
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    [f32s::cumsum::DEFINITION, i32s::cumsum::DEFINITION, u8s::cumsum::DEFINITION].into_iter()
+}

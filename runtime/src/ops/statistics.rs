@@ -1,0 +1,251 @@
+//! Further reductions over one axis, as kernels of rows.
+
+use super::by_type::ByType;
+use crate::{
+    Element, Float, Number, Result, Tensor,
+    kernel::{
+        call::Call,
+        definition::{Definition, Kernel as _},
+    },
+    ops::check::check_axis,
+};
+
+/// Kernels of floats. A NaN is unequal to itself.
+mod floats {
+    use crate::kernel;
+
+    /// NaN is the smallest, and stays.
+    #[kernel]
+    fn lesser(a: f32, b: f32) -> f32 {
+        if a < b || a != a { a } else { b }
+    }
+
+    /// If `a` at place `i` comes before `b` at place `j`: NaN first, then smaller ones, then earlier ones.
+    #[kernel]
+    fn before(a: f32, i: u32, b: f32, j: u32) -> bool {
+        if a != a || b != b { a != a && (b == b || i < j) } else { a < b || a == b && i < j }
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn min(x: Row<f32>) -> f32 {
+        x.fold(f32::INFINITY, |a, b| lesser(a, b), |a, b| lesser(a, b))
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn argmin(x: Row<f32>) -> u32 {
+        let (_, place) = x.enumerate().fold(
+            (f32::INFINITY, u32::MAX),
+            |(a, i), (j, b)| {
+                let first = before(b, j, a, i);
+                (if first { b } else { a }, if first { j } else { i })
+            },
+            |(a, i), (b, j)| {
+                let first = before(b, j, a, i);
+                (if first { b } else { a }, if first { j } else { i })
+            },
+        );
+        place
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn prod(x: Row<f32>) -> f32 {
+        x.fold(1.0, |product, v| product * v, |a, b| a * b)
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn logsumexp(x: Row<f32>) -> f32 {
+        let max = x.max();
+        let shift = if max.is_finite() { max } else { 0.0 };
+        x.map(|v| (v - shift).exp()).sum().ln() + shift
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn var(x: Row<f32>, #[key] correction: f32) -> f32 {
+        let n = x.len() as f32;
+        let mean = x.sum() / n;
+        x.map(|v| (v - mean) * (v - mean)).sum() / (n - correction).max(0.0)
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn std(x: Row<f32>, #[key] correction: f32) -> f32 {
+        let n = x.len() as f32;
+        let mean = x.sum() / n;
+        (x.map(|v| (v - mean) * (v - mean)).sum() / (n - correction).max(0.0)).sqrt()
+    }
+}
+
+/// Kernels of integers, which wrap.
+macro_rules! integers {
+    ($($module:ident $t:ident;)*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            #[kernel(reduce)]
+            pub(super) fn min(x: Row<$t>) -> $t {
+                x.min()
+            }
+
+            #[kernel(reduce)]
+            pub(super) fn argmin(x: Row<$t>) -> u32 {
+                x.argmin()
+            }
+
+            #[kernel(reduce)]
+            pub(super) fn prod(x: Row<$t>) -> $t {
+                x.fold(1, |product, v| product * v, |a, b| a * b)
+            }
+        }
+    )*};
+}
+
+integers! {
+    i32s i32;
+    u32s u32;
+    u8s u8;
+}
+
+mod bools {
+    use crate::kernel;
+
+    #[kernel(reduce)]
+    pub(super) fn any(x: Row<bool>) -> bool {
+        x.count(|v| v) > 0
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn all(x: Row<bool>) -> bool {
+        x.count(|v| !v) == 0
+    }
+}
+
+/// The kernel of a name for elements `T`.
+macro_rules! kernel_of {
+    ($name:ident) => {
+        const { &ByType::new::<floats::$name, i32s::$name, u32s::$name, u8s::$name>() }.of::<T>()
+    };
+}
+
+/// A reduction, of which that of nothing may have no value.
+fn over<'s, T: Element, U: Element>(
+    definition: &'static Definition,
+    x: &Tensor<'s, T>,
+    axis: usize,
+    of_nothing: bool,
+    correction: Option<usize>,
+) -> Result<Tensor<'s, U>> {
+    let name = definition.name;
+    check_axis(name, axis, x.rank())?;
+    x.scope().refuse_padded(name, x.raw.marks, axis)?;
+    if x.size(axis) == 0 && !of_nothing {
+        let why = format!("axis {axis} is empty, so it has no {name}");
+        return Err(x.scope().shape_error(name, &[x.into()], why));
+    }
+    let mut call = Call::new(definition, x)?;
+    if let Some(correction) = correction {
+        call.key(correction as f32);
+    }
+    call.launch_along(axis)
+}
+
+macro_rules! reductions {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: <$($t:ident: $bound:ident)?> $from:ty => $to:ty, $kernel:expr, $of_nothing:literal, $x:literal => $result:literal;
+    )*) => {$(
+        $(#[$doc])*
+        ///
+        /// ```
+        /// # use graphable::prelude::*;
+        /// # let mut rt = Runtime::new(Device::cpu())?;
+        /// # let step = rt.step()?;
+        #[doc = concat!("let x = step.tensor(&[2, 2], &", $x, ")?;")]
+        #[doc = concat!("assert_eq!(step.read(&ops::", stringify!($name), "(&x, 1)?)?, ", $result, ");")]
+        /// # Ok::<(), Error>(())
+        /// ```
+        ///
+        /// Padding of the other dimensions propagates.
+        ///
+        /// # Errors
+        /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is padded;
+        /// [`Error::Shape`](crate::Error::Shape) if it is empty and nothing has no such value.
+        pub fn $name<'s $(, $t: $bound)?>(x: &Tensor<'s, $from>, axis: usize) -> Result<Tensor<'s, $to>> {
+            over($kernel, x, axis, $of_nothing, None)
+        }
+    )*};
+}
+
+reductions! {
+    /// Minimum over `axis`, which is removed; NaN if any element is NaN.
+    min: <T: Number> T => T, kernel_of!(min), false, "[1.0f32, 9.0, 3.0, 4.0]" => "[1.0, 3.0]";
+    /// Index of the first minimum along `axis`, which is removed. NaN counts as smaller than every number.
+    argmin: <T: Number> T => u32, kernel_of!(argmin), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[0, 1]";
+    /// Product over `axis`, which is removed; 1 of an empty axis. Floats are multiplied in f32, integers wrap.
+    prod: <T: Number> T => T, kernel_of!(prod), true, "[1.0f32, 9.0, 4.0, 3.0]" => "[9.0, 12.0]";
+    /// `ln(sum(e^x))` over `axis`, which is removed, without overflow; `-inf` where all are.
+    logsumexp: <T: Float> T => T, floats::logsumexp::DEFINITION, false,
+        "[200.0f32, f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]" => "[200.0, 0.0]";
+    /// If any element along `axis`, which is removed, is true; false of an empty axis.
+    any: <> bool => bool, bools::any::DEFINITION, true, "[true, false, false, false]" => "[true, false]";
+    /// If all elements along `axis`, which is removed, are true; true of an empty axis.
+    all: <> bool => bool, bools::all::DEFINITION, true, "[true, true, true, false]" => "[true, false]";
+}
+
+/// Variance over `axis`, which is removed: the sum of the squared distances from the mean, divided by the size less
+/// `correction`. That is 1 for an estimate from a sample, and 0 for the variance of the elements themselves.
+///
+/// NaN where the size is not larger than `correction` and the elements are equal. Two passes in f32. Padding of the other
+/// dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1.0f32, 3.0, 4.0, 4.0])?;
+/// assert_eq!(step.read(&ops::var(&x, 1, 1)?)?, [2.0, 0.0]);
+/// assert_eq!(step.read(&ops::var(&x, 1, 0)?)?, [1.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `axis` is empty;
+/// [`Error::PaddedMix`](crate::Error::PaddedMix) if it is padded.
+pub fn var<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Result<Tensor<'s, T>> {
+    over(floats::var::DEFINITION, x, axis, false, Some(correction))
+}
+
+/// Standard deviation over `axis`, which is removed: the root of [`var`].
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2, 2], &[1.0f32, 5.0, 4.0, 4.0])?;
+/// assert_eq!(step.read(&ops::std(&x, 1, 0)?)?, [2.0, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// See [`var`].
+pub fn std<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Result<Tensor<'s, T>> {
+    over(floats::std::DEFINITION, x, axis, false, Some(correction))
+}
+
+/// The kernels of this file, for CI to compile.
+#[cfg(feature = "cuda")]
+pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
+    let of_floats = [
+        floats::min::DEFINITION,
+        floats::argmin::DEFINITION,
+        floats::prod::DEFINITION,
+        floats::logsumexp::DEFINITION,
+        floats::std::DEFINITION,
+    ];
+    let of_integers = [
+        i32s::min::DEFINITION,
+        i32s::argmin::DEFINITION,
+        i32s::prod::DEFINITION,
+        u32s::prod::DEFINITION,
+        u8s::prod::DEFINITION,
+    ];
+    of_floats.into_iter().chain(of_integers).chain([bools::any::DEFINITION])
+}
