@@ -128,6 +128,13 @@ pub fn derive_config_value(input: TokenStream) -> TokenStream {
     derive::derive_config(input.into()).into()
 }
 
+/// For generated code: the derive of a graph's type, which shows the methods of the graph object that it contains.
+#[doc(hidden)]
+#[cfg_attr(not(graphable_library), proc_macro_derive(Graph))]
+pub fn derive_graph(input: TokenStream) -> TokenStream {
+    derive::derive_graph(input.into()).into()
+}
+
 /// For generated code: the derive of the helper item whose `#[cfg]`s are evaluated; see `parse/cfg.rs`.
 #[doc(hidden)]
 #[cfg_attr(not(graphable_library), proc_macro_derive(Configured))]

@@ -1,6 +1,6 @@
 //! Names for generated code. Nothing here is stable.
 
-pub use graphable_macros::{Configured, configured};
+pub use graphable_macros::{Configured, Graph, configured};
 
 pub use crate::{
     base::{

@@ -14,11 +14,13 @@ use crate::{
 
 mod attrs;
 mod config;
+mod graph;
 mod load;
 mod output;
 mod params;
 
 pub(crate) use config::derive_config;
+pub(crate) use graph::derive_graph;
 pub(crate) use output::derive_output;
 pub(crate) use params::derive_params;
 

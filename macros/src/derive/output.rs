@@ -5,6 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::{DeriveInput, GenericParam, Lifetime, LifetimeParam, parse_quote};
 
 use super::{Code, Errors, Field, Item, local, parse, private};
+use crate::krate::Path;
 
 pub(crate) fn derive_output(tokens: TokenStream) -> TokenStream {
     let input = match parse(tokens) {
@@ -65,7 +66,7 @@ fn device(item: &Item<'_>) -> TokenStream {
     item.implement(&quote!(#p::DeviceValue), |field| bound(field, &quote!(#p::LiveIn)), &TokenStream::new())
 }
 
-fn live_out(item: &Item<'_>, p: &TokenStream) -> TokenStream {
+fn live_out(item: &Item<'_>, p: &Path) -> TokenStream {
     let mut generics = item.input.generics.clone();
     let lifetime = match generics.lifetimes().next() {
         Some(own) => own.lifetime.clone(),
@@ -101,7 +102,7 @@ fn live_out(item: &Item<'_>, p: &TokenStream) -> TokenStream {
 
 /// Returns the same type in another step, with its lifetime replaced. The resulting bounds on type parameters
 /// are required of the whole type, where it is kept.
-fn keep(item: &Item<'_>, p: &TokenStream) -> TokenStream {
+fn keep(item: &Item<'_>, p: &Path) -> TokenStream {
     let fresh = Lifetime::new("'__kept", Span::mixed_site());
     let mut generics = item.input.generics.clone();
     generics.params.insert(0, GenericParam::Lifetime(LifetimeParam::new(fresh.clone())));

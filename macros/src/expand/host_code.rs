@@ -1,7 +1,7 @@
 //! Host code: blocks and their statements.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream};
+use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
 use syn::{Lifetime, Local, Type};
 
 use crate::{
@@ -75,11 +75,28 @@ impl HostWriter<'_> {
     }
 }
 
+/// `::core::line!()` of a place. Its tokens are pushed one by one, as those of [`krate::Path`] are.
+struct Line(Span);
+
+impl ToTokens for Line {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        for name in ["core", "line"] {
+            krate::colons(tokens, self.0);
+            tokens.append(Ident::new(name, self.0));
+        }
+        let mut bang = Punct::new('!', Spacing::Alone);
+        bang.set_span(self.0);
+        tokens.append(bang);
+        let mut none = Group::new(Delimiter::Parenthesis, TokenStream::new());
+        none.set_span(self.0);
+        tokens.append(none);
+    }
+}
+
 /// The `&Site` of a place in the function `name`.
 pub(crate) fn site(name: &str, Location { index, first, last }: &Location) -> TokenStream {
     let p = krate::private();
-    let first_line = quote_spanned!(*first=> ::core::line!());
-    let last_line = quote_spanned!(*last=> ::core::line!());
+    let (first_line, last_line) = (Line(*first), Line(*last));
     quote! {
         &#p::Site {
             function: #name,
@@ -104,7 +121,7 @@ pub(super) fn closure(Closure { local, copied }: &Closure) -> Local {
 
 /// Returns whether `tokens` end in a `}`, or in something that could expand to one.
 fn ends_in_brace(tokens: &TokenStream) -> bool {
-    use proc_macro2::{Delimiter, TokenTree};
+    use proc_macro2::TokenTree;
     let last = tokens.clone().into_iter().last();
     matches!(last, Some(TokenTree::Group(g)) if matches!(g.delimiter(), Delimiter::Brace | Delimiter::None))
 }

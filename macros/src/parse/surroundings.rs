@@ -23,6 +23,10 @@ pub(crate) fn around(name: &Ident) -> Option<Around> {
     if !proc_macro::is_available() {
         return None;
     }
+    // At the margin, nothing is around it, as code is usually written. Most functions are there, and the file is not read.
+    if proc_macro::Span::call_site().column() == 1 {
+        return None;
+    }
     let at = name.span().unwrap();
     let text = std::fs::read_to_string(at.local_file()?).ok()?;
     around_in(&text, at.line(), at.column(), &name.to_string())
@@ -37,9 +41,8 @@ pub(crate) fn around(_: &Ident) -> Option<Around> {
 /// As [`around`], of the function whose name is at this line and column, both counted from 1.
 #[cfg_attr(graphable_library, allow(dead_code, reason = "only a macro has files"))]
 fn around_in(text: &str, line: usize, column: usize, name: &str) -> Option<Around> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let above = lines.get(..line.checked_sub(1)?)?;
-    let own = lines.get(above.len())?;
+    let lines: Vec<&str> = text.split_inclusive('\n').take(line).collect();
+    let (own, above) = lines.split_last().filter(|(_, above)| above.len() + 1 == line)?;
     if !may_be_associated(above, own) {
         return None;
     }

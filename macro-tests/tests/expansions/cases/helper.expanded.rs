@@ -13,6 +13,7 @@ fn silu<'s>(x: &Tensor<'s, f32>, rows: &[Tensor<'s, f32>]) -> Result<Out<'s>> {
 }
 ///The graph of `silu`: its recordings, and the memory of its inputs.
 #[allow(dead_code, unreachable_pub)]
+#[derive(p::Graph)]
 struct SiluGraph(::graphable::GraphObject);
 #[allow(
     dead_code,
@@ -101,18 +102,3 @@ struct SiluBuffers<'g> {
 ///Options of a graph of `silu`; made by [`SiluGraph::builder`].
 #[allow(dead_code, unreachable_pub)]
 type SiluGraphBuilder = ::graphable::GraphBuilder<SiluGraph>;
-const _: () = {
-    impl ::core::ops::Deref for SiluGraph {
-        type Target = ::graphable::GraphObject;
-        #[inline]
-        fn deref(&self) -> &::graphable::GraphObject {
-            &self.0
-        }
-    }
-    impl ::core::fmt::Debug for SiluGraph {
-        #[inline]
-        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            ::core::fmt::Formatter::write_str(f, "SiluGraph { .. }")
-        }
-    }
-};

@@ -18,6 +18,7 @@ pub fn project<'s>(
 }
 ///The graph of `project`: its recordings, and the memory of its inputs.
 #[allow(dead_code, unreachable_pub)]
+#[derive(p::Graph)]
 pub struct ProjectGraph(::graphable::GraphObject);
 #[allow(
     dead_code,
@@ -161,18 +162,3 @@ pub struct ProjectBuffers<'g> {
 ///Options of a graph of `project`; made by [`ProjectGraph::builder`].
 #[allow(dead_code, unreachable_pub)]
 pub type ProjectGraphBuilder = ::graphable::GraphBuilder<ProjectGraph>;
-const _: () = {
-    impl ::core::ops::Deref for ProjectGraph {
-        type Target = ::graphable::GraphObject;
-        #[inline]
-        fn deref(&self) -> &::graphable::GraphObject {
-            &self.0
-        }
-    }
-    impl ::core::fmt::Debug for ProjectGraph {
-        #[inline]
-        fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-            ::core::fmt::Formatter::write_str(f, "ProjectGraph { .. }")
-        }
-    }
-};

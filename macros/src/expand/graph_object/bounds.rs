@@ -97,10 +97,14 @@ impl Graph<'_> {
             .map(|element| quote_spanned!(span(element)=> let _ = <#element as #k::Element>::DTYPE;));
         let generics = &sig.generics.params;
         let given = sig.generics.where_clause.iter().flat_map(|w| &w.predicates);
+        let cfgs = &sig.cfgs;
         quote! {
-            fn check<#generics>() where #(#given),* {
-                #(#elements)*
-            }
+            #(#cfgs)*
+            const _: () = {
+                fn check<#generics>() where #(#given),* {
+                    #(#elements)*
+                }
+            };
         }
     }
 

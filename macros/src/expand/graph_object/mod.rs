@@ -63,7 +63,7 @@ pub(crate) fn local(name: &str) -> Ident {
 impl Graph<'_> {
     /// All sibling items.
     pub(crate) fn emit(&self) -> TokenStream {
-        let items = [self.graph(), self.methods(), self.buffers(), self.builder_alias(), self.unnamed()];
+        let items = [self.graph(), self.methods(), self.buffers(), self.builder_alias(), self.checks()];
         quote!(#(#items)*)
     }
 
@@ -115,7 +115,7 @@ impl Graph<'_> {
     }
 
     fn graph(&self) -> TokenStream {
-        let (vis, cfgs, k) = (&self.sig.vis, &self.sig.cfgs, krate());
+        let (vis, cfgs, k, p) = (&self.sig.vis, &self.sig.cfgs, krate(), private());
         let (graph, parameters) = (self.sig.sibling("Graph"), self.parameters(None));
         let phantom = self.phantom().into_iter();
         let doc = format!("The graph of `{}`: its recordings, and the memory of its inputs.", self.sig.name);
@@ -123,6 +123,7 @@ impl Graph<'_> {
             #(#cfgs)*
             #[doc = #doc]
             #[allow(dead_code, unreachable_pub)]
+            #[derive(#p::Graph)]
             #vis struct #graph #parameters(#k::GraphObject, #(#phantom)*);
         }
     }
@@ -145,29 +146,6 @@ impl Graph<'_> {
 
                 #(#methods)*
             }
-        }
-    }
-
-    /// Returns implementations that nobody needs to name, and the checks at the function's definition.
-    fn unnamed(&self) -> TokenStream {
-        let (cfgs, k) = (&self.sig.cfgs, krate());
-        let graph = self.sig.sibling("Graph");
-        let (parameters, arguments) = (self.parameters(None), self.arguments(None));
-        let debug = debug(&graph, &parameters, &arguments);
-        let checks = self.checks();
-        quote! {
-            #(#cfgs)*
-            const _: () = {
-                impl #parameters ::core::ops::Deref for #graph #arguments {
-                    type Target = #k::GraphObject;
-                    #[inline]
-                    fn deref(&self) -> &#k::GraphObject {
-                        &self.0
-                    }
-                }
-                #debug
-                #checks
-            };
         }
     }
 
@@ -267,17 +245,4 @@ fn dims(param: &Param) -> Option<TokenStream> {
         Dim::Size(size) => quote!(#p::Dim::Const(#size)),
     });
     Some(quote!(.dims(&[#(#dims),*])))
-}
-
-fn debug(name: &Ident, parameters: &TokenStream, arguments: &TokenStream) -> TokenStream {
-    // As `finish_non_exhaustive` writes it.
-    let text = format!("{name} {{ .. }}");
-    quote! {
-        impl #parameters ::core::fmt::Debug for #name #arguments {
-            #[inline]
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                ::core::fmt::Formatter::write_str(f, #text)
-            }
-        }
-    }
 }

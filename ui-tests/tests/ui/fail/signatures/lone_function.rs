@@ -11,7 +11,9 @@ impl Net {
         ops::exp(x)?;
         ops::neg(&y)
     }
+}
 
+impl Net {
     #[graphable]
     fn embed(#[host] x: &Tensor<f32>) -> Result<Tensor<f32>> {
         #[cfg(test)]
