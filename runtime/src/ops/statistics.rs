@@ -20,10 +20,12 @@ mod floats {
         if a < b || a != a { a } else { b }
     }
 
-    /// If `a` at place `i` comes before `b` at place `j`: NaN first, then smaller ones, then earlier ones.
+    /// A number that orders as `x` does: 0 for NaN, and one for both zeros.
     #[kernel]
-    fn before(a: f32, i: u32, b: f32, j: u32) -> bool {
-        if a != a || b != b { a != a && (b == b || i < j) } else { a < b || a == b && i < j }
+    fn rank(x: f32) -> u32 {
+        let bits = if x == 0.0 { 0u32 } else { x.to_bits() };
+        let ordered = if bits >> 31 == 1 { !bits } else { bits | 0x8000_0000 };
+        if x != x { 0 } else { ordered }
     }
 
     #[kernel(reduce)]
@@ -33,18 +35,7 @@ mod floats {
 
     #[kernel(reduce)]
     pub(super) fn argmin(x: Row<f32>) -> u32 {
-        let (_, place) = x.enumerate().fold(
-            (f32::INFINITY, u32::MAX),
-            |(a, i), (j, b)| {
-                let first = before(b, j, a, i);
-                (if first { b } else { a }, if first { j } else { i })
-            },
-            |(a, i), (b, j)| {
-                let first = before(b, j, a, i);
-                (if first { b } else { a }, if first { j } else { i })
-            },
-        );
-        place
+        x.map(|v| rank(v)).argmin()
     }
 
     #[kernel(reduce)]
