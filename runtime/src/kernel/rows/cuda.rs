@@ -128,15 +128,7 @@ fn of<const N: usize>(
     let packed =
         inputs().chain(outputs()).all(|(view, extent)| extent == Extent::One || is_packed(view, lanes));
     let clusters = gpu.props().capability >= (9, 0);
-    // Rows that lie side by side are read together, if there are many and what they become is not a row.
-    let beside = |(view, extent): (&View, Extent)| {
-        let strides = view.layout.strides();
-        let last = lead.iter().zip(strides).rev().find(|(size, _)| **size > 1).map(|(_, stride)| *stride);
-        extent == Extent::One || last == Some(0) || last == Some(1) && strides.last() != Some(&1)
-    };
-    let across =
-        rows.straight && count >= 16 && rows.outputs.iter().all(|extent| *extent == Extent::One) && size > 1;
-    let plan = match across && inputs().all(beside) {
+    let plan = match rows.straight && count >= 16 && size > 1 && are_read_together(rows, lead, inputs()) {
         true => Plan::across(count as usize, size, clusters),
         false => Plan::along(size, lanes, rows, clusters),
     };
@@ -160,10 +152,30 @@ fn of<const N: usize>(
     let dims: [u64; 7] = bytemuck::cast::<Dims, _>(walk.dims());
     words.extend(dims);
     words.extend(walk.strides().into_iter().take(tensors.len()).flatten());
+    let kernel = Kernel::plain(&instance.source, &instance.entry);
+    gpu.submit_bytes(kernel, grid(plan, count), bytemuck::cast_slice(&words))
+}
+
+/// Returns whether rows that lie side by side are read together: no result is a row, and the places of one number lie side
+/// by side in every tensor of rows.
+fn are_read_together<'v>(
+    rows: &Rows,
+    lead: &[usize],
+    mut inputs: impl Iterator<Item = (&'v View, Extent)>,
+) -> bool {
+    let beside = |(view, extent): (&View, Extent)| {
+        let strides = view.layout.strides();
+        let last = lead.iter().zip(strides).rev().find(|(size, _)| **size > 1).map(|(_, stride)| *stride);
+        extent == Extent::One || last == Some(0) || last == Some(1) && strides.last() != Some(&1)
+    };
+    rows.outputs.iter().all(|extent| *extent == Extent::One) && inputs.all(beside)
+}
+
+/// Returns the blocks for `count` rows.
+fn grid(plan: Plan, count: u64) -> Grid {
     let (of_block, blocks) = plan.of_block();
     let blocks = count.div_ceil(of_block as u64).clamp(1, MOST_BLOCKS) * blocks as u64;
-    let grid = Grid::line(blocks as u32, plan.block() as u32);
-    gpu.submit_bytes(Kernel::plain(&instance.source, &instance.entry), grid, bytemuck::cast_slice(&words))
+    Grid::line(blocks as u32, plan.block() as u32)
 }
 
 /// Returns whether each row of a view consists of packs that can be loaded at once.
