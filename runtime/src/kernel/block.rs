@@ -4,15 +4,26 @@ use smallvec::SmallVec;
 
 use super::index::lang::{Data, Part};
 
-/// Elements of a block; slices of all operands are equally long. Or a row, and the single values that belong to it; or views,
-/// and the part of the results to be computed.
+/// Elements of a block; slices of all operands are equally long. Or rows, and the single values that belong to them; or
+/// views, and the part of the results to be computed.
 #[derive(Debug)]
 pub struct Block<'a> {
     inputs: SmallVec<[Input<'a>; 4]>,
     outputs: SmallVec<[Output<'a>; 2]>,
     fault: Option<Beyond>,
+    /// Of a kernel of rows.
+    rows: Rows,
     /// Of a kernel of indices.
     part: Option<Part>,
+}
+
+/// The rows of a block. A slice of an operand that is the same for all of them has one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows {
+    /// Their number.
+    pub count: usize,
+    /// Values of each.
+    pub size: usize,
 }
 
 /// An index out of range.
@@ -69,7 +80,17 @@ macro_rules! slices {
 
 impl<'a> Block<'a> {
     pub(super) fn new() -> Self {
-        Self { inputs: SmallVec::new(), outputs: SmallVec::new(), fault: None, part: None }
+        Self {
+            inputs: SmallVec::new(),
+            outputs: SmallVec::new(),
+            fault: None,
+            rows: Rows::default(),
+            part: None,
+        }
+    }
+
+    pub(super) fn of_rows(rows: Rows) -> Self {
+        Self { rows, ..Self::new() }
     }
 
     pub(super) fn read(&mut self, input: Input<'a>) {
@@ -99,6 +120,11 @@ impl<'a> Block<'a> {
     /// The elements of the results that a kernel of indices computes.
     pub fn part(&self) -> Option<Part> {
         self.part
+    }
+
+    /// The rows that a kernel of rows computes.
+    pub fn rows(&self) -> Rows {
+        self.rows
     }
 
     /// Notes the index out of range that a row or a view was asked for.

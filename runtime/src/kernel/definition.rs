@@ -151,7 +151,7 @@ pub struct Definition {
     pub text: &'static str,
     /// Lists the items to which the text refers by number.
     pub uses: fn(&mut Uses),
-    /// Computes a block of elements, one row, or a part of the results.
+    /// Computes a block of elements or of rows, or a part of the results.
     pub block: fn(&mut Block<'_>),
 }
 

@@ -13,6 +13,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod definition;
+pub(crate) mod exp;
 pub(crate) mod index;
 #[cfg(feature = "cuda")]
 mod instances;

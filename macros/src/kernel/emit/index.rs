@@ -65,7 +65,7 @@ pub(super) fn block(header: &Header) -> TokenStream {
     let reads = header.inputs.iter().zip(&inputs).enumerate().map(|(i, (input, x))| {
         let (read, element) = (format_ident!("input_{}", slice(input.scalar)), native::ty(input.scalar, at));
         match input.view.map(Literal::usize_unsuffixed) {
-            None => quote!(let #x = #lang::rows::one::<#element>(block.#read(#i));),
+            None => quote!(let #x = #lang::rows::one::<#element>(block.#read(#i), 0);),
             Some(rank) => quote! {
                 let ::core::option::Option::Some(#x) = block.input_view(#i) else { return };
                 let #x = #lang::views::View::<#element, #rank>::new(#x);

@@ -10,31 +10,43 @@ use crate::{
     krate::{generated_at, private},
 };
 
-/// One row: a block has its values, and the single values that belong to it.
+/// The rows of a block, one after the other.
 pub(super) fn block(header: &Header) -> TokenStream {
     let (p, kernel) = (private(), &header.name);
+    let rows = quote!(#p::kernel::lang::rows);
     let at = generated_at(kernel.span());
-    let arguments = header.inputs.iter().enumerate().map(|(i, input)| {
-        let (read, element) = (format_ident!("input_{}", slice(input.scalar)), native::ty(input.scalar, at));
+    let inputs: Vec<_> = (0..header.inputs.len()).map(|i| format_ident!("x{i}")).collect();
+    let results: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("y{i}")).collect();
+    let read = header.inputs.iter().zip(&inputs).enumerate().map(|(i, (input, x))| {
+        let read = format_ident!("input_{}", slice(input.scalar));
+        quote!(let #x = block.#read(#i);)
+    });
+    let write = header.outputs.iter().zip(&results).enumerate().map(|(i, (output, y))| {
+        let write = format_ident!("output_{}", slice(output.scalar));
+        quote!(let #y = block.#write(#i);)
+    });
+    let arguments = header.inputs.iter().zip(&inputs).map(|(input, x)| {
+        let element = native::ty(input.scalar, at);
         match input.extent {
-            Extent::Row => quote!(#p::kernel::lang::rows::Input::<#element>::new(block.#read(#i))),
-            Extent::One => quote!(#p::kernel::lang::rows::one::<#element>(block.#read(#i))),
+            Extent::Row => quote!(#rows::row::<#element>(#x, row, all.size)),
+            Extent::One => quote!(#rows::one::<#element>(#x, row)),
         }
     });
-    let results: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("y{i}")).collect();
-    let places = header.outputs.iter().zip(&results).enumerate().map(|(i, (output, y))| {
-        let write = format_ident!("output_{}", slice(output.scalar));
-        match output.extent {
-            Extent::Row => quote!(let #y = block.#write(#i);),
-            Extent::One => quote! {
-                let ::core::option::Option::Some(#y) = block.#write(#i).first_mut() else { return };
-            },
-        }
+    let places = header.outputs.iter().zip(&results).map(|(output, y)| match output.extent {
+        Extent::Row => quote!(let #y = #rows::place(#y, row, all.size);),
+        Extent::One => quote! {
+            let ::core::option::Option::Some(#y) = #y.get_mut(row) else { return };
+        },
     });
     quote! {
-        let context = #p::kernel::lang::rows::Context::default();
-        #(#places)*
-        #kernel::run(&context, #(#arguments,)* #(#results),*);
+        let context = #rows::Context::default();
+        let all = block.rows();
+        #(#read)*
+        #(#write)*
+        for row in 0..all.count {
+            #(#places)*
+            #kernel::run(&context, #(#arguments,)* #(#results),*);
+        }
         block.report(context.fault());
     }
 }

@@ -1,9 +1,12 @@
-//! A kernel of rows on host memory: one row after the other, each of them at once.
+//! A kernel of rows on host memory: several rows at a time, as many as their buffers hold if there are any.
 
+use std::cell::Cell;
+
+use bytemuck::cast_slice_mut;
 use smallvec::SmallVec;
 
 use super::super::{
-    block::{Beyond, Block, Output},
+    block::{self, Beyond, Block, Input, Output},
     cpu::{Kind, Source, place},
     definition::{Compute, Definition, Extent, Padded, Rows},
     operation::Constants,
@@ -27,11 +30,11 @@ pub(in crate::kernel) fn run(
     launch: &Launch,
 ) -> Result<(), Fault> {
     let operands = operands(rows, definition.inputs, constants, access, launch);
-    let size = operands.iter().find(|operand| operand.size.is_some()).and_then(|o| o.size).unwrap_or(0);
+    let size = operands.iter().find_map(|operand| operand.size).unwrap_or(0);
     let Some(lead) = lead(rows, launch) else { return Ok(()) };
     let count: usize = lead.iter().product();
     let padding = Padding::new(padded, lead, access, launch);
-    let each = if count * size.max(1) < PARALLEL { count } else { (TASK / size.max(1)).max(1) };
+    let each = if count * size.max(1) < PARALLEL { count } else { (2 * TASK / size.max(1)).max(1) };
     let mut tasks: SmallVec<[Task<'_>; 1]> =
         (0..count).step_by(each.max(1)).map(|first| Task::new(first, each.min(count - first))).collect();
     for ((view, compute), extent) in launch.outputs.iter().zip(definition.outputs).zip(rows.outputs) {
@@ -44,7 +47,23 @@ pub(in crate::kernel) fn run(
             rest = others;
         }
     }
-    run_all(definition.name, tasks, |task| task.run(definition, &operands, &padding))
+    // A row that is the same for all is gathered and converted once.
+    let mut buffers: SmallVec<[Buffer; 4]> = operands.iter().map(|_| Buffer::default()).collect();
+    let fixed = operands.iter().zip(&mut buffers);
+    let fixed = fixed.map(|(operand, buffer)| operand.fixed.then(|| operand.read(0, 1, buffer))).collect();
+    let kernel = Kernel { definition, operands: &operands, fixed, size, padding };
+    run_all(definition.name, tasks, |task| task.run(&kernel))
+}
+
+/// The kernel of all tasks.
+struct Kernel<'a> {
+    definition: &'a Definition,
+    operands: &'a [Operand<'a>],
+    /// The row of each operand that has one for all.
+    fixed: SmallVec<[Option<Input<'a>>; 4]>,
+    /// Number of values in a row.
+    size: usize,
+    padding: Padding,
 }
 
 /// The dimensions outside the rows.
@@ -97,9 +116,20 @@ fn operands<'a>(
             return Operand { source: Source::None, size: None, fixed: true };
         };
         let size = (*extent == Extent::Row).then(|| size(view));
-        Operand { source: Source::new(access, view, *compute), size, fixed: is_repeated(view) }
+        let fixed = is_repeated(view);
+        let source = match fixed {
+            true => Source::new(access, &first_row(view), *compute),
+            false => Source::new(access, view, *compute),
+        };
+        Operand { source, size, fixed }
     });
     all.collect()
+}
+
+/// The first row of a view.
+fn first_row(view: &View) -> View {
+    let lead = view.layout.rank().saturating_sub(1);
+    View { layout: (0..lead).fold(view.layout, |layout, axis| layout.with_dim(axis, 1)), ..*view }
 }
 
 /// Number of values in a row of a view.
@@ -133,11 +163,44 @@ struct Task<'a> {
     places: SmallVec<[Place<'a>; 2]>,
 }
 
-/// Buffers in which the values of a row are gathered and converted; only as large as is needed.
+/// Values of rows that are gathered and converted at once, which stay in the first-level cache; one row may have more.
+const BATCH: usize = 2048;
+
+/// Buffers in which values of an operand or of a result are gathered and converted.
 #[derive(Default)]
 struct Buffer {
     raw: Vec<u32>,
     converted: Vec<u32>,
+}
+
+impl Buffer {
+    /// At least as many words of each.
+    fn words(&mut self, count: usize) -> (&mut [u32], &mut [u32]) {
+        for words in [&mut self.raw, &mut self.converted] {
+            if words.len() < count {
+                words.resize(count, 0);
+            }
+        }
+        (&mut self.raw[..count], &mut self.converted[..count])
+    }
+}
+
+thread_local! {
+    /// Buffers that no task of the thread uses.
+    static BUFFERS: Cell<Vec<Buffer>> = const { Cell::new(Vec::new()) };
+}
+
+/// Lets `run` use that many buffers, which hold anything.
+fn with_buffers<T>(count: usize, run: impl FnOnce(&mut [Buffer]) -> T) -> T {
+    let mut buffers = BUFFERS.take();
+    if buffers.len() < count {
+        buffers.resize_with(count, Buffer::default);
+    }
+    let result = run(&mut buffers[..count]);
+    // Those of a very long row would be kept for ever.
+    buffers.retain(|buffer| buffer.raw.len() <= 32 * BATCH);
+    BUFFERS.set(buffers);
+    result
 }
 
 impl Task<'_> {
@@ -146,63 +209,71 @@ impl Task<'_> {
     }
 
     /// Returns the first index out of range.
-    fn run(mut self, definition: &Definition, operands: &[Operand<'_>], padding: &Padding) -> Option<Beyond> {
-        let buffer = |operand: &Operand<'_>| {
-            let words = vec![0; if operand.source.is_borrowed() { 0 } else { operand.size.unwrap_or(1) }];
-            Buffer { converted: words.clone(), raw: words }
+    fn run(self, kernel: &Kernel<'_>) -> Option<Beyond> {
+        let borrowed = kernel.operands.iter().all(|operand| operand.source.is_borrowed() || operand.fixed);
+        let converted = self.places.iter().filter(|place| place.kind.is_converted()).count();
+        let batch = match () {
+            // A block reports an index out of range without its row, which has to be a real one.
+            () if !kernel.padding.0.is_empty() => 1,
+            () if borrowed && converted == 0 => self.count,
+            () => (BATCH / kernel.size.max(1)).max(1),
         };
-        let mut buffers: SmallVec<[Buffer; 4]> = operands.iter().map(buffer).collect();
-        let mut results: SmallVec<[Vec<f32>; 1]> =
-            self.places.iter().filter(|p| p.kind.is_converted()).map(|p| vec![0.0; p.length]).collect();
-        // A row that is the same for all is gathered and converted once.
-        let mut varying: SmallVec<[&mut Buffer; 4]> = SmallVec::new();
-        let mut fixed: SmallVec<[Option<_>; 4]> = SmallVec::new();
-        for (operand, buffer) in operands.iter().zip(&mut buffers) {
-            if operand.fixed {
-                let Buffer { raw, converted } = buffer;
-                fixed.push(Some(operand.source.read(0, operand.size.unwrap_or(1), raw, converted)));
-            } else {
-                varying.push(buffer);
-                fixed.push(None);
-            }
-        }
+        let count = kernel.operands.len();
+        with_buffers(count + converted, |buffers| {
+            let (buffers, results) = buffers.split_at_mut(count);
+            self.run_in_batches(kernel, batch, buffers, results)
+        })
+    }
+
+    fn run_in_batches(
+        mut self,
+        kernel: &Kernel<'_>,
+        batch: usize,
+        buffers: &mut [Buffer],
+        results: &mut [Buffer],
+    ) -> Option<Beyond> {
+        let Kernel { definition, operands, fixed, size, padding } = kernel;
         let mut fault = None;
-        for row in 0..self.count {
-            let mut block = Block::new();
-            let mut varying = varying.iter_mut();
-            for (operand, fixed) in operands.iter().zip(&fixed) {
-                let len = operand.size.unwrap_or(1);
-                match fixed {
-                    Some(input) => block.read(*input),
-                    None => {
-                        let Some(Buffer { raw, converted }) = varying.next() else { break };
-                        block.read(operand.source.read((self.first + row) * len, len, raw, converted));
-                    }
-                }
+        for row in (0..self.count).step_by(batch) {
+            let count = batch.min(self.count - row);
+            let mut block = Block::of_rows(block::Rows { count, size: *size });
+            for ((operand, fixed), buffer) in operands.iter().zip(fixed).zip(&mut *buffers) {
+                block.read(fixed.unwrap_or_else(|| operand.read(self.first + row, count, buffer)));
             }
             let mut converted = results.iter_mut();
             for place in &mut self.places {
+                let length = place.length;
                 match if place.kind.is_converted() { converted.next() } else { None } {
-                    Some(values) => block.write(Output::F32(values)),
-                    None => block.write(place.kind.output(place.of(row))),
+                    Some(buffer) => block.write(Output::F32(cast_slice_mut(buffer.words(count * length).0))),
+                    None => block.write(place.kind.output(place.of(row, count))),
                 }
             }
             (definition.block)(&mut block);
             fault = fault.or_else(|| block.fault().filter(|_| padding.is_real(self.first + row)));
             drop(block);
             let converted = self.places.iter_mut().filter(|place| place.kind.is_converted());
-            for (place, values) in converted.zip(&results) {
-                place.kind.store(place.of(row), values);
+            for (place, buffer) in converted.zip(&mut *results) {
+                let values = buffer.words(count * place.length).0;
+                place.kind.store(place.of(row, count), cast_slice_mut(values));
             }
         }
         fault
     }
 }
 
+impl Operand<'_> {
+    /// The values of some rows.
+    fn read<'b>(&'b self, first: usize, count: usize, buffer: &'b mut Buffer) -> Input<'b> {
+        let len = self.size.unwrap_or(1);
+        let (raw, converted) = buffer.words(if self.source.is_borrowed() { 0 } else { count * len });
+        self.source.read(first * len, count * len, raw, converted)
+    }
+}
+
 impl Place<'_> {
-    /// The bytes of a row.
-    fn of(&mut self, row: usize) -> &mut [u8] {
+    /// The bytes of some rows.
+    fn of(&mut self, row: usize, count: usize) -> &mut [u8] {
         let bytes = self.length * self.kind.dtype.size();
-        &mut self.bytes[row * bytes..(row + 1) * bytes]
+        &mut self.bytes[row * bytes..(row + count) * bytes]
     }
 }

@@ -1,28 +1,13 @@
 //! Rows on the CPU. What they are made of is computed where it is used, as by iterators; `keep` computes it once.
-//!
-//! A reduction has one order on all devices: a row is divided into pieces of `PIECE` values, value `i` of a piece goes to lane
-//! `i % LANES`, each lane takes its values one after the other, and the lanes of a piece, and then the pieces, are combined
-//! pairwise, neighbours first. `rows.cuh` does the same.
 
 use std::{cell::Cell, iter, ops::Range};
 
+pub use super::reductions::{LANES, PIECE, argmax, argmin, count, fold, max, min, sum};
+
 use super::super::{
     block::Beyond,
-    lang::{self, Integer, Number},
+    lang::{Integer, Number},
 };
-
-/// Partial results of a piece.
-pub const LANES: usize = 1024;
-
-/// Values of a row that are reduced by themselves.
-pub const PIECE: usize = 8192;
-
-/// Lanes that are computed together, in a core's nearest memory; fewer of them in a short row.
-const BLOCK: usize = 256;
-const SHORT: usize = 128;
-
-/// More than the binary digits of the number of blocks in the longest row.
-const LEVELS: usize = 26;
 
 /// A value as memory has it.
 pub trait Stored: Copy + 'static {
@@ -126,6 +111,9 @@ pub trait Row: Copy {
     fn value(self, index: usize) -> Self::Item;
     /// The values of some indices within the size.
     fn part(self, range: Range<usize>) -> impl Iterator<Item = Self::Item>;
+    /// The values of `N` indices within the size, from `first` on: a function of their number, which is below `N`. Loops over
+    /// it are vectorised, whatever they do with its values.
+    fn window<const N: usize>(self, first: usize) -> impl Fn(usize) -> Self::Item;
 }
 
 /// A row of a tensor.
@@ -155,6 +143,10 @@ impl<T: Stored> Row for Input<'_, T> {
     fn part(self, range: Range<usize>) -> impl Iterator<Item = T> {
         self.0[range].iter().map(|raw| T::of(*raw))
     }
+    #[inline(always)]
+    fn window<const N: usize>(self, first: usize) -> impl Fn(usize) -> T {
+        window(chunk::<N, T::Raw>(self.0, first), T::of)
+    }
 }
 
 /// A row that was computed.
@@ -175,6 +167,23 @@ impl<T: Copy> Row for &Kept<T> {
     fn part(self, range: Range<usize>) -> impl Iterator<Item = T> {
         self.0[range].iter().copied()
     }
+    #[inline(always)]
+    fn window<const N: usize>(self, first: usize) -> impl Fn(usize) -> T {
+        window(chunk::<N, T>(&self.0, first), |value| value)
+    }
+}
+
+/// `N` values. Their number is known to the compiler, so that indices are not compared with it.
+#[inline(always)]
+fn chunk<const N: usize, M>(memory: &[M], first: usize) -> &[M; N] {
+    &memory[first..].as_chunks().0[0]
+}
+
+/// A window of values that are in memory.
+#[inline(always)]
+fn window<const N: usize, M: Copy, T>(memory: &[M; N], of: impl Fn(M) -> T) -> impl Fn(usize) -> T {
+    #[inline(always)]
+    move |i| of(memory[i])
 }
 
 /// The row that [`map`] returns.
@@ -194,6 +203,12 @@ impl<R: Row, T: Copy, F: Fn(R::Item) -> T + Copy> Row for Map<R, F> {
     #[inline(always)]
     fn part(self, range: Range<usize>) -> impl Iterator<Item = T> {
         self.0.part(range).map(self.1)
+    }
+    #[inline(always)]
+    fn window<const N: usize>(self, first: usize) -> impl Fn(usize) -> T {
+        let row = self.0.window::<N>(first);
+        #[inline(always)]
+        move |i| (self.1)(row(i))
     }
 }
 
@@ -215,6 +230,12 @@ impl<A: Row, B: Row> Row for Zip<A, B> {
     fn part(self, range: Range<usize>) -> impl Iterator<Item = Self::Item> {
         iter::zip(self.0.part(range.clone()), self.1.part(range))
     }
+    #[inline(always)]
+    fn window<const N: usize>(self, first: usize) -> impl Fn(usize) -> Self::Item {
+        let (row, other) = (self.0.window::<N>(first), self.1.window::<N>(first));
+        #[inline(always)]
+        move |i| (row(i), other(i))
+    }
 }
 
 /// The row that [`enumerate`] returns.
@@ -234,6 +255,12 @@ impl<R: Row> Row for Enumerate<R> {
     #[inline(always)]
     fn part(self, range: Range<usize>) -> impl Iterator<Item = Self::Item> {
         iter::zip(range.start as u32..range.end as u32, self.0.part(range))
+    }
+    #[inline(always)]
+    fn window<const N: usize>(self, first: usize) -> impl Fn(usize) -> Self::Item {
+        let row = self.0.window::<N>(first);
+        #[inline(always)]
+        move |i| ((first + i) as u32, row(i))
     }
 }
 
@@ -313,171 +340,6 @@ nothings! {
     A B C D;
 }
 
-/// `init` and all values, by `step` within a lane and by `combine` between lanes.
-#[inline(always)]
-pub fn fold<R: Row, A: Copy>(
-    row: R,
-    init: A,
-    step: impl Fn(A, R::Item) -> A,
-    combine: impl Fn(A, A) -> A,
-) -> A {
-    match row.size() {
-        0..=SHORT => fold_in::<SHORT, R, A>(row, init, step, combine),
-        _ => fold_in::<BLOCK, R, A>(row, init, step, combine),
-    }
-}
-
-/// Likewise, with blocks of `N` lanes.
-#[inline(always)]
-fn fold_in<const N: usize, R: Row, A: Copy>(
-    row: R,
-    init: A,
-    step: impl Fn(A, R::Item) -> A,
-    combine: impl Fn(A, A) -> A,
-) -> A {
-    let size = row.size();
-    let mut pairs = Pairs { results: [init; LEVELS], count: 0 };
-    for piece in (0..size).step_by(PIECE) {
-        let end = size.min(piece + PIECE);
-        for first in (piece..end.min(piece + LANES)).step_by(N) {
-            let mut lanes = [init; N];
-            for start in (first..end).step_by(LANES) {
-                let values = row.part(start..end.min(start + N));
-                for (lane, value) in iter::zip(&mut lanes, values) {
-                    *lane = step(*lane, value);
-                }
-            }
-            pairs.push(combined(lanes, N.min(end - first), &combine), &combine);
-        }
-    }
-    pairs.last(init, &combine)
-}
-
-/// Combines the first `count` lanes: pairs of neighbours, until one is left; one without a neighbour waits.
-#[inline(always)]
-fn combined<const N: usize, A: Copy>(mut lanes: [A; N], mut count: usize, combine: impl Fn(A, A) -> A) -> A {
-    // Of a known number, vectors are used.
-    if count == 256 {
-        halved::<128, A>(&mut lanes, &combine);
-        count = 128;
-    }
-    if count == 128 {
-        halved::<64, A>(&mut lanes, &combine);
-        halved::<32, A>(&mut lanes, &combine);
-        halved::<16, A>(&mut lanes, &combine);
-        halved::<8, A>(&mut lanes, &combine);
-        halved::<4, A>(&mut lanes, &combine);
-        count = 4;
-    }
-    while count > 1 {
-        for i in 0..count / 2 {
-            lanes[i] = combine(lanes[2 * i], lanes[2 * i + 1]);
-        }
-        if count % 2 == 1 {
-            lanes[count / 2] = lanes[count - 1];
-        }
-        count = count.div_ceil(2);
-    }
-    lanes[0]
-}
-
-/// Combines the pairs of the first `2 * N` lanes.
-#[inline(always)]
-fn halved<const N: usize, A: Copy>(lanes: &mut [A], combine: impl Fn(A, A) -> A) {
-    let mut results = [lanes[0]; N];
-    for (result, pair) in iter::zip(&mut results, lanes[..2 * N].chunks_exact(2)) {
-        *result = combine(pair[0], pair[1]);
-    }
-    lanes[..N].copy_from_slice(&results);
-}
-
-/// The results of blocks of lanes, of which neighbours are combined as soon as both are there: `results[k]` is that of
-/// `1 << k` blocks, if the number of blocks has that digit. All pieces but the last have as many blocks, a power of two.
-struct Pairs<A> {
-    results: [A; LEVELS],
-    count: usize,
-}
-
-impl<A: Copy> Pairs<A> {
-    #[inline(always)]
-    fn push(&mut self, mut result: A, combine: impl Fn(A, A) -> A) {
-        let level = self.count.trailing_ones() as usize;
-        for left in &self.results[..level] {
-            result = combine(*left, result);
-        }
-        self.results[level] = result;
-        self.count += 1;
-    }
-
-    /// Combines what waits; `init` without a block.
-    #[inline(always)]
-    fn last(&self, init: A, combine: impl Fn(A, A) -> A) -> A {
-        let mut waiting =
-            (0..LEVELS).filter(|level| self.count >> level & 1 == 1).map(|level| self.results[level]);
-        match waiting.next() {
-            Some(first) => waiting.fold(first, |right, left| combine(left, right)),
-            None => init,
-        }
-    }
-}
-
-/// The sum of all values; 0 without one.
-#[must_use]
-#[inline(always)]
-pub fn sum<R: Row<Item: Ordered>>(row: R) -> R::Item {
-    fold(row, R::Item::ZERO, lang::add, lang::add)
-}
-
-/// The largest value; NaN counts as missing.
-#[must_use]
-#[inline(always)]
-pub fn max<R: Row<Item: Ordered>>(row: R) -> R::Item {
-    fold(row, R::Item::LOWEST, lang::max, lang::max)
-}
-
-/// The smallest value; NaN counts as missing.
-#[must_use]
-#[inline(always)]
-pub fn min<R: Row<Item: Ordered>>(row: R) -> R::Item {
-    fold(row, R::Item::HIGHEST, lang::min, lang::min)
-}
-
-/// Returns the number of values that fulfil a condition.
-#[must_use]
-#[inline(always)]
-pub fn count<R: Row>(row: R, condition: impl Fn(R::Item) -> bool) -> u32 {
-    fold(row, 0, |count, value| count + u32::from(condition(value)), |a, b| a + b)
-}
-
-/// The index of the largest value, the first of equal ones; NaN counts as missing, and without a number it is 0.
-#[must_use]
-#[inline(always)]
-pub fn argmax<R: Row<Item: Ordered>>(row: R) -> u32 {
-    best(row, R::Item::LOWEST, |a, b| a > b)
-}
-
-/// The index of the smallest value, likewise.
-#[must_use]
-#[inline(always)]
-pub fn argmin<R: Row<Item: Ordered>>(row: R) -> u32 {
-    best(row, R::Item::HIGHEST, |a, b| a < b)
-}
-
-/// No value yet.
-const NONE: u32 = u32::MAX;
-
-#[inline(always)]
-fn best<R: Row<Item: Ordered>>(row: R, worst: R::Item, better: impl Fn(R::Item, R::Item) -> bool) -> u32 {
-    // A NaN is better than nothing, and not equal to anything.
-    let choose = |(a, i): (R::Item, u32), (b, j): (R::Item, u32)| {
-        let takes = j != NONE && (better(b, a) || a == b && j < i);
-        if takes { (b, j) } else { (a, i) }
-    };
-    let (_, index) =
-        fold(enumerate(row), (worst, NONE), |best, (index, value)| choose(best, (value, index)), choose);
-    if index == NONE { 0 } else { index }
-}
-
 /// Stores a row.
 #[inline(always)]
 pub fn put<R: Row<Item: Stored>>(to: &mut [<R::Item as Stored>::Raw], row: R) {
@@ -492,11 +354,25 @@ pub fn set<T: Stored>(to: &mut T::Raw, value: T) {
     *to = value.raw();
 }
 
-/// The value that belongs to a row.
+/// A row of a block. If its operand has one row, that is each of them.
 #[must_use]
 #[inline(always)]
-pub fn one<T: Stored>(values: &[T::Raw]) -> T {
-    T::of(values.first().copied().unwrap_or_default())
+pub fn row<T: Stored>(values: &[T::Raw], row: usize, size: usize) -> Input<'_, T> {
+    Input(values.get(row * size..(row + 1) * size).unwrap_or(values))
+}
+
+/// The value that belongs to a row of a block. If its operand has one value, that belongs to each of them.
+#[must_use]
+#[inline(always)]
+pub fn one<T: Stored>(values: &[T::Raw], row: usize) -> T {
+    T::of(values.get(row).or(values.first()).copied().unwrap_or_default())
+}
+
+/// The place of a row of a block.
+#[must_use]
+#[inline(always)]
+pub fn place<R>(values: &mut [R], row: usize, size: usize) -> &mut [R] {
+    values.get_mut(row * size..(row + 1) * size).unwrap_or_default()
 }
 
 /// As much as all rows have.

@@ -1,6 +1,6 @@
 //! Kernels of rows: [`call`] finds the rows of the operands and launches, [`cpu`] runs the function for one row after the
-//! other, [`cuda`] with the threads of a warp or a block for each. [`lang`] defines what rows are on the CPU, `rows.cuh` on
-//! GPUs; both reduce in the same order.
+//! other, [`cuda`] with the threads of a warp or a block for each. [`lang`] defines what rows are on the CPU, and
+//! [`reductions`] how they are reduced; `rows.cuh` and `reductions.cuh` do so on GPUs, in the same order.
 
 mod call;
 pub(super) mod cpu;
@@ -9,3 +9,4 @@ pub(super) mod cuda;
 pub mod lang;
 #[cfg(feature = "cuda")]
 mod plan;
+mod reductions;

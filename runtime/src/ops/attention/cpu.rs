@@ -13,16 +13,19 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::operation::{Attention, MaskKind};
-use crate::backend::{
-    Launch,
-    cpu::{
-        Access,
-        kernels::{
-            float::{by_float, exp, input, maximum, sum},
-            gemm::{Mat, Mode, multiply},
-            real::{Real, Strided, gather},
+use crate::{
+    backend::{
+        Launch,
+        cpu::{
+            Access,
+            kernels::{
+                float::{by_float, input, maximum, sum},
+                gemm::{Mat, Mode, multiply},
+                real::{Real, Strided, gather},
+            },
         },
     },
+    kernel::exp::exp_of_negative,
 };
 
 #[cfg(test)]
@@ -153,7 +156,7 @@ fn attend<T: Real>(
 /// `e^(score - max)`, where `max` may be `-inf`: then `score` is `-inf` too, and counts as nothing,
 /// or NaN, and spreads.
 fn weight(score: f32, max: f32) -> f32 {
-    if score == f32::NEG_INFINITY { 0.0 } else { exp(score - max) }
+    if score == f32::NEG_INFINITY { 0.0 } else { exp_of_negative(score - max) }
 }
 
 /// Joins the stretches of one row, in order, and divides by the total.
@@ -301,7 +304,7 @@ fn update(partial: &mut Partial, row: usize, scores: &mut [f32]) {
         scores.iter_mut().for_each(|s| *s = weight(*s, max));
     } else {
         // `exp` returns 0 for -inf, so there is no need to check.
-        scores.iter_mut().for_each(|s| *s = exp(*s - max));
+        scores.iter_mut().for_each(|s| *s = exp_of_negative(*s - max));
     }
     partial.total[row] += sum(scores, |v| v);
 }

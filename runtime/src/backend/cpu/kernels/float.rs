@@ -1,4 +1,4 @@
-//! Rows of floating-point elements in f32: reading, writing, sums, maxima, exponentials.
+//! Rows of floating-point elements in f32: reading, writing, sums, maxima.
 
 use rayon::prelude::*;
 
@@ -7,8 +7,6 @@ use crate::backend::{Launch, cpu::Access};
 
 #[cfg(test)]
 pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
 
 /// Elements that one task should have at least; below twice that nothing is spread over threads.
 const TASK: usize = 1 << 14;
@@ -129,36 +127,4 @@ pub(crate) fn maximum(row: &[f32]) -> f32 {
         }
     }
     lanes.iter().chain(tail).fold(f32::NEG_INFINITY, |max, &v| if v > max { v } else { max })
-}
-
-/// `e^x` for `x <= 0` (or NaN), within 2 ulp; zero where the result would be subnormal.
-///
-/// Free of branches and calls, so that loops over it are vectorised; softmax spends most of its
-/// time here.
-#[inline]
-pub(crate) fn exp(x: f32) -> f32 {
-    /// `ln` of the smallest normal number, rounded up.
-    const LOWEST: f32 = -87.33;
-    /// Adding and subtracting it rounds to an integer, which is left in the low bits of the sum.
-    const ROUND: f32 = 12_582_912.0;
-    /// `ln 2` in two parts: a multiple of the first by up to 128 is exact.
-    const LN2_HI: f32 = 0.693_359_4;
-    const LN2_LO: f32 = -2.121_944_4e-4;
-
-    // x = n ln 2 + r, |r| <= ln 2 / 2.
-    let shifted = x * std::f32::consts::LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    let r = (x - n * LN2_HI) - n * LN2_LO;
-    // e^r by its Taylor series: the first term left out is r^8 / 8! < 6e-9.
-    let mut p = 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
-    // 2^n, by adding n to the exponent of 1.
-    let scale = f32::from_bits((shifted.to_bits() << 23).wrapping_add(1.0f32.to_bits()));
-    if x < LOWEST { 0.0 } else { p * scale }
 }

@@ -1,14 +1,17 @@
 //! Slices normalised on the CPU: each normalisation is a function of one slice in f32.
 
-use crate::backend::{
-    Launch,
-    cpu::{
-        Access,
-        kernels::{
-            float::{along_axis, by_float, exp, input, maximum, sum},
-            real::Real,
+use crate::{
+    backend::{
+        Launch,
+        cpu::{
+            Access,
+            kernels::{
+                float::{along_axis, by_float, input, maximum, sum},
+                real::Real,
+            },
         },
     },
+    kernel::exp::exp_of_negative,
 };
 
 #[cfg(test)]
@@ -53,7 +56,7 @@ fn softmax_row(row: &mut [f32]) {
         return;
     }
     for v in row.iter_mut() {
-        *v = exp(*v - max);
+        *v = exp_of_negative(*v - max);
     }
     let total = sum(row, |v| v);
     for v in row {
@@ -68,7 +71,7 @@ fn log_softmax_row(row: &mut [f32]) {
         row.fill(fill);
         return;
     }
-    let log_total = sum(row, |v| exp(v - max)).ln();
+    let log_total = sum(row, |v| exp_of_negative(v - max)).ln();
     for v in row {
         *v = *v - max - log_total;
     }
