@@ -152,8 +152,10 @@ impl Plan {
     /// hide the time of more loads. There must be enough registers for the lanes.
     pub(super) fn resident(self, rows: &Rows) -> usize {
         let Self::Along { threads, packed, single, .. } = self else { return 1 };
-        let sums = packed.sums(threads).max(single.sums(threads)) * rows.sum_words;
-        if !packed.held || packed.count * packed.lanes > 32 || is_large(rows) || sums > 16 {
+        let lanes = packed.sums(threads).max(single.sums(threads));
+        let sums = lanes * rows.sum_words;
+        let values = packed.count * packed.lanes + (sums - lanes);
+        if !packed.held || values > 32 || is_large(rows) || sums > 16 {
             return 1;
         }
         let most = if sums <= 8 { MOST } else { MOST * 3 / 4 };
