@@ -5,13 +5,12 @@ use super::{
     check::{Shape, check_eps, refuse},
     shape::reshape,
 };
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
 use crate::{
     AsOperand, Dim, Error, Float, Result, Tensor,
     backend::View,
-    kernel::{
-        call::Call,
-        definition::{Definition, Kernel as _},
-    },
+    kernel::{call::Call, definition::Kernel as _},
     tensor::{Operand, Shown},
     value::layout::Layout,
 };

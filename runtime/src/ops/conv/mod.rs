@@ -10,13 +10,12 @@ use super::{
     matmul::{product, project},
     shape::{permute, reshape, viewed},
 };
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Definition;
 use crate::{
     AsOperand, Dim, Float, Result, Tensor,
     backend::View,
-    kernel::{
-        call::Call,
-        definition::{Definition, Kernel as _},
-    },
+    kernel::{call::Call, definition::Kernel as _},
     memory::COPY,
     tensor::Operand,
     value::layout::{Layout, Marks},

@@ -2,10 +2,10 @@
 
 use super::lines::Lines;
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::Definition;
+use crate::kernel::definition::{Definition, Kernel as _};
 use crate::{
     Number, Result, Tensor,
-    kernel::{call::Call, definition::Kernel as _},
+    kernel::call::Call,
     ops::{by_type::ByType, cast},
 };
 
