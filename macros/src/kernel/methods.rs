@@ -61,9 +61,9 @@ macro_rules! methods {
 }
 
 methods! {
-    Float true () -> Own: exp2 exp_m1 ln ln_1p log2 log10 sqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh
-        atanh floor ceil round round_ties_even trunc fract recip;
-    Float false () -> Own: exp to_degrees to_radians;
+    Float true () -> Own: exp2 exp_m1 ln ln_1p log2 log10 sqrt cbrt sin cos tan asin acos atan sinh cosh tanh
+        floor ceil round round_ties_even trunc fract recip;
+    Float false () -> Own: exp asinh acosh atanh to_degrees to_radians;
     Float true (Own) -> Own: powf atan2 hypot;
     Float false (Own) -> Own: copysign;
     Float false (I32) -> Own: powi;

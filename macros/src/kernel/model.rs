@@ -126,8 +126,10 @@ pub(super) struct Body {
     pub(super) types: usize,
     /// If it reads values of a row by index.
     pub(super) indexes_rows: bool,
-    /// Words of the largest value that a reduction of rows has for each lane, as far as the tokens say.
-    pub(super) sum_words: usize,
+    /// If it looks for the place of a value of a row.
+    pub(super) finds_places: bool,
+    /// The types of what folds of rows have for each lane.
+    pub(super) folds: Vec<TypeId>,
     /// If it has a loop.
     pub(super) has_loops: bool,
 }

@@ -270,6 +270,27 @@ pub fn abs<T: Signed>(a: T) -> T {
     a.abs()
 }
 
+macro_rules! in_f64 {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        #[inline]
+        pub fn $name(x: f32) -> f32 {
+            f64::from(x).$name() as f32
+        }
+    )*};
+}
+
+// Rust's of f32 lose digits, and overflow.
+in_f64! {
+    /// The inverse of the hyperbolic sine.
+    asinh
+    /// The inverse of the hyperbolic cosine; NaN below 1.
+    acosh
+    /// The inverse of the hyperbolic tangent; NaN outside -1 to 1.
+    atanh
+}
+
 /// 1 or -1; NaN of NaN, and 0 of an integer 0.
 #[must_use]
 #[inline(always)]

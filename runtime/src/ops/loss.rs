@@ -56,9 +56,10 @@ mod of {
     #[kernel(rows)]
     pub(super) fn cross_entropy(logits: Row<f32>, label: i32, ignored: i32, smoothing: f32) -> f32 {
         let max = logits.max();
-        let total = logits.map(|v| (v - max).exp()).sum().ln() + max;
-        let of_label = total - logits.at(if label == ignored { 0 } else { label });
-        let of_all = total - logits.sum() / logits.len() as f32;
+        // Without the largest, which would round what is left of a logit that is close to it.
+        let total = logits.map(|v| (v - max).exp()).sum().ln();
+        let of_label = total - (logits.at(if label == ignored { 0 } else { label }) - max);
+        let of_all = total - logits.map(|v| v - max).sum() / logits.len() as f32;
         let smoothed = (1.0 - smoothing) * of_label + smoothing * of_all;
         let loss = if smoothing > 0.0 { smoothed } else { of_label };
         if label == ignored { 0.0 } else { loss }

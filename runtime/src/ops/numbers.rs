@@ -110,7 +110,7 @@ unary! {
 
 /// `x`, but at least `low` and at most `high`; `high` where they are in the wrong order. NaN stays NaN.
 ///
-/// Both bounds may be numbers. Shapes broadcast; padding marks unite. With one bound it is [`maximum`] or [`minimum`].
+/// A bound that is NaN does not bound. Both may be numbers. Shapes broadcast; padding marks unite. With one bound it is [`maximum`] or [`minimum`].
 ///
 /// ```
 /// # use graphable::prelude::*;

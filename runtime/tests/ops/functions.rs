@@ -171,6 +171,23 @@ fn small_results_keep_their_digits() {
             let want = f64::from(*x).exp_m1();
             assert!((f64::from(y) - want).abs() <= 4e-7 * want, "expm1({x}) = {y}, not {want}");
         }
+        let x = [-0.999_999f32, -0.9999, -1e-6, 1e-3, 0.9999, 1.000_001, 1.1, 1e9, 2e38, -2e38];
+        let t = step.tensor(&[x.len()], &x).unwrap();
+        let area: [(&str, Tensor<'_, f32>, fn(f64) -> f64); 3] = [
+            ("asinh", ops::asinh(&t).unwrap(), f64::asinh),
+            ("acosh", ops::acosh(&t).unwrap(), f64::acosh),
+            ("atanh", ops::atanh(&t).unwrap(), f64::atanh),
+        ];
+        for (name, y, of) in area {
+            for (x, y) in x.iter().zip(step.read(&y).unwrap()) {
+                let want = of(f64::from(*x));
+                let off = (f64::from(y) - want).abs();
+                assert!(
+                    want.is_nan() && y.is_nan() || off <= 1e-6 * want.abs(),
+                    "{name}({x}) = {y}, not {want}"
+                );
+            }
+        }
     });
 }
 

@@ -97,6 +97,24 @@ fn losses_of_labels() {
     for_types!(of_rows: f32, f16, bf16);
 }
 
+/// What is left of a logit that is close to the largest.
+#[test]
+fn losses_of_large_logits_keep_their_digits() {
+    in_step(|step| {
+        let x = step.tensor(&[3, 2], &[1e4f32, 9990.0, 1000.0, 990.0, -1e6, -1e6]).unwrap();
+        let labels = step.tensor(&[3], &[0, 0, 1]).unwrap();
+        let losses = step.read(&ops::cross_entropy(&x, &labels, -100, 0.0).unwrap()).unwrap();
+        let same = ops::nll_loss(&ops::log_softmax(&x, 1).unwrap(), &labels, -100).unwrap();
+        let small = (-10.0f64).exp().ln_1p();
+        for (loss, want) in losses.iter().zip([small, small, std::f64::consts::LN_2]) {
+            assert!((f64::from(*loss) - want).abs() <= 1e-2 * want, "{loss}, not {want}");
+        }
+        for (a, b) in step.read(&same).unwrap().iter().zip(&losses) {
+            assert!((a - b).abs() <= 1e-6 * b, "{a} and {b}");
+        }
+    });
+}
+
 #[test]
 fn labels_are_classes() {
     for label in [3, -1, i32::MIN] {

@@ -248,6 +248,40 @@ fn padded_number(
     shifted(x, &one, x.shape())
 }
 
+/// All masks are true in the padding.
+#[graphable]
+fn masked_forms(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let mask = ops::le(x, 2.0)?;
+    let ends = ops::add(&ops::masked_max(x, &mask, 0)?, &ops::masked_min(x, &mask, 0)?)?;
+    let first = ops::cast::<_, f32>(&ops::masked_argmax(x, &mask, 0)?)?;
+    ops::add(&ops::masked_softmax(x, &mask, 0)?, &ops::add(&ends, &first)?)
+}
+
+/// Of each row.
+#[graphable]
+fn rows_in_order(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let (sorted, order) = ops::sort(x, 1, true)?;
+    let (largest, _) = ops::topk(&ops::roll(x, 1, 1)?, 1, 1)?;
+    let labels = ops::narrow(&ops::cast::<_, i32>(&order)?, 1, 0, 1)?;
+    let loss = ops::cross_entropy(&ops::cumsum(x, 1)?, &ops::squeeze(&labels, 1)?, -100, 0.1)?;
+    let y = ops::add(&ops::flip(&sorted, 1)?, &ops::add(&largest, &ops::unsqueeze(&loss, 1)?)?)?;
+    ops::mul(&y, &ops::one_hot::<f32>(&ops::squeeze(&ops::narrow(&order, 1, 0, 1)?, 1)?, 2)?)
+}
+
+#[test]
+fn masked_forms_and_order_see_the_real_rows() {
+    agrees!(MaskedFormsGraph);
+    agrees!(RowsInOrderGraph);
+}
+
 #[test]
 fn indices_know_the_real_sizes() {
     agrees!(ReversedRowsGraph);

@@ -6,12 +6,15 @@ use quote::{format_ident, quote};
 
 use super::{index, native::callee_alias, row};
 use crate::{
-    kernel::model::{Body, Extent, Form, Header, Scalar},
+    kernel::{
+        model::{Body, Extent, Form, Header, Scalar, TypeId},
+        types::{Inferred, Types},
+    },
     krate::private,
 };
 
 /// The implementation of `Kernel`.
-pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> TokenStream {
+pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>, sum_words: usize) -> TokenStream {
     let p = private();
     let kernel = &header.name;
     let name = header.name.to_string();
@@ -35,7 +38,7 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
         Form::Rows | Form::Reduce => row::block(header),
         Form::Index => index::block(header),
     };
-    let kind = kind(header, body, text);
+    let kind = kind(header, body, text, sum_words);
     quote! {
         impl #p::kernel::Kernel for #kernel {
             const DEFINITION: &'static #p::kernel::Definition = &#p::kernel::Definition {
@@ -59,8 +62,21 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>) -> To
     }
 }
 
+/// Words of the largest value that a reduction of rows has for each lane.
+pub(super) fn sum_words(body: &Body, types: &Types) -> usize {
+    let least = if body.finds_places { 2 } else { 1 };
+    body.folds.iter().map(|ty| words(types, *ty)).fold(least, usize::max)
+}
+
+fn words(types: &Types, ty: TypeId) -> usize {
+    match types.get(ty) {
+        Inferred::Tuple(parts) => parts.iter().map(|part| words(types, *part)).sum(),
+        _ => 1,
+    }
+}
+
 /// The part of its tensors that the kernel sees at a time.
-fn kind(header: &Header, body: Option<&Body>, text: &str) -> TokenStream {
+fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize) -> TokenStream {
     let p = private();
     if header.form == Form::Elements {
         return quote!(#p::kernel::Kind::Elements);
@@ -78,7 +94,6 @@ fn kind(header: &Header, body: Option<&Body>, text: &str) -> TokenStream {
         body.map_or(0, |body| body.locals.iter().filter(|l| l.row.is_some_and(|uses| uses > 1)).count());
     let straight = is_straight(text);
     let indexed = body.is_some_and(|body| body.indexes_rows);
-    let sum_words = body.map_or(1, |body| body.sum_words);
     quote! {
         #p::kernel::Kind::Rows(#p::kernel::Rows {
             inputs: &[#(#inputs),*],

@@ -4,7 +4,11 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
 
-use super::{cuda, definition::definition, index, native, row};
+use super::{
+    cuda,
+    definition::{definition, sum_words},
+    index, native, row,
+};
 use crate::{
     kernel::{
         model::{Body, Extent, Form, Header, Input, Scalar},
@@ -18,20 +22,26 @@ use crate::{
 pub(in crate::kernel) fn kernel(header: &Header, body: &Body, types: &Types) -> TokenStream {
     let text = cuda::text(header, body, types);
     let scalar = native::function(header, body, types);
-    items(header, Some(body), &scalar, &text)
+    items(header, Some(body), &scalar, &text, sum_words(body, types))
 }
 
 /// A kernel with errors: what is written with it has none.
 pub(in crate::kernel) fn without_body(header: &Header) -> TokenStream {
-    items(header, None, &native::unwritten(header), "")
+    items(header, None, &native::unwritten(header), "", 1)
 }
 
-fn items(header: &Header, body: Option<&Body>, scalar: &TokenStream, text: &str) -> TokenStream {
+fn items(
+    header: &Header,
+    body: Option<&Body>,
+    scalar: &TokenStream,
+    text: &str,
+    sum_words: usize,
+) -> TokenStream {
     let p = private();
     let Header { attrs, conditions, vis, name, .. } = header;
     let lints = attrs.iter().filter(|attr| attributes::is_lint_level(attr));
     let operation = operation(header);
-    let definition = definition(header, text, body);
+    let definition = definition(header, text, body, sum_words);
     let aliases = body.iter().flat_map(|body| &body.callees).enumerate().map(|(i, path)| {
         let at = syn::spanned::Spanned::span(path);
         let alias = native::callee_alias(i, at);

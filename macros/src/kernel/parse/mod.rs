@@ -27,15 +27,25 @@ struct Parser<'e> {
     types: usize,
     /// If a value of a row is read by index.
     indexes_rows: bool,
-    /// Words of the largest value that a reduction of rows has for each lane.
-    sum_words: usize,
+    /// If the place of a value of a row is looked for.
+    finds_places: bool,
+    /// The types of what folds of rows have for each lane.
+    folds: Vec<TypeId>,
 }
 
 /// Reads the body of a function whose signature is known.
 pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body {
     let (name, form) = (header.name.to_string(), header.form);
-    let mut parser =
-        Parser { errors, names: Names::default(), name, form, types: 0, indexes_rows: false, sum_words: 1 };
+    let mut parser = Parser {
+        errors,
+        names: Names::default(),
+        name,
+        form,
+        types: 0,
+        indexes_rows: false,
+        finds_places: false,
+        folds: Vec::new(),
+    };
     for input in &header.inputs {
         let ty = parser.fresh();
         let local = parser.names.bind(input.name.clone(), input.mutable, ty);
@@ -54,10 +64,10 @@ pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body 
     }
     parser.collect_items(&item.block.stmts);
     let block = parser.block(&item.block, true);
-    let Parser { names, types, indexes_rows, sum_words, .. } = parser;
+    let Parser { names, types, indexes_rows, finds_places, folds, .. } = parser;
     let has_loops = names.has_loops();
     let Names { locals, callees, constants, items, .. } = names;
-    Body { block, locals, callees, constants, items, types, indexes_rows, sum_words, has_loops }
+    Body { block, locals, callees, constants, items, types, indexes_rows, finds_places, folds, has_loops }
 }
 
 impl Parser<'_> {

@@ -85,6 +85,7 @@ impl Parser<'_> {
             self.errors.push(Code::KernelRow, &call.method, message, help);
         }
         self.indexes_rows |= op == RowOp::At;
+        self.finds_places |= matches!(op, RowOp::Argmax | RowOp::Argmin);
         // These read no row, or one value of it.
         if let (false, Kind::Local(local)) = (op.is_collective(), &row.kind) {
             self.names.forget_use(*local);
@@ -115,12 +116,9 @@ impl Parser<'_> {
                 RowArgument::Closure(count) => closures.extend(self.closure(argument, *count, op)),
             }
         }
-        let words = match op {
-            RowOp::Fold => values.first().map_or(1, words),
-            RowOp::Argmax | RowOp::Argmin => 2,
-            _ => 1,
-        };
-        self.sum_words = self.sum_words.max(words);
+        if op == RowOp::Fold {
+            self.folds.extend(values.first().map(|init| init.ty));
+        }
         Kind::Row(RowCall { op, row: Box::new(row), values, closures })
     }
 
@@ -182,13 +180,5 @@ impl Parser<'_> {
             return self.pattern(&typed.pat);
         }
         self.pattern(pattern)
-    }
-}
-
-/// The number of values that a tuple is made of, as far as it is written out.
-fn words(value: &Expr) -> usize {
-    match &value.kind {
-        Kind::Tuple(parts) => parts.iter().map(words).sum(),
-        _ => 1,
     }
 }

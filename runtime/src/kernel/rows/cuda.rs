@@ -11,7 +11,7 @@ use super::super::{
     operation::Constants,
     source::Functions,
 };
-use super::plan::{Packs, Plan};
+use super::plan::{Packs, Plan, most_lanes};
 use crate::{
     DType, Result,
     backend::{
@@ -26,9 +26,6 @@ const ROWS: &str = concat!(include_str!("rows.cuh"), include_str!("reductions.cu
 
 /// The driver's limit is 2^31 - 1, of which clusters take up to eight each.
 const MOST_BLOCKS: u64 = 1 << 27;
-
-/// The most words of the lanes that a thread computes at once.
-const LANE_WORDS: usize = 32;
 
 /// A kernel for one element type of floats, with numbers for some parameters, and one plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,8 +69,7 @@ fn lanes(definition: &Definition, rows: &Rows, float: DType) -> usize {
     let inputs = definition.inputs.iter().map(|(_, compute)| compute).zip(rows.inputs);
     let all = inputs.chain(definition.outputs.iter().zip(rows.outputs));
     let sizes = all.filter(|(_, extent)| **extent == Extent::Row).map(|(c, _)| c.stored(float).size());
-    let most = (1 << (LANE_WORDS / rows.sum_words).max(1).ilog2()).min(16);
-    (16 / sizes.max().unwrap_or(1)).min(most)
+    (16 / sizes.max().unwrap_or(1)).min(most_lanes(rows))
 }
 
 /// Launches a kernel; `constants` is empty if every parameter is a tensor.
@@ -129,7 +125,7 @@ fn of<const N: usize>(
         inputs().chain(outputs()).all(|(view, extent)| extent == Extent::One || is_packed(view, lanes));
     let clusters = gpu.props().capability >= (9, 0);
     let plan = match rows.straight && count >= 16 && size > 1 && are_read_together(rows, lead, inputs()) {
-        true => Plan::across(count as usize, size, clusters),
+        true => Plan::across(count as usize, size, rows, clusters),
         false => Plan::along(size, lanes, rows, clusters),
     };
     let variant = Variant { id: definition.id, float, fixed, padded: padded.len(), plan };

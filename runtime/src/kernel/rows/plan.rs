@@ -16,6 +16,8 @@ const CLUSTER: usize = 8;
 const SINGLE: usize = 16;
 /// Values that a thread keeps, if there are registers for twice as many.
 const KEPT: usize = 128;
+/// The most words of the lanes that a thread computes at once.
+const LANE_WORDS: usize = 32;
 /// Registers of a multiprocessor.
 const REGISTERS: usize = 1 << 16;
 
@@ -67,7 +69,7 @@ impl Plan {
         [
             Self::along(32 * lanes, lanes, rows, clusters),
             Self::along(4 * PIECE, lanes, rows, clusters),
-            Self::across(5000, 4096, clusters),
+            Self::across(5000, 1024, rows, clusters),
         ]
     }
 
@@ -89,7 +91,7 @@ impl Plan {
         } else if pieces > 1 {
             let cluster = if clusters { CLUSTER } else { 1 };
             let few = pieces <= cluster * (OF_ROW / team) || is_large(rows);
-            let most = if few { OF_ROW } else { MOST };
+            let most = if few { OF_ROW.max(team) } else { MOST };
             threads = pieces.next_power_of_two().min(most / team) * team;
             blocks = pieces.div_ceil(threads / team).next_power_of_two().min(cluster);
         }
@@ -102,18 +104,19 @@ impl Plan {
     }
 
     /// For `count` rows of `size` elements that are neighbours in memory.
-    pub(super) fn across(count: usize, size: usize, clusters: bool) -> Self {
+    pub(super) fn across(count: usize, size: usize, rows: &Rows, clusters: bool) -> Self {
         // A cache line of f32; half of it if there would be too few blocks.
         let least = if count.div_ceil(32) >= THREADS / CLUSTER { 32 } else { 16 };
         // Threads of a row that is short have eight lanes each.
         let threads = (Self::lanes(size) / 8).clamp(1, OF_ROW / least);
-        let rows = OF_ROW / threads;
+        let columns = OF_ROW / threads;
         let values = size.div_ceil(LANES).clamp(1, PIECE / LANES);
-        let at_once = (32 / values).next_power_of_two().min(16).min(Self::lanes(size) / threads);
-        let enough = THREADS.div_ceil(count.div_ceil(rows).max(1)).next_power_of_two();
+        let few = (32 / values).next_power_of_two().min(Self::lanes(size) / threads);
+        let at_once = few.min(most_lanes(rows));
+        let enough = THREADS.div_ceil(count.div_ceil(columns).max(1)).next_power_of_two();
         let most = (Self::lanes(size) / (threads * at_once)).max(1);
         let blocks = if clusters { enough.min(most).min(CLUSTER) } else { 1 };
-        Self::Across { rows, threads, blocks, at_once, values }
+        Self::Across { rows: columns, threads, blocks, at_once, values }
     }
 
     /// Lanes of all pieces, of which every thread has equally many.
@@ -163,7 +166,12 @@ impl Plan {
     }
 }
 
-/// Returns whether a kernel needs more registers than each of [`MOST`] threads can have.
+/// The most lanes that a thread computes at once, a power of two: there are registers for [`LANE_WORDS`].
+pub(super) fn most_lanes(rows: &Rows) -> usize {
+    (1 << (LANE_WORDS / rows.sum_words).max(1).ilog2()).min(16)
+}
+
+/// Returns whether a kernel may need more registers than each of [`MOST`] threads can have.
 fn is_large(rows: &Rows) -> bool {
     rows.count() > 3 || rows.sum_words > 2
 }
@@ -206,14 +214,22 @@ mod tests {
         Rows { inputs: &[Extent::Row], outputs: &[], held, indexed: false, straight, sum_words: 1 }
     }
 
+    /// Kernels whose lanes have so many words.
+    fn of_words() -> impl Iterator<Item = Rows> {
+        [1, 2, 3, 6, 12, 17, 64].into_iter().map(|sum_words| Rows { sum_words, ..rows(2, true) })
+    }
+
     #[test]
     fn every_value_belongs_to_a_thread() {
         for size in
             (0..300).chain([1000, 1024, 4095, 8191, 8192, 8193, 32_768, 128_256, 262_144, 262_145, 5_000_000])
         {
-            for lanes in [1, 4, 8, 16] {
+            for (lanes, kernel) in
+                [4, 8, 16].into_iter().flat_map(|lanes| of_words().map(move |k| (lanes, k)))
+            {
+                let lanes = most_lanes(&kernel).min(lanes);
                 for (clusters, straight) in [(false, true), (true, true), (true, false)] {
-                    let plan = Plan::along(size, lanes, &rows(2, straight), clusters);
+                    let plan = Plan::along(size, lanes, &Rows { straight, ..kernel.clone() }, clusters);
                     let Plan::Along { threads, blocks, packed, single } = plan else { unreachable!() };
                     assert!(threads.is_power_of_two() && blocks.is_power_of_two() && plan.block() <= MOST);
                     assert!(blocks <= if clusters { CLUSTER } else { 1 });
@@ -270,7 +286,7 @@ mod tests {
                 sizes.map(|size| Plan::along(size, 4, &rows(2, true), true)).collect();
             all.len()
         };
-        assert!(plans(1..=8192) <= 48, "{}", plans(1..=8192));
+        assert!(plans(1..=8192) <= 34, "{}", plans(1..=8192));
         assert!(plans(8193..=1_000_000) <= 24, "{}", plans(8193..=1_000_000));
     }
 
@@ -278,15 +294,20 @@ mod tests {
     fn every_lane_belongs_to_a_thread() {
         for size in (1..300).chain([1023, 1024, 1025, 8192, 8193, 131_072, 1_000_000]) {
             for count in [1, 100, 4096, 100_000] {
-                let plan = Plan::across(count, size, true);
-                let Plan::Across { rows, threads, blocks, at_once, values } = plan else { unreachable!() };
-                assert!(rows * threads <= MOST && blocks <= CLUSTER);
-                assert!(size.min(PIECE) <= values * LANES && at_once * values <= 64);
-                let run = plan.run(size);
-                assert_eq!(run % at_once, 0);
-                assert!(run * threads * blocks >= Plan::lanes(size));
-                assert!(run.is_power_of_two());
-                assert!(run * (threads - 1) < Plan::lanes(size), "every thread has a lane");
+                for kernel in of_words() {
+                    let plan = Plan::across(count, size, &kernel, true);
+                    let Plan::Across { rows, threads, blocks, at_once, values } = plan else {
+                        unreachable!()
+                    };
+                    assert!(at_once * kernel.sum_words <= LANE_WORDS.max(kernel.sum_words));
+                    assert!(rows * threads <= MOST && blocks <= CLUSTER);
+                    assert!(size.min(PIECE) <= values * LANES && at_once * values <= 64);
+                    let run = plan.run(size);
+                    assert_eq!(run % at_once, 0);
+                    assert!(run * threads * blocks >= Plan::lanes(size));
+                    assert!(run.is_power_of_two());
+                    assert!(run * (threads - 1) < Plan::lanes(size), "every thread has a lane");
+                }
             }
         }
     }

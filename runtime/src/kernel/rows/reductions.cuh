@@ -159,7 +159,7 @@ DEVICE A part(const C& cx, u32 round, const R& row, const A& init, const S& step
 // Results of which neighbours are combined as soon as both are there: `results[k]` is that of `1 << k` of them, if the number
 // of them has that digit.
 template <typename A> struct Pairs {
-    // Of as many single lanes as a row can have.
+    // A row has fewer than 2^30 lanes.
     A results[30];
     u32 count;
     DEVICE Pairs() : count(0) {}

@@ -7,6 +7,9 @@ use crate::{
     value::layout::{Layout, Marks},
 };
 
+/// Elements of a line: distances twice as large are numbers of kernels.
+const LONGEST: usize = 1 << 30;
+
 /// The shape of a tensor whose lines are rows of a matrix, in the order of its other dimensions.
 pub(super) struct Lines {
     axis: usize,
@@ -28,6 +31,10 @@ impl Lines {
     ) -> Result<(Self, Tensor<'s, T>)> {
         check::check_axis(name, axis, x.rank())?;
         x.scope().refuse_padded(name, x.raw.marks, axis)?;
+        if x.size(axis) > LONGEST {
+            let why = format!("a line has {} elements; the largest possible is {LONGEST}", x.size(axis));
+            return Err(x.scope().shape_error(name, &[x.into()], why));
+        }
         let last = contiguous(&transpose(x, axis, x.rank() - 1)?)?;
         let (sizes, length) = (Shape::from_slice(last.sizes()), x.size(axis));
         let count = sizes[..sizes.len() - 1].iter().product();

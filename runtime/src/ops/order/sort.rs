@@ -109,8 +109,8 @@ mod of {
 
 /// The elements along `axis` in order, and the index that each had.
 ///
-/// Equal elements stay in their order, also if it is `descending`. NaN counts as larger than every number. Lines may be of
-/// any length; the work is proportional to the length times its logarithm squared. Padding of the other dimensions
+/// Equal elements stay in their order, also if it is `descending`. NaN counts as larger than every number. Lines have at
+/// most 2^30 elements; the work is proportional to the length times its logarithm squared. Padding of the other dimensions
 /// propagates.
 ///
 /// ```
@@ -157,7 +157,7 @@ pub fn argsort<'s, T: Number>(x: &Tensor<'s, T>, axis: usize, descending: bool) 
 /// The `k` largest elements along `axis`, the largest first, and their indices. Of equal elements the first ones are taken,
 /// in their order.
 ///
-/// NaN counts as larger than every number. Lines may be of any length. Padding of the other dimensions propagates.
+/// NaN counts as larger than every number. Lines have at most 2^30 elements. Padding of the other dimensions propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -239,6 +239,10 @@ fn pooled<'s, T: Float, const N: usize>(
         if window.keeps_size() {
             continue;
         }
+        if size == 0 {
+            let why = format!("dimension {axis} has no element, so its windows have no value");
+            return Err(x.scope().shape_error(op, &[x.into()], why));
+        }
         refuse(op, x.scope(), x.raw.marks, [axis])?;
         shape[axis] = match window.count(size) {
             Some(count) => count.into(),
