@@ -372,6 +372,25 @@ pub(super) fn gives_owned(expr: &Expr) -> bool {
     !classify::call_free(expr) && !shows(expr)
 }
 
+/// Returns whether the value is a number, which is copied, as its last step shows.
+pub(super) fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(_) => true,
+        Expr::MethodCall(m) => sizes::is_owned_number(&m.method),
+        Expr::Paren(e) => is_number(&e.expr),
+        _ => false,
+    }
+}
+
+/// Returns whether a type is one of Rust's numbers, or `bool`.
+pub(super) fn is_number_type(ty: &syn::Type) -> bool {
+    const NUMBERS: [&str; 15] = [
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
+        "bool",
+    ];
+    matches!(ty, syn::Type::Path(path) if NUMBERS.iter().any(|name| path.path.is_ident(name)))
+}
+
 /// Returns whether the value is a variable, or one of several variables.
 fn gives_place(expr: &Expr) -> bool {
     let tail = |b: &syn::Block| matches!(b.stmts.last(), Some(Stmt::Expr(e, None)) if gives_place(e));

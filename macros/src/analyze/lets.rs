@@ -248,8 +248,11 @@ impl Analysis<'_, '_> {
         self.note_assigned(&statement.value);
         let calls = statement.has_boundary || !described.host && host_values::gives_owned(&init.expr);
         let owned = calls && !found.says_host() || self.scope.hands_over(&statement.uses);
-        let host_results =
-            found.says_host() && host_values::gives_owned(&init.expr) || self.scope.hands_on(&statement.uses);
+        let is_number = host_values::is_number(&init.expr)
+            || written_type(plain).is_some_and(|ty| host_values::is_number_type(&ty));
+        let host_results = !is_number
+            && (found.says_host() && host_values::gives_owned(&init.expr)
+                || self.scope.hands_on(&statement.uses));
         let first = self.scope.next_id;
         self.bind_described(binds, described, owned);
         if host_results {

@@ -130,6 +130,13 @@ impl Free {
         }
     }
 
+    /// Notes that a variable that is matched with a pattern may be moved into what that binds.
+    fn moved_by(&mut self, pat: &Pat, value: &Expr) {
+        if let Some(name) = plain_name(value).filter(|_| !bound(pat).is_empty()) {
+            self.note(name, |u| u.handed_on = true);
+        }
+    }
+
     /// The variable that `ref mut` in `pat` changes by, when `value` is matched with it.
     fn lent(&mut self, pat: &Pat, value: &Expr) {
         if binds_mutably(pat)
@@ -295,7 +302,10 @@ impl<'a> Free {
     fn control(&mut self, expr: &'a Expr) {
         match expr {
             Expr::Match(m) => {
-                m.arms.iter().for_each(|arm| self.lent(&arm.pat, &m.expr));
+                for arm in &m.arms {
+                    self.lent(&arm.pat, &m.expr);
+                    self.moved_by(&arm.pat, &m.expr);
+                }
                 self.taken(&m.expr);
                 visit::visit_expr_match(self, m);
             }
@@ -314,6 +324,7 @@ impl<'a> Free {
             }),
             Expr::Let(l) => {
                 self.lent(&l.pat, &l.expr);
+                self.moved_by(&l.pat, &l.expr);
                 self.taken(&l.expr);
                 self.visit_expr(&l.expr);
                 self.bind(bound(&l.pat));

@@ -229,7 +229,7 @@ mod tests {
             {
                 let lanes = most_lanes(&kernel).min(lanes);
                 for (clusters, straight) in [(false, true), (true, true), (true, false)] {
-                    let plan = Plan::along(size, lanes, &Rows { straight, ..kernel.clone() }, clusters);
+                    let plan = Plan::along(size, lanes, &Rows { straight, ..kernel }, clusters);
                     let Plan::Along { threads, blocks, packed, single } = plan else { unreachable!() };
                     assert!(threads.is_power_of_two() && blocks.is_power_of_two() && plan.block() <= MOST);
                     assert!(blocks <= if clusters { CLUSTER } else { 1 });

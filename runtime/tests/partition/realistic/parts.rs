@@ -203,10 +203,20 @@ fn host_moved(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     }
     #[eager]
     mix(&h)?;
-    by(&h, &f)
+    #[host]
+    let (g, i) = (lists(0), lists(0));
+    let h = by(&by(&by(&h, &f)?, &g.long)?, &i.long)?;
+    #[host]
+    let (j, k) = (
+        match g {
+            Lists { long, .. } => long,
+        },
+        if let Lists { long, .. } = i { long } else { vec![] },
+    );
+    by(&by(&h, &j)?, &k)
 }
 
-/// An operator copies a number: the segment goes on.
+/// Numbers are copied, by operators and by names: the segment goes on.
 #[graphable]
 fn host_numbers(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     #[host]
@@ -214,6 +224,8 @@ fn host_numbers(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let h = ops::scale(x, n as f32)?;
     let twice = n * 2;
     let h = ops::scale(&h, twice as f32)?;
+    let m = n;
+    let h = ops::scale(&h, m as f32 / 3.0)?;
     #[eager]
     mix(&h)
 }
@@ -221,7 +233,8 @@ fn host_numbers(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 #[test]
 fn host_values_that_a_segment_uses_are_moved_after_it() {
     // n 1: by a, b and rest 54, kept 6, long 6, c 3, d 6, e 6, the loop 3, f 6.
-    gives!(HostMovedGraph, 54.0 * 36.0 * 18.0 * 6.0 * 18.0, |g, step, x, m| g.call(&step, &x, 1));
+    // Then j and k 4, and what they are of, before.
+    gives!(HostMovedGraph, 54.0 * 36.0 * 18.0 * 6.0 * 18.0 * 256.0, |g, step, x, m| g.call(&step, &x, 1));
     gives!(HostNumbersGraph, 36.0, |g, step, x, m| g.call(&step, &x));
     let segments = HostNumbersGraph::PLAN.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. }));
     assert_eq!(segments.count(), 1, "{}", HostNumbersGraph::PLAN);
