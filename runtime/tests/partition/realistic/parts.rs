@@ -182,6 +182,7 @@ fn by<'s>(x: &Tensor<'s, f32>, list: &[f32]) -> Result<Tensor<'s, f32>> {
 
 /// Host values that a segment uses, moved as wholes and in parts: by a name, patterns, a field and an assignment.
 #[graphable]
+#[allow(irrefutable_let_patterns, reason = "a pattern that moves")]
 fn host_moved(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     #[host]
     let (a, b) = (lists(n), lists(n).short);
@@ -209,7 +210,8 @@ fn host_moved(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     #[host]
     let (j, k) = (
         match g {
-            Lists { long, .. } => long,
+            Lists { long, short } if short.is_empty() => long,
+            Lists { short, .. } => short,
         },
         if let Lists { long, .. } = i { long } else { vec![] },
     );
