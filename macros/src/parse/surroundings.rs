@@ -60,9 +60,11 @@ fn around_in(text: &str, line: usize, column: usize, name: &str) -> Option<Aroun
 fn may_be_associated(above: &[&str], own: &str) -> bool {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let encloses = |line: &&&str| !line.trim().is_empty() && indent(line) < indent(own);
-    let Some(opener) = above.iter().rev().find(encloses) else { return indent(own) > 0 };
-    let opener = opener.trim_start();
-    !["mod ", "pub mod ", "fn ", "pub fn "].iter().any(|start| opener.starts_with(start))
+    let in_own = ["impl", "trait"].iter().any(|word| own.contains(word));
+    let Some(opener) = above.iter().rev().find(encloses) else { return in_own || indent(own) > 0 };
+    let qualifiers = ["const", "async", "unsafe"];
+    let mut words = opener.split_whitespace().skip_while(|w| w.starts_with("pub") || qualifiers.contains(w));
+    in_own || !words.next().is_some_and(|word| ["mod", "fn"].contains(&word))
 }
 
 /// Looks for the function [`HERE`] among associated functions.
@@ -137,6 +139,7 @@ trait Norm { fn norm() {} }
             (6, Some(Around::Impl)),
             (7, None),
             (16, Some(Around::Trait)),
+            (18, Some(Around::Trait)),
         ] {
             assert_eq!(of(line), expected, "line {line}");
         }

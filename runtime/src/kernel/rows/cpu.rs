@@ -163,7 +163,7 @@ struct Task<'a> {
     places: SmallVec<[Place<'a>; 2]>,
 }
 
-/// Values of rows that are gathered and converted at once, which stay in the first-level cache; one row may have more.
+/// Values of rows that are gathered and converted at once; one row may have more.
 const BATCH: usize = 2048;
 
 /// Buffers in which values of an operand or of a result are gathered and converted.

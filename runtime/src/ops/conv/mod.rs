@@ -38,7 +38,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// A convolution along one dimension: `x` is `[N, C, L]`, `w` is `[channels of the result, C / groups, K]`, the result
 /// `[N, channels, (L + 2 padding - dilation (K - 1) - 1) / stride + 1]`.
 ///
-/// As `torch.nn.functional.conv1d`, computed in f32. Zeros surround the input. Padding of the batch propagates, and that of `L`
+/// As `torch.nn.functional.conv1d`, computed in f32; with groups of several channels, the sum is rounded to `T` before the bias
+/// is added. Zeros surround the input. Padding of the batch propagates, and that of `L`
 /// if the size stays what it is, which it does with a stride of 1 and `2 padding = dilation (K - 1)`: the padding of a bucket
 /// then counts as the zeros after the input. In memory, the channels of the result are next to each other, unless there are
 /// groups.

@@ -52,7 +52,8 @@ scans! {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is padded.
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if there are more than 2^30 elements along
+/// `axis`; [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is padded.
 pub fn cumsum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     if T::DTYPE.is_float() {
         // Of 16 bits: not rounded between the passes.

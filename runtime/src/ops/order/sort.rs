@@ -125,7 +125,7 @@ mod of {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Axis`]; [`Error::PaddedMix`] if `axis` is padded.
+/// Returns [`Error::Axis`]; [`Error::Shape`] for longer lines; [`Error::PaddedMix`] if `axis` is padded.
 pub fn sort<'s, T: Number>(
     x: &Tensor<'s, T>,
     axis: usize,
@@ -171,7 +171,7 @@ pub fn argsort<'s, T: Number>(x: &Tensor<'s, T>, axis: usize, descending: bool) 
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Axis`]; [`Error::Argument`] if `k` is larger than the size of `axis`; [`Error::PaddedMix`] if `axis` is
+/// Returns [`Error::Axis`]; [`Error::Shape`] for longer lines; [`Error::Argument`] if `k` is larger than the size of `axis`; [`Error::PaddedMix`] if `axis` is
 /// padded.
 pub fn topk<'s, T: Number>(
     x: &Tensor<'s, T>,

@@ -123,7 +123,8 @@ pub fn avg_pool2d<'s, T: Float>(x: &Tensor<'s, T>, config: AvgPoolConfig<2>) -> 
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`] for another rank, or if a dimension has no element.
+/// Returns [`Error::Shape`] for another rank, or if a dimension has no element; [`Error::Argument`] if the number of parts times
+/// one more than the size, padding of a bucket included, is above 2^31 - 1.
 pub fn adaptive_avg_pool1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) -> Result<Tensor<'s, T>> {
     adaptive("adaptive_avg_pool1d", k::adaptive_avg_1d::DEFINITION, x, size)
 }
