@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [indexed]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ mod calls;
 mod copies;
 mod indexed;
 mod kernels;
+mod norms;
 mod partition;
 #[path = "../shared/partitioned.rs"]
 mod partitioned;
@@ -27,7 +28,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 9] = [
+const ALL: [(&str, Bench); 10] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -36,6 +37,7 @@ const ALL: [(&str, Bench); 9] = [
     ("current", copies::current),
     ("kernels", kernels::run),
     ("rows", rows::run),
+    ("norms", norms::run),
     ("indexed", indexed::run),
 ];
 /// What `batches` starts.
