@@ -126,6 +126,7 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
     let all = elementwise::kernels()
         .chain(compare::kernels())
         .chain(cast::kernels())
+        .chain(norm::kernels())
         .chain(conv::kernels())
         .chain(recurrent::kernels())
         .chain(pool::kernels())

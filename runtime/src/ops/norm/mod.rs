@@ -1,16 +1,16 @@
 //! Rows normalised by their own statistics.
 
-use self::operation::{AddRmsNorm, LayerNorm, RmsNorm};
 use super::{
     check::{check_eps, meet, refuse},
-    launch::{compute, launch, own},
+    launch::own,
 };
-use crate::{AsOperand, Error, Float, Result, Scope, Tensor, backend::Op, tensor::Operand};
+use crate::{AsOperand, Error, Float, Result, Scope, Tensor, tensor::Operand};
 
-mod cpu;
+mod kernels;
+
+/// The kernels of this folder, for CI to compile.
 #[cfg(feature = "cuda")]
-mod cuda;
-mod operation;
+pub(super) use kernels::all as kernels;
 
 /// The last axis of `x`, unpadded and as long as each weight.
 fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operand]) -> Result<()> {
@@ -56,10 +56,10 @@ pub fn layer_norm<'s, T: Float>(
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "layer_norm";
     let scope = x.scope();
-    let (w, b) = (w.operand(NAME, scope)?, b.operand(NAME, scope)?);
+    let vectors = [w.operand(NAME, scope)?, b.operand(NAME, scope)?];
     check_eps(NAME, eps)?;
-    last_axis(NAME, scope, own(NAME, x)?, &[w, b])?;
-    compute(scope, LayerNorm { eps }, &[x.raw.view(), w.view, b.view], x.sizes(), x.raw.marks)
+    last_axis(NAME, scope, own(NAME, x)?, &vectors)?;
+    kernels::layer_norm(x, w, b, eps)
 }
 
 /// Root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
@@ -86,10 +86,10 @@ pub fn rms_norm<'s, T: Float>(
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "rms_norm";
     let scope = x.scope();
-    let w = w.operand(NAME, scope)?;
+    let weight = w.operand(NAME, scope)?;
     check_eps(NAME, eps)?;
-    last_axis(NAME, scope, own(NAME, x)?, &[w])?;
-    compute(scope, RmsNorm { eps }, &[x.raw.view(), w.view], x.sizes(), x.raw.marks)
+    last_axis(NAME, scope, own(NAME, x)?, &[weight])?;
+    kernels::rms_norm(x, w, eps)
 }
 
 /// `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
@@ -121,20 +121,17 @@ pub fn add_rms_norm<'s, T: Float>(
 ) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
     const NAME: &str = "add_rms_norm";
     let scope = x.scope();
-    let (x, added, w) = (own(NAME, x)?, added.operand(NAME, scope)?, w.operand(NAME, scope)?);
+    let (summand, other, weight) = (own(NAME, x)?, added.operand(NAME, scope)?, w.operand(NAME, scope)?);
     check_eps(NAME, eps)?;
-    let (shape, other) = (x.view.layout.shape(), added.view.layout.shape());
-    let mut marks = x.marks;
-    for axis in 0..if shape.len() == other.len() { shape.len() } else { 0 } {
-        marks = marks.with(axis, meet(NAME, scope, axis, x.marks.get(axis), added.marks.get(axis))?);
+    let (shape, other_shape) = (summand.view.layout.shape(), other.view.layout.shape());
+    let mut marks = summand.marks;
+    for axis in 0..if shape.len() == other_shape.len() { shape.len() } else { 0 } {
+        marks = marks.with(axis, meet(NAME, scope, axis, summand.marks.get(axis), other.marks.get(axis))?);
     }
-    if shape != other {
+    if shape != other_shape {
         let why = "both summands must have one shape";
-        return Err(scope.shape_error(NAME, &[(&x).into(), (&added).into()], why));
+        return Err(scope.shape_error(NAME, &[(&summand).into(), (&other).into()], why));
     }
-    last_axis(NAME, scope, Operand { marks, ..x }, &[w])?;
-    let op = Op::from(AddRmsNorm { eps });
-    let (sum, y) = (scope.empty::<T>(&op, shape, marks)?, scope.empty::<T>(&op, shape, marks)?);
-    launch(scope, op, &[x.view, added.view, w.view], &[sum.raw.view(), y.raw.view()])?;
-    Ok((sum, y))
+    last_axis(NAME, scope, Operand { marks, ..summand }, &[weight])?;
+    kernels::add_rms_norm(x, added, w, eps)
 }

@@ -30,16 +30,6 @@ pub(crate) fn input<'a, T: Real>(access: &'a Access<'_>, launch: &Launch, index:
     Strided { data: access.slice::<T>(view), layout: view.layout }
 }
 
-/// A vector in f32. It may be seen through leading dimensions of stride 0.
-pub(crate) fn vector<T: Real>(view: Strided<'_, T>) -> Vec<f32> {
-    let axis = view.layout.rank() - 1;
-    let mut out = vec![0.0; view.layout.shape()[axis]];
-    if !view.data.is_empty() {
-        gather(view.data, 0, view.layout.strides()[axis], &mut out);
-    }
-    out
-}
-
 /// Replaces each row of `x` along `axis` by the result of `f`. `out` is contiguous.
 pub(crate) fn along_axis<T: Real>(
     x: Strided<'_, T>,
