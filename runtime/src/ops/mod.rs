@@ -62,6 +62,7 @@ mod recurrent;
 mod reduce;
 mod rope;
 mod scatter;
+mod setters;
 mod shape;
 mod state;
 mod statistics;

@@ -86,8 +86,13 @@ fn drawn<'s, T: Float>(
     rng: &mut StdRng,
     axes: [Axis; 2],
     two: bool,
+    ceil: bool,
 ) -> (Tensor<'s, T>, Array) {
-    let least = |axis: &Axis| ((axis.kernel - 1) * axis.dilation + 1).saturating_sub(2 * axis.padding).max(1);
+    let least = |axis: &Axis| {
+        // A window that lacks less than a stride counts.
+        let lacking = 2 * axis.padding + if ceil { axis.stride - 1 } else { 0 };
+        ((axis.kernel - 1) * axis.dilation + 1).saturating_sub(lacking).max(1)
+    };
     let (batch, channels) = (size(rng), size(rng));
     let height = least(&axes[0]) + rng.random_range(0..5);
     let width = if two { least(&axes[1]) + rng.random_range(0..5) } else { 1 };
@@ -106,7 +111,7 @@ fn pools<T: Float>() {
         let (two, ceil_mode) = (rng.random_bool(0.5), rng.random_bool(0.5));
         let dilation = rng.random_range(1..3);
         let axes = [Axis::new(rng, dilation), if two { Axis::new(rng, dilation) } else { Axis::none() }];
-        let (x, hx) = drawn::<T>(step, rng, axes, two);
+        let (x, hx) = drawn::<T>(step, rng, axes, two, ceil_mode);
         macro_rules! values {
             ($f:expr) => {
                 (axes.map($f), [axes[0]].map($f))
@@ -127,7 +132,7 @@ fn pools<T: Float>() {
         let (two, ceil_mode) = (rng.random_bool(0.5), rng.random_bool(0.5));
         let count_include_pad = rng.random_bool(0.5);
         let axes = [Axis::new(rng, 1), if two { Axis::new(rng, 1) } else { Axis::none() }];
-        let (x, hx) = drawn::<T>(step, rng, axes, two);
+        let (x, hx) = drawn::<T>(step, rng, axes, two, ceil_mode);
         let (kernel, stride, padding) =
             (axes.map(|a| a.kernel), axes.map(|a| a.stride), axes.map(|a| a.padding));
         let y = if two {
@@ -152,7 +157,7 @@ fn pooling_sees_windows() {
 fn parts<T: Float>() {
     cases(40, |step, rng| {
         let two = rng.random_bool(0.5);
-        let (x, hx) = drawn::<T>(step, rng, [Axis::none(); 2], two);
+        let (x, hx) = drawn::<T>(step, rng, [Axis::none(); 2], two, false);
         let out = [rng.random_range(0..6), if two { rng.random_range(0..6) } else { 1 }];
         let part = |i: usize, size: usize, out: usize| i * size / out..((i + 1) * size).div_ceil(out);
         let of = |f: &dyn Fn(&[f64]) -> f64| {
@@ -198,7 +203,7 @@ fn neighbours(i: usize, size: usize, out: usize, corners: bool) -> (usize, usize
 fn sizes<T: Float>() {
     cases(40, |step, rng| {
         let (two, corners) = (rng.random_bool(0.5), rng.random_bool(0.5));
-        let (x, hx) = drawn::<T>(step, rng, [Axis::none(); 2], two);
+        let (x, hx) = drawn::<T>(step, rng, [Axis::none(); 2], two, false);
         // Of these sizes, no quotient is so close to a whole number that f32 would round to it.
         let out = [rng.random_range(0..9), if two { rng.random_range(0..9) } else { 1 }];
         let shape = [hx.shape[0], hx.shape[1], out[0], out[1]];
@@ -358,6 +363,14 @@ fn what_does_not_fit_is_refused() {
         for bad in [AvgPoolConfig::new(0), avg.stride(0), avg.padding(2)] {
             assert!(is_argument(ops::avg_pool1d(&x, bad)), "{bad:?}");
         }
+        let short = zeros(&[1, 1, 2]);
+        let ceil = MaxPoolConfig { ceil_mode: true, ..MaxPoolConfig::new(5) };
+        assert_eq!(ops::max_pool1d(&short, ceil.stride(4)).unwrap().shape(), [1, 1, 1]);
+        assert!(is_shape(ops::max_pool1d(&short, ceil.stride(3))), "a whole stride is lacking");
+        // No time is spent on places that are not there.
+        let huge = MaxPoolConfig { ceil_mode: true, ..MaxPoolConfig::new(usize::MAX) };
+        assert_eq!(ops::max_pool1d(&short, huge).unwrap().shape(), [1, 1, 1]);
+        assert!(is_shape(ops::max_pool1d(&short, huge.dilation(2).stride(8))), "larger than can be counted");
         let wide = AvgPoolConfig::new(usize::MAX).stride(1).padding(usize::MAX / 2);
         assert!(is_shape(ops::avg_pool1d(&x, wide)), "more places than are counted");
         assert!(

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use graphable::{Error, Mode, Result, Stats};
 
 use crate::{
-    oracle,
-    program::{Code, Elem, Program, StepPlan, any_code},
+    listed, oracle,
+    program::{Code, Elem, Program, StepPlan, any_code, any_instr},
     run::{self, Setup},
     value::{End, Flat},
     world::StepOut,
@@ -153,6 +153,7 @@ fn approximate(program: &Program) -> bool {
     let sums = || {
         let code = format!("{:?}", program.funcs);
         SUMS.iter().any(|name| code.contains(name))
+            || program.funcs.iter().any(|func| any_instr(&func.body, &listed::is_summed))
     };
     program.approximate || crate::device::gpu().is_some() && sums()
 }

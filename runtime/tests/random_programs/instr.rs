@@ -9,7 +9,7 @@ use crate::{
 
 /// The locals of a block under construction.
 pub(crate) struct Locals<'a> {
-    rules: &'a Rules,
+    pub(crate) rules: &'a Rules,
     /// `None` once dropped.
     types: Vec<Option<Ty>>,
     inputs: usize,
@@ -44,7 +44,7 @@ fn f32s(dims: Vec<Size>) -> Ty {
 }
 
 /// Whether `b` broadcasts to `a` without changing it.
-fn within(a: &[Size], b: &[Size]) -> bool {
+pub(crate) fn within(a: &[Size], b: &[Size]) -> bool {
     b.len() <= a.len() && a[a.len() - b.len()..].iter().zip(b).all(|(x, y)| x == y || *y == Size::N(1))
 }
 
@@ -125,7 +125,7 @@ impl<'a> Locals<'a> {
     }
 
     /// An axis whose elements an operation may mix.
-    fn axis(&self, rng: &mut StdRng, ty: &Ty) -> Option<usize> {
+    pub(crate) fn axis(&self, rng: &mut StdRng, ty: &Ty) -> Option<usize> {
         let all: Vec<usize> =
             (0..ty.dims.len()).filter(|&a| !self.rules.padded || ty.dims[a] != Size::B).collect();
         all.choose(rng).copied()
@@ -173,17 +173,18 @@ impl<'a> Locals<'a> {
     }
 
     fn attempt(&mut self, rng: &mut StdRng) -> Option<()> {
-        match rng.random_range(0..54) {
+        match rng.random_range(0..90) {
             0..=7 => self.unary(rng),
             8..=15 => self.binary(rng),
-            16..=20 if self.linear() => self.product(rng),
+            16..=20 => self.product(rng),
             21..=26 => self.along(rng),
             27..=36 => self.view(rng),
             37..=40 => self.indexed(rng),
             41..=43 => self.state(rng),
             44..=46 => self.other(rng),
             47..=49 => self.windowed(rng),
-            _ => self.forget(rng),
+            50..=53 => self.forget(rng),
+            _ => self.listed(rng),
         }
     }
 
@@ -250,6 +251,9 @@ impl<'a> Locals<'a> {
     }
 
     fn product(&mut self, rng: &mut StdRng) -> Option<()> {
+        if !self.linear() {
+            return None;
+        }
         let (a, ty) = self.floats(rng, 1)?;
         let (last, lead) = ty.dims.split_last()?;
         if self.rules.padded && *last == Size::B {

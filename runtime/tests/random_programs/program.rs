@@ -62,7 +62,7 @@ codes! {
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
     ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
-    Windows, Parts, Cell,
+    Windows, Parts, Cell, Listed,
 }
 
 /// One operation: `dst = op(args; nums)`.
@@ -266,12 +266,17 @@ impl Program {
     }
 }
 
-/// Whether some instruction of a body is such a one.
+/// Whether some instruction of a body has such a code.
 pub(crate) fn any_code(body: &[Stmt], is: &dyn Fn(Code) -> bool) -> bool {
+    any_instr(body, &|instr| is(instr.op))
+}
+
+/// Whether some instruction of a body is such a one.
+pub(crate) fn any_instr(body: &[Stmt], is: &dyn Fn(&Instr) -> bool) -> bool {
     body.iter().any(|stmt| match stmt {
-        Stmt::Segment(block) | Stmt::Eager { block, .. } => block.code.iter().any(|i| is(i.op)),
-        Stmt::Loop { body, .. } => any_code(body, is),
-        Stmt::If { then, other, .. } => any_code(then, is) || any_code(other, is),
+        Stmt::Segment(block) | Stmt::Eager { block, .. } => block.code.iter().any(is),
+        Stmt::Loop { body, .. } => any_instr(body, is),
+        Stmt::If { then, other, .. } => any_instr(then, is) || any_instr(other, is),
         Stmt::Read { .. } | Stmt::Drop(_) | Stmt::Copy { .. } => false,
     })
 }
@@ -310,7 +315,10 @@ impl fmt::Display for Instr {
             Code::Drop | Code::Store | Code::Accumulate | Code::Scatter | Code::Fail => {}
             _ => write!(f, "t{} = ", self.dst)?,
         }
-        write!(f, "{:?}({})", self.op, args.join(", "))?;
+        match crate::listed::of(self) {
+            Some(listed) => write!(f, "{}({})", listed.name, args.join(", "))?,
+            None => write!(f, "{:?}({})", self.op, args.join(", "))?,
+        }
         if self.nums.is_empty() { Ok(()) } else { write!(f, " {:?}", self.nums) }
     }
 }

@@ -1,6 +1,6 @@
 //! Parameters of convolutions.
 
-use crate::{Error, Result};
+use crate::{Error, Result, ops::setters::setters};
 
 /// Parameters of a convolution over `N` dimensions: [`conv1d`](super::conv1d), [`conv2d`](super::conv2d).
 ///
@@ -47,18 +47,9 @@ pub struct ConvTransposeConfig<const N: usize> {
     pub groups: usize,
 }
 
-macro_rules! setters {
-    ($config:ident: $($(#[$doc:meta])* $name:ident;)*) => {
+macro_rules! groups {
+    ($config:ident) => {
         impl<const N: usize> $config<N> {
-            $(
-                $(#[$doc])*
-                #[must_use]
-                pub const fn $name(mut self, $name: usize) -> Self {
-                    self.$name = [$name; N];
-                    self
-                }
-            )*
-
             /// Divides the channels into this number of groups.
             #[must_use]
             pub const fn groups(mut self, groups: usize) -> Self {
@@ -83,6 +74,9 @@ setters! { ConvConfig:
     /// Sets the dilation of all dimensions.
     dilation;
 }
+
+groups!(ConvConfig);
+groups!(ConvTransposeConfig);
 
 setters! { ConvTransposeConfig:
     /// Sets the stride of all dimensions.

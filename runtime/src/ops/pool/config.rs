@@ -1,6 +1,6 @@
 //! Parameters of pooling.
 
-use crate::{Error, Result};
+use crate::{Error, Result, ops::setters::setters};
 
 /// Parameters of a maximum over windows of `N` dimensions: [`max_pool1d`](super::max_pool1d),
 /// [`max_pool2d`](super::max_pool2d).
@@ -23,7 +23,7 @@ pub struct MaxPoolConfig<const N: usize> {
     pub padding: [usize; N],
     /// Elements of the input from one element of a window to the next.
     pub dilation: [usize; N],
-    /// Whether a last window that the input fills only in part has a result.
+    /// Whether a last window has a result that the input and its padding fill only in part, lacking less than a stride.
     pub ceil_mode: bool,
 }
 
@@ -44,10 +44,26 @@ pub struct AvgPoolConfig<const N: usize> {
     pub stride: [usize; N],
     /// Zeros around the input; at most half a window.
     pub padding: [usize; N],
-    /// Whether a last window that the input fills only in part has a result.
+    /// Whether a last window has a result that the input and its padding fill only in part, lacking less than a stride.
     pub ceil_mode: bool,
     /// Whether the zeros of the padding count as elements.
     pub count_include_pad: bool,
+}
+
+setters! { MaxPoolConfig:
+    /// Sets the stride of all dimensions.
+    stride;
+    /// Sets the padding of all dimensions.
+    padding;
+    /// Sets the dilation of all dimensions.
+    dilation;
+}
+
+setters! { AvgPoolConfig:
+    /// Sets the stride of all dimensions.
+    stride;
+    /// Sets the padding of all dimensions.
+    padding;
 }
 
 impl<const N: usize> MaxPoolConfig<N> {
@@ -55,27 +71,6 @@ impl<const N: usize> MaxPoolConfig<N> {
     #[must_use]
     pub const fn new(kernel: usize) -> Self {
         Self { kernel: [kernel; N], stride: [kernel; N], padding: [0; N], dilation: [1; N], ceil_mode: false }
-    }
-
-    /// Sets the stride of all dimensions.
-    #[must_use]
-    pub const fn stride(mut self, stride: usize) -> Self {
-        self.stride = [stride; N];
-        self
-    }
-
-    /// Sets the padding of all dimensions.
-    #[must_use]
-    pub const fn padding(mut self, padding: usize) -> Self {
-        self.padding = [padding; N];
-        self
-    }
-
-    /// Sets the dilation of all dimensions.
-    #[must_use]
-    pub const fn dilation(mut self, dilation: usize) -> Self {
-        self.dilation = [dilation; N];
-        self
     }
 
     pub(super) fn windows(&self, op: &'static str) -> Result<[Window; N]> {
@@ -95,20 +90,6 @@ impl<const N: usize> AvgPoolConfig<N> {
             ceil_mode: false,
             count_include_pad: true,
         }
-    }
-
-    /// Sets the stride of all dimensions.
-    #[must_use]
-    pub const fn stride(mut self, stride: usize) -> Self {
-        self.stride = [stride; N];
-        self
-    }
-
-    /// Sets the padding of all dimensions.
-    #[must_use]
-    pub const fn padding(mut self, padding: usize) -> Self {
-        self.padding = [padding; N];
-        self
     }
 
     pub(super) fn windows(&self, op: &'static str) -> Result<[Window; N]> {
@@ -171,12 +152,20 @@ impl Window {
         self.stride == 1 && self.reach() == 2 * self.padding
     }
 
-    /// The number of windows over `size` elements; `None` if one is larger than all of them.
+    /// The same windows over `size` elements, without those of their places that are after the padding for certain.
+    pub(super) fn within(self, size: usize) -> Self {
+        Self { kernel: self.kernel.min((size + 2 * self.padding).div_ceil(self.dilation)), ..self }
+    }
+
+    /// The number of windows over `size` elements; `None` if one is larger than all of them, in `ceil_mode` by a stride.
     pub(super) fn count(&self, size: usize) -> Option<usize> {
-        let room = size.checked_add(2 * self.padding)?.checked_sub(self.reach().checked_add(1)?)?;
+        let (whole, window) = (size.checked_add(2 * self.padding)?, self.reach().checked_add(1)?);
         if !self.ceil_mode {
-            return Some(room / self.stride + 1);
+            return Some(whole.checked_sub(window)? / self.stride + 1);
         }
+        let Some(room) = whole.checked_sub(window) else {
+            return (window - whole < self.stride).then_some(1);
+        };
         let count = room.div_ceil(self.stride) + 1;
         // The last window begins in the input, or in the padding before it.
         let outside = (count - 1).saturating_mul(self.stride) >= size + self.padding;

@@ -42,9 +42,9 @@ const LARGEST: usize = i32::MAX as usize;
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`] for another rank, or if a window is larger than the input with its padding; [`Error::Argument`] if
-/// a size, a stride or a dilation is 0, or the padding is more than half a window; [`Error::PaddedMix`] if a dimension is
-/// padded whose size changes.
+/// Returns [`Error::Shape`] for another rank, or if a window is larger than the input with its padding (in `ceil_mode` by a
+/// stride or more); [`Error::Argument`] if a size, a stride or a dilation is 0, or the padding is more than half a window;
+/// [`Error::PaddedMix`] if a dimension is padded whose size changes.
 pub fn max_pool1d<'s, T: Float>(x: &Tensor<'s, T>, config: MaxPoolConfig<1>) -> Result<Tensor<'s, T>> {
     max_pool("max_pool1d", x, &config)
 }
@@ -195,7 +195,8 @@ fn max_pool<'s, T: Float, const N: usize>(
     let shape = pooled(op, x, &windows)?;
     let kernel = if N == 1 { k::max_pool_1d::DEFINITION } else { k::max_pool_2d::DEFINITION };
     let mut call = Call::new(kernel, x)?;
-    for Window { kernel, stride, padding, dilation, .. } in windows {
+    for (axis, window) in (2..).zip(windows) {
+        let Window { kernel, stride, padding, dilation, .. } = window.within(x.size(axis));
         [kernel, stride, padding, dilation].into_iter().for_each(|value| call.key(number(value)));
     }
     call.launch_indexed(shape)
@@ -210,7 +211,8 @@ fn avg_pool<'s, T: Float, const N: usize>(
     let shape = pooled(op, x, &windows)?;
     let kernel = if N == 1 { k::avg_pool_1d::DEFINITION } else { k::avg_pool_2d::DEFINITION };
     let mut call = Call::new(kernel, x)?;
-    for Window { kernel, stride, padding, .. } in windows {
+    for (axis, window) in (2..).zip(windows) {
+        let Window { kernel, stride, padding, .. } = window.within(x.size(axis));
         [kernel, stride, padding].into_iter().for_each(|value| call.key(number(value)));
     }
     call.key(config.count_include_pad);

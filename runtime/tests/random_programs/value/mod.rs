@@ -10,7 +10,7 @@ use graphable::{
 };
 
 use crate::{
-    custom_ops,
+    custom_ops, listed,
     program::{Arg, Block, Code, Elem, Instr},
     world::grown,
 };
@@ -53,6 +53,17 @@ pub(crate) enum OwnedRef<'a> {
     Param(&'a Param<f32>),
     State(&'a State<f32>),
 }
+
+macro_rules! from {
+    ($($variant:ident of $t:ty),*) => {$(
+        impl<'s> From<Tensor<'s, $t>> for Val<'s> {
+            fn from(tensor: Tensor<'s, $t>) -> Self {
+                Self::$variant(tensor)
+            }
+        }
+    )*};
+}
+from!(F of f32, H of bf16, U of u32, B of bool);
 
 impl<'s> Val<'s> {
     pub(crate) fn shape(&self) -> Shape<'s> {
@@ -531,6 +542,10 @@ impl<'s> Env<'_, 's, '_> {
             Code::EmbedPick => {
                 let x = f(0)?;
                 ops::embedding(&ops::arange_step::<u32>(x.scope(), 2, 0.0, n(0) as f64)?, x)?
+            }
+            Code::Listed => {
+                let vals = (0..i.args.len()).map(|at| self.val(i, at)).collect::<Result<_>>()?;
+                return listed::run(i, vals).map(Some);
             }
             Code::Windows => windows::kept(f(0)?, n(0))?,
             Code::Parts => windows::divided(f(0)?, n(0), n(1))?,

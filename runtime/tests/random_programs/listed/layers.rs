@@ -1,0 +1,144 @@
+//! Parts of models: convolutions with a stride, pooling, other sizes, norms, losses of rows.
+
+use graphable::{
+    Result, Tensor,
+    ops::{self, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig},
+};
+
+use super::{Given, table};
+
+/// Numbers around zero, one for each element of the shape, whose absolute values add up to about `total`.
+fn weights<'s>(x: &Tensor<'s, f32>, shape: &[usize], total: f64) -> Result<Tensor<'s, f32>> {
+    let count = shape.iter().product::<usize>();
+    let step = 4.0 * total / (count * count) as f64;
+    ops::reshape(&ops::arange_step::<f32>(x.scope(), count, -2.0 * total / count as f64, step)?, shape)
+}
+
+/// `[any, ..]` as items of one channel.
+fn image<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
+    ops::unsqueeze(g.f(0)?, 1)
+}
+
+/// Items of one channel, without it.
+fn channel<'s>(y: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    ops::squeeze(y, 1)
+}
+
+/// Twice as large along each of the last `N` dimensions.
+fn doubled<const N: usize>(g: &Given<'_, '_>) -> Result<[usize; N]> {
+    let (x, mut sizes) = (g.f(0)?, [0; N]);
+    for (axis, size) in (1..x.rank()).zip(&mut sizes) {
+        *size = 2 * x.dim(axis).get()?;
+    }
+    Ok(sizes)
+}
+
+/// Weights and a bias of the size along `axis`, around one.
+fn affine<'s>(x: &Tensor<'s, f32>, axis: usize) -> Result<[Tensor<'s, f32>; 2]> {
+    let w = weights(x, &[x.dim(axis).get()?], 0.5)?;
+    Ok([ops::add(&w, 1.0)?, w])
+}
+
+/// A label for each row: the class of its largest element.
+fn labels<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, i32>> {
+    ops::cast(&ops::argmax(x, x.rank() - 1)?)
+}
+
+fn normalized<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
+    let x = g.f(0)?;
+    let [w, b] = affine(x, 1)?;
+    let groups = if x.dim(1).get()?.is_multiple_of(2) { 1 + g.n(0, 2) } else { 1 };
+    ops::group_norm(x, groups, &w, &b, 1e-1)
+}
+
+table! {
+    conv1d: Product, halved, |g| {
+        let x = image(g)?;
+        channel(&ops::conv1d(&x, &weights(&x, &[1, 1, 3], 1.0)?, ConvConfig::new().stride(2).padding(1))?)
+    };
+    conv1d_bias: Product, halved, |g| {
+        let x = image(g)?;
+        let (w, b) = (weights(&x, &[1, 1, 5], 1.0)?, ops::full(x.scope(), [1], 0.25f32)?);
+        channel(&ops::conv1d_bias(&x, &w, &b, ConvConfig::new().stride(2).padding(2))?)
+    };
+    conv2d: Product, halved_2d, |g| {
+        let x = image(g)?;
+        let config = ConvConfig::new().stride(2).padding(2).dilation(2);
+        channel(&ops::conv2d(&x, &weights(&x, &[1, 1, 3, 3], 1.0)?, config)?)
+    };
+    conv2d_bias: Product, halved_2d, |g| {
+        let x = image(g)?;
+        let (w, b) = (weights(&x, &[2, 1, 3, 3], 1.0)?, ops::full(x.scope(), [2], 0.25f32)?);
+        let y = ops::conv2d_bias(&x, &w, &b, ConvConfig::new().stride(2).padding(1))?;
+        channel(&ops::narrow(&y, 1, 1, 1)?)
+    };
+    conv_transpose1d: Product, doubled, |g| {
+        let x = image(g)?;
+        channel(&ops::conv_transpose1d(&x, &weights(&x, &[1, 1, 2], 1.0)?, ConvTransposeConfig::new().stride(2))?)
+    };
+    conv_transpose1d_bias: Product, doubled, |g| {
+        let x = image(g)?;
+        let (w, b) = (weights(&x, &[1, 1, 3], 1.0)?, ops::full(x.scope(), [1], 0.25f32)?);
+        let config = ConvTransposeConfig::new().stride(2).padding(1).output_padding(1);
+        channel(&ops::conv_transpose1d_bias(&x, &w, &b, config)?)
+    };
+    conv_transpose2d: Product, doubled_2d, |g| {
+        let x = image(g)?;
+        let w = weights(&x, &[1, 1, 2, 2], 1.0)?;
+        channel(&ops::conv_transpose2d(&x, &w, ConvTransposeConfig::new().stride(2))?)
+    };
+    conv_transpose2d_bias: Product, doubled_2d, |g| {
+        let x = image(g)?;
+        let (w, b) = (weights(&x, &[1, 1, 2, 2], 1.0)?, ops::full(x.scope(), [1], 0.25f32)?);
+        channel(&ops::conv_transpose2d_bias(&x, &w, &b, ConvTransposeConfig::new().stride(2))?)
+    };
+    max_pool1d: Smooth, halved, |g| {
+        let config = MaxPoolConfig { ceil_mode: true, ..MaxPoolConfig::new(2) };
+        channel(&ops::max_pool1d(&image(g)?, config)?)
+    };
+    max_pool2d: Smooth, halved_2d, |g| channel(&ops::max_pool2d(&image(g)?, MaxPoolConfig::new(3).stride(2).padding(1))?);
+    avg_pool1d: Smooth, halved, |g| {
+        let config = AvgPoolConfig { ceil_mode: true, ..AvgPoolConfig::new(2) };
+        channel(&ops::avg_pool1d(&image(g)?, config)?)
+    };
+    avg_pool2d: Smooth, halved_2d, |g| {
+        let config = AvgPoolConfig { count_include_pad: false, ..AvgPoolConfig::new(3).stride(2).padding(1) };
+        channel(&ops::avg_pool2d(&image(g)?, config)?)
+    };
+    adaptive_avg_pool2d: Smooth, parts_2d, |g| channel(&ops::adaptive_avg_pool2d(&image(g)?, [3, 3])?);
+    adaptive_max_pool2d: Smooth, parts_2d, |g| channel(&ops::adaptive_max_pool2d(&image(g)?, [3, 3])?);
+    upsample_nearest1d: Smooth, doubled, |g| channel(&ops::upsample_nearest1d(&image(g)?, doubled(g)?)?);
+    upsample_linear1d: Smooth, doubled, |g| channel(&ops::upsample_linear1d(&image(g)?, doubled(g)?, g.n(0, 2) == 1)?);
+    upsample_nearest2d: Smooth, doubled_2d, |g| channel(&ops::upsample_nearest2d(&image(g)?, doubled(g)?)?);
+    upsample_bilinear2d: Smooth, doubled_2d, |g|
+        channel(&ops::upsample_bilinear2d(&image(g)?, doubled(g)?, g.n(0, 2) == 1)?);
+
+    group_norm: SteepSum, items, |g| normalized(g);
+    batch_norm: Smooth, channels, |g| {
+        let x = g.f(0)?;
+        let [w, b] = affine(x, 1)?;
+        ops::batch_norm(x, &b, &w, &w, &b, 0.25)
+    };
+    add_rms_norm: SteepSum, rows, |g| {
+        let x = g.f(0)?;
+        let [w, b] = affine(x, g.axis)?;
+        let added = ops::add(&ops::zeros_like(x)?, &b)?;
+        let (y, sum) = ops::add_rms_norm(x, &added, &w, 1e-1)?;
+        Result::<_>::Ok(if g.n(0, 4) == 0 { sum } else { y })
+    };
+    linear_bias: Product, rows, |g| {
+        let (x, n) = (g.f(0)?, g.f(0)?.dim(g.axis).get()?);
+        ops::linear_bias(x, &weights(x, &[n, n], n as f64)?, &affine(x, g.axis)?[1])
+    };
+    cross_entropy: SteepSum, row_results, |g| ops::cross_entropy(g.f(0)?, &labels(g.f(0)?)?, 1, g.n(0, 2) as f32 * 0.25);
+    nll_loss: Steep, row_results, |g| ops::nll_loss(g.f(0)?, &labels(g.f(0)?)?, 1);
+    arange_step: Smooth, rows, |g| {
+        let x = g.f(0)?;
+        ops::add(&ops::zeros_like(x)?, &ops::arange_step::<f32>(x.scope(), x.dim(g.axis), 0.5, -0.25)?)
+    };
+    arange: Smooth, rows, |g| {
+        let x = g.f(0)?;
+        let places = ops::cast::<i32, f32>(&ops::arange::<i32>(x.scope(), x.dim(g.axis))?)?;
+        ops::sub(x, &ops::tanh(&places)?)
+    };
+}
