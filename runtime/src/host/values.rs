@@ -20,7 +20,8 @@ use crate::{
     base::dtype::Element,
     model::params::ConfigValue,
     ops::{
-        AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig, RopeConfig, RopeStyle,
+        AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig, RopeConfig,
+        RopeOptions, RopeScaling, RopeStyle, YarnConfig,
     },
     tensor::live_out::{Decoder, LiveOut},
     value::{
@@ -258,6 +259,44 @@ impl LiveIn for RopeConfig {
 }
 impl ConfigValue for RopeConfig {}
 
+impl LiveIn for RopeScaling {
+    fn write_key(&self, k: &mut KeyWriter) {
+        match *self {
+            Self::None => k.word(0),
+            Self::Linear { factor } => [1.0, factor].write_key(k),
+            Self::Ntk { factor } => [2.0, factor].write_key(k),
+            Self::DynamicNtk { factor, original_max_position_embeddings } => {
+                ([3.0, factor], original_max_position_embeddings).write_key(k);
+            }
+            Self::Yarn(yarn) => yarn.write_key(k),
+            Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
+                let numbers = [4.0, factor, low_freq_factor, high_freq_factor];
+                (numbers, original_max_position_embeddings).write_key(k);
+            }
+        }
+    }
+}
+impl ConfigValue for RopeScaling {}
+
+impl LiveIn for YarnConfig {
+    fn write_key(&self, k: &mut KeyWriter) {
+        let Self { factor, original, beta, truncate, attention_factor, mscale } = *self;
+        k.word(5);
+        (factor, original, beta, truncate, attention_factor, mscale).write_key(k);
+    }
+}
+impl ConfigValue for YarnConfig {}
+
+impl LiveIn for RopeOptions {
+    fn write_key(&self, k: &mut KeyWriter) {
+        let Self { config, scaling, sections } = self;
+        config.write_key(k);
+        scaling.write_key(k);
+        (sections.pairs, sections.count, sections.take_turns).write_key(k);
+    }
+}
+impl ConfigValue for RopeOptions {}
+
 /// How windows move over `N` dimensions.
 macro_rules! windows {
     ($($name:ident { $($field:ident),* })*) => {$(
@@ -343,6 +382,34 @@ mod tests {
             RopeConfig { dim: Some(2), ..rope },
         ];
         assert!(others.iter().all(|o| words(o) != words(&rope)));
+        let scaled = rope.scaling(RopeScaling::Linear { factor: 2.0 });
+        let yarn = |yarn: YarnConfig| rope.scaling(RopeScaling::Yarn(yarn));
+        let plain = YarnConfig::new(2.0, 64);
+        let mut all = vec![
+            RopeOptions::from(rope),
+            scaled,
+            rope.scaling(RopeScaling::Linear { factor: 3.0 }),
+            rope.scaling(RopeScaling::Ntk { factor: 2.0 }),
+            rope.sections([1, 2]),
+            rope.sections([1, 2, 0]),
+            rope.interleaved_sections([1, 2]),
+            scaled.sections([1, 2]),
+        ];
+        for original_max_position_embeddings in [64, 65] {
+            all.push(rope.scaling(RopeScaling::DynamicNtk { factor: 2.0, original_max_position_embeddings }));
+            all.push(rope.scaling(RopeScaling::Llama3 {
+                factor: 2.0,
+                low_freq_factor: 1.0,
+                high_freq_factor: 4.0,
+                original_max_position_embeddings,
+            }));
+        }
+        all.extend(
+            [plain, plain.beta(9.0, 1.0), plain.truncate(false), plain.attention_factor(1.0)].map(yarn),
+        );
+        all.push(yarn(plain.mscale(1.0, 1.0)));
+        let keys: HashSet<Vec<u64>> = all.iter().map(words).collect();
+        assert_eq!(keys.len(), all.len());
         assert_ne!(words(&AttentionMask::None), words(&AttentionMask::Causal));
         let conv = ConvConfig::<2>::new();
         let others = [conv.stride(2), conv.padding(1), conv.dilation(2), conv.groups(2)];

@@ -110,7 +110,7 @@ pub use pool::{
 };
 pub use recurrent::{gru_cell, lstm_cell};
 pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
-pub use rope::{RopeConfig, RopeStyle, rope, rope_scatter};
+pub use rope::{RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig, rope, rope_scatter};
 pub use scatter::scatter_rows;
 pub(crate) use shape::broadcast_as;
 pub use shape::{

@@ -35,6 +35,7 @@ mod recurrent;
 mod reduce;
 mod reference;
 mod rope;
+mod rope_scaled;
 mod rows;
 mod scalars;
 mod shape;

@@ -2,7 +2,7 @@
 
 use graphable::{
     Result, Tensor, graphable, kernel,
-    ops::{self, AttentionMask},
+    ops::{self, AttentionMask, RopeConfig, RopeScaling, RopeStyle},
 };
 
 use crate::{Outcome, agrees, each, refuses};
@@ -82,6 +82,35 @@ fn batched(
     let lengths = ops::arange::<u32>(x.scope(), 3)?;
     let lengths = ops::mul(&lengths, &ops::full(x.scope(), (), 5u32)?)?;
     ops::attention(&x, &x, &x, AttentionMask::Lengths(&lengths), 0.3)
+}
+
+/// The length by which angles are scaled is that of the real rows; the positions of the padding are larger.
+#[graphable]
+fn turned_by_length(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let x = ops::unsqueeze(&ops::concat(&[x, x], 1)?, 1)?;
+    let scaling = RopeScaling::DynamicNtk { factor: 4.0, original_max_position_embeddings: 2 };
+    let config = RopeConfig::new(100.0, RopeStyle::HalfSplit).scaling(scaling);
+    ops::rope(&x, &ops::arange::<u32>(x.scope(), x.dim(0))?, config)
+}
+
+/// In a batch whose rows are padded, as are the times.
+#[graphable]
+fn turned_by_batch(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let x = ops::unsqueeze(&ops::concat(&[x, x], 1)?, 1)?;
+    let x = ops::broadcast_to(&ops::unsqueeze(&x, 1)?, (x.dim(0), 3, 1, 4))?;
+    let row = ops::unsqueeze(&ops::arange::<u32>(x.scope(), x.dim(0))?, 1)?;
+    let at = ops::add(&row, &ops::arange::<u32>(x.scope(), 3)?)?;
+    let scaling = RopeScaling::DynamicNtk { factor: 4.0, original_max_position_embeddings: 3 };
+    let config = RopeConfig::new(100.0, RopeStyle::HalfSplit).scaling(scaling);
+    ops::sum(&ops::rope(&x, &at, config)?, 1)
 }
 
 /// The bias is what the padding holds, where it is read.
@@ -317,6 +346,12 @@ fn attention_sees_the_real_keys() {
     agrees!(PositionsGraph);
     agrees!(OneQueryGraph);
     agrees!(BatchedGraph);
+}
+
+#[test]
+fn the_length_of_a_sequence_is_the_real_one() {
+    agrees!(TurnedByLengthGraph);
+    agrees!(TurnedByBatchGraph);
 }
 
 #[test]

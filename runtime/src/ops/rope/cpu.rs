@@ -5,7 +5,7 @@ use super::{
     operation::{Rope, RopeStyle},
 };
 use crate::backend::{
-    Launch,
+    Launch, View,
     cpu::{
         Access, Fault,
         kernels::{
@@ -24,13 +24,40 @@ pub(super) fn rope(access: &Access<'_>, launch: &Launch, rotation: Rope) {
 }
 
 fn rope_as<T: Real>(access: &Access<'_>, launch: &Launch, rotation: Rope) {
-    let positions = &launch.inputs[1];
-    rotate(
-        input::<T>(access, launch, 0),
-        Strided { data: access.slice::<u32>(positions), layout: positions.layout },
-        access.slice_mut::<T>(&launch.outputs[0]),
-        rotation,
-    );
+    let mut counts = launch.inputs[2..].iter();
+    let real = rotation.padded.map(|given| if given { counts.next() } else { None });
+    let positions = positions(access, launch, real);
+    rotate(input::<T>(access, launch, 0), positions, access.slice_mut::<T>(&launch.outputs[0]), rotation);
+}
+
+/// Positions `S, B, T`, of which so many along `B` and `T` are real.
+struct Positions<'a> {
+    all: Strided<'a, u32>,
+    real: [usize; 2],
+}
+
+fn positions<'a>(access: &Access<'a>, launch: &Launch, counts: [Option<&View>; 2]) -> Positions<'a> {
+    let view = &launch.inputs[1];
+    let shape = view.layout.shape();
+    let real = |count: Option<&View>, all: usize| count.map_or(all, |view| access.count(view).min(all));
+    Positions {
+        all: Strided { data: access.slice::<u32>(view), layout: view.layout },
+        real: [real(counts[0], shape[1]), real(counts[1], shape[2])],
+    }
+}
+
+impl Positions<'_> {
+    fn at(&self, section: usize, b: usize, t: usize) -> u32 {
+        self.all.data[self.all.layout.offset_of(&[section, b, t])]
+    }
+
+    /// Returns one more than the largest real position.
+    fn length(&self) -> u64 {
+        let [batches, times] = self.real;
+        let rows = |section| (0..batches).flat_map(move |b| (0..times).map(move |t| (section, b, t)));
+        let each = (0..self.all.layout.shape()[0]).flat_map(rows);
+        each.map(|(section, b, t)| u64::from(self.at(section, b, t)) + 1).max().unwrap_or(0)
+    }
 }
 
 /// `RopeScatter`.
@@ -39,17 +66,12 @@ pub(super) fn rope_scatter(access: &Access<'_>, launch: &Launch, rotation: Rope)
 }
 
 fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch, rotation: Rope) -> Result<(), Fault> {
-    let (positions, state) = (&launch.inputs[1], &launch.outputs[0]);
+    let (count, state) = (launch.inputs.get(3), &launch.outputs[0]);
     let x = input::<T>(access, launch, 0);
-    let (places, fault) = places(access, launch, &launch.inputs[2], launch.inputs.get(3));
+    let (places, fault) = places(access, launch, &launch.inputs[2], count);
     let size: usize = state.layout.shape()[1..].iter().product();
     let mut rotated = vec![T::narrow(0.0); x.layout.count()];
-    rotate(
-        x,
-        Strided { data: access.slice::<u32>(positions), layout: positions.layout },
-        &mut rotated,
-        rotation,
-    );
+    rotate(x, positions(access, launch, [None, count]), &mut rotated, rotation);
     let state = access.slice_mut::<T>(state);
     // In order: of rows given twice the last wins.
     for (i, row) in places {
@@ -58,22 +80,25 @@ fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch, rotation: Rope
     fault
 }
 
-/// `x: B, T, H, D`; `positions: B, T`; `out` contiguous, of the shape of `x`.
-fn rotate<T: Real>(x: Strided<'_, T>, positions: Strided<'_, u32>, out: &mut [T], rotation: Rope) {
+/// `x: B, T, H, D`; `out` contiguous, of the shape of `x`.
+fn rotate<T: Real>(x: Strided<'_, T>, positions: Positions<'_>, out: &mut [T], rotation: Rope) {
     let &[_, t_len, heads, d] = x.layout.shape() else { return };
-    let Rope { theta, style, dim } = rotation;
+    let Rope { style, dim, frequencies, sections, .. } = rotation;
     let half = dim / 2;
-    let frequencies: Vec<f64> =
-        (0..half).map(|i| f64::from(theta).powf(-2.0 * i as f64 / dim as f64)).collect();
+    let base =
+        if frequencies.dynamic.is_some() { frequencies.base(positions.length()) } else { frequencies.theta };
+    // Of each pair: its frequency, and the section whose position turns it.
+    let pairs: Vec<(f64, usize)> =
+        (0..half).map(|i| (frequencies.of(base, dim, i), sections.of(i))).collect();
+    let positions = &positions;
     in_blocks(out, heads * d, dim + d, |block, to, workspace| {
         let (b, t) = (block / t_len, block % t_len);
-        let position = f64::from(positions.data[positions.layout.offset_of(&[b, t])]);
         let (table, row) = workspace.split_at_mut(dim);
         let (cos, sin) = table.split_at_mut(half);
-        for ((c, s), frequency) in cos.iter_mut().zip(sin.iter_mut()).zip(&frequencies) {
+        for ((c, s), &(frequency, section)) in cos.iter_mut().zip(sin.iter_mut()).zip(&pairs) {
             // In f64: in f32 the angle of a far position is off by more than a bf16 ulp.
-            let (sine, cosine) = (position * frequency).sin_cos();
-            (*c, *s) = (cosine as f32, sine as f32);
+            let (sine, cosine) = (f64::from(positions.at(section, b, t)) * frequency).sin_cos();
+            (*c, *s) = ((cosine * frequencies.magnitude) as f32, (sine * frequencies.magnitude) as f32);
         }
         for (h, to) in to.chunks_exact_mut(d).enumerate() {
             gather(x.data, x.layout.offset_of(&[b, t, h]), x.layout.strides()[3], row);

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Result,
     backend::{
-        Launch,
+        Launch, View,
         cuda::kernels::{Grid, Kernel, SourceFile, Submit, submit},
     },
 };
@@ -31,12 +31,24 @@ struct Params {
     heads: u64,
     size: u64,
     strides: [u64; 4],
-    position_strides: [u64; 2],
+    position_strides: [u64; 3],
     log2_theta: f64,
+    inverse: f64,
+    offset: f64,
+    per_pair: f64,
+    per_frequency: f64,
+    magnitude: f64,
+    growth: f64,
+    original: f64,
+    exponent: f64,
+    real: [u64; 2],
     half: u32,
     interleaved: u32,
+    sections: u32,
+    take_turns: u32,
+    pairs: [u32; 4],
 }
-const _: () = assert!(size_of::<Params>() == 120);
+const _: () = assert!(size_of::<Params>() == 232);
 
 /// Mirrors `ScatterParams` of `rope.cu`.
 #[repr(C)]
@@ -45,26 +57,35 @@ struct ScatterParams {
     rope: Params,
     to: Places,
 }
-const _: () = assert!(size_of::<ScatterParams>() == 200);
+const _: () = assert!(size_of::<ScatterParams>() == 312);
 
 pub(super) fn rope(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
-    let Some((params, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
+    let mut counts = launch.inputs[2..].iter();
+    let real = rotation.padded.map(|given| if given { counts.next() } else { None });
+    let Some((params, grid)) = rotate(gpu, launch, rotation, real) else { return Ok(()) };
     submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope"), grid, &params)
 }
 
 pub(super) fn rope_scatter(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
-    let Some((rope, grid)) = rotate(gpu, launch, rotation) else { return Ok(()) };
+    let Some((rope, grid)) = rotate(gpu, launch, rotation, [None, launch.inputs.get(3)]) else {
+        return Ok(());
+    };
     let to = Places::find(gpu, launch, &launch.inputs[2], launch.inputs.get(3))?;
     let params = ScatterParams { rope, to };
     submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope_scatter"), grid, &params)
 }
 
-fn rotate(gpu: &dyn Submit, launch: &Launch, Rope { theta, style, dim }: Rope) -> Option<(Params, Grid)> {
+fn rotate(
+    gpu: &dyn Submit,
+    launch: &Launch,
+    Rope { style, dim, frequencies, sections, .. }: Rope,
+    real: [Option<&View>; 2],
+) -> Option<(Params, Grid)> {
     let (x, positions, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let (&[batches, times, heads, size], &[s0, s1, s2, s3]) = (x.layout.shape(), x.layout.strides()) else {
         return None;
     };
-    let &[p0, p1] = positions.layout.strides() else { return None };
+    let &[p0, p1, p2] = positions.layout.strides() else { return None };
     let rows = (batches * times) as u64;
     let params = Params {
         x: x.addr,
@@ -75,10 +96,22 @@ fn rotate(gpu: &dyn Submit, launch: &Launch, Rope { theta, style, dim }: Rope) -
         heads: heads as u64,
         size: size as u64,
         strides: [s0, s1, s2, s3].map(|s| s as u64),
-        position_strides: [p0, p1].map(|s| s as u64),
-        log2_theta: f64::from(theta).log2(),
+        position_strides: [p0, p1, p2].map(|s| s as u64),
+        log2_theta: frequencies.theta.log2(),
+        inverse: frequencies.inverse,
+        offset: frequencies.offset,
+        per_pair: frequencies.per_pair,
+        per_frequency: frequencies.per_frequency,
+        magnitude: frequencies.magnitude,
+        growth: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.factor),
+        original: frequencies.dynamic.map_or(0.0, |dynamic| f64::from(dynamic.original)),
+        exponent: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.exponent),
+        real: real.map(|count| count.map_or(0, |count| count.addr)),
         half: (dim / 2) as u32,
         interleaved: (style == RopeStyle::Interleaved).into(),
+        sections: sections.count as u32,
+        take_turns: sections.take_turns.into(),
+        pairs: sections.pairs.map(|n| n as u32),
     };
     let blocks = rows.clamp(1, 1 << 20) as u32;
     // Few positions: their heads are dealt out, so that more of the device works.

@@ -2,61 +2,37 @@
 
 use smallvec::SmallVec;
 
-use self::operation::{Rope, RopeScatter};
+use self::operation::RopeScatter;
 use super::{
-    check::{lifted, meet, refuse, spread},
+    check::{Shape, lifted, meet, refuse},
     launch::{launch, own},
     scatter::Rows,
 };
 use crate::{
-    AsOperand, Error, Float, Result, State, Tensor,
+    AsOperand, Float, Result, State, Tensor,
     backend::{Op, View},
+    value::layout::Layout,
 };
 
+mod config;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod frequencies;
 mod operation;
+mod scaling;
 
+pub use config::{RopeConfig, RopeOptions};
 pub use operation::RopeStyle;
-
-/// Parameters of [`rope`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RopeConfig {
-    /// Base of the frequencies: pair `i` turns by `position * theta^(-2i/dim)` radians.
-    pub theta: f32,
-    /// The elements of a head that form a pair.
-    pub style: RopeStyle,
-    /// The number of elements of a head that rotate, from the first on; `None` for all of them.
-    pub dim: Option<usize>,
-}
-
-impl RopeConfig {
-    /// Rotates whole heads.
-    pub const fn new(theta: f32, style: RopeStyle) -> Self {
-        Self { theta, style, dim: None }
-    }
-
-    /// Returns the number of elements of a head of `d` that rotate, if this is possible.
-    fn rotated(&self, op: &'static str, d: usize) -> Result<usize> {
-        let dim = self.dim.unwrap_or(d);
-        if !dim.is_multiple_of(2) || dim > d {
-            let why = format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
-            return Err(Error::Argument { op, why });
-        }
-        if !(self.theta.is_finite() && self.theta > 0.0) {
-            let why = format!("theta is {}; it must be a positive number", self.theta);
-            return Err(Error::Argument { op, why });
-        }
-        Ok(dim)
-    }
-}
+pub use scaling::{RopeScaling, YarnConfig};
 
 /// Rotary position embedding: turns pairs of elements of each head by an angle that grows with the
 /// position.
 ///
 /// `x` is `[B, T, H, D]` or `[T, H, D]`; `positions` is `[B, T]` or `[T]` (then the same for the
-/// whole batch). Angles are computed in f32. Padding of batch, time and heads propagates.
+/// whole batch). With [sections](RopeOptions::sections), positions have a first dimension with one row for each section:
+/// `[N, B, T]` or `[N, T]`. `config` is a [`RopeConfig`], or [`RopeOptions`] with scaled frequencies ([`RopeScaling`]) or
+/// sections. Angles are computed in f64, the rest in f32. Padding of batch, time and heads propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -72,15 +48,16 @@ impl RopeConfig {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`]; [`Error::Argument`] if the rotated part is odd or larger than a head, or `theta`
-/// is not a positive number; [`Error::PaddedMix`] if `D` is padded.
+/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::Argument`](crate::Error::Argument) if the rotated part is odd or
+/// larger than a head, if `theta` or a parameter of the scaling is not a positive number, or if the sections do not have all
+/// pairs; [`Error::PaddedMix`](crate::Error::PaddedMix) if `D` or the sections are padded.
 pub fn rope<'s, T: Float>(
     x: &Tensor<'s, T>,
     positions: &(impl AsOperand<'s, u32> + ?Sized),
-    config: RopeConfig,
+    config: impl Into<RopeOptions>,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "rope";
-    let scope = x.scope();
+    let (scope, config) = (x.scope(), config.into());
     let positions = positions.operand(NAME, scope)?;
     let (x, given) = (own(NAME, x)?, positions.view.layout);
     let layout = x.view.layout;
@@ -91,42 +68,73 @@ pub fn rope<'s, T: Float>(
         [_, t, _, d] => (1, (t, d)),
         _ => return wrong("the input must be `[B, T, H, D]` or `[T, H, D]`"),
     };
-    let batched = time == 1 && given.rank() == 2;
+    let sections = config.sections.count;
+    let first = usize::from(sections > 0);
+    let batched = time == 1 && given.rank() == first + 2;
     let mut marks = x.marks;
-    if given.rank() == 1 + usize::from(batched) {
-        let own = positions.marks.get(usize::from(batched));
+    if given.rank() == first + 1 + usize::from(batched) {
+        let own = positions.marks.get(given.rank() - 1);
         marks = marks.with(time, meet(NAME, scope, time, x.marks.get(time), own)?);
         if batched {
-            marks = marks.with(0, meet(NAME, scope, 0, x.marks.get(0), positions.marks.get(0))?);
+            marks = marks.with(0, meet(NAME, scope, 0, x.marks.get(0), positions.marks.get(first))?);
         }
     }
-    if given.shape() != &shape[usize::from(time == 1 && !batched)..=time] {
-        return wrong("positions must be `[T]`, or `[B, T]` for an input of `[B, T, H, D]`");
+    let wanted: Shape = (0..first)
+        .map(|_| sections)
+        .chain(shape[usize::from(time == 1 && !batched)..=time].iter().copied())
+        .collect();
+    if given.shape() != &wanted[..] {
+        return wrong(match first {
+            0 => "positions must be `[T]`, or `[B, T]` for an input of `[B, T, H, D]`",
+            _ => {
+                "positions must have a row for each section: `[N, T]`, or `[N, B, T]` for an input of `[B, T, H, D]`"
+            }
+        });
     }
-    let dim = config.rotated(NAME, d)?;
+    let mut rotation = config.operation(NAME, d)?;
     refuse(NAME, scope, x.marks, [layout.rank() - 1])?;
+    refuse(NAME, scope, positions.marks, 0..first)?;
 
-    let op = Op::from(Rope { theta: config.theta, style: config.style, dim });
+    let mut counts: SmallVec<[View; 2]> = SmallVec::new();
+    if rotation.frequencies.dynamic.is_some() {
+        let symbols = [if batched { marks.get(0) } else { None }, marks.get(time)];
+        for (symbol, padded) in symbols.into_iter().zip(&mut rotation.padded) {
+            let count = symbol.and_then(|symbol| scope.real_count(symbol));
+            *padded = count.is_some();
+            counts.extend(count);
+        }
+    }
+    let op = Op::from(rotation);
     let out = scope.empty::<T>(&op, shape, marks)?;
     let (input, output) = match time {
         0 => (lifted(&layout)?, lifted(&out.raw.layout)?),
         _ => (layout, out.raw.layout),
     };
-    let spread_positions = spread(NAME, positions.view, &[input.shape()[0], t])?;
-    launch(
-        scope,
-        op,
-        &[View { layout: input, ..x.view }, spread_positions],
-        &[View { layout: output, ..out.raw.view() }],
-    )?;
+    let batches = input.shape()[0];
+    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[View { layout: input, ..x.view }]);
+    inputs.push(by_section(positions.view, sections, batched, [batches, t])?);
+    inputs.extend(counts);
+    launch(scope, op, &inputs, &[View { layout: output, ..out.raw.view() }])?;
     Ok(out)
+}
+
+/// Positions as `[sections, B, T]`, with one section if they have no dimension for them.
+fn by_section(positions: View, sections: usize, batched: bool, [batches, times]: [usize; 2]) -> Result<View> {
+    let strides = positions.layout.strides();
+    let first = usize::from(sections > 0);
+    let each = [
+        if first == 1 { strides[0] } else { 0 },
+        if batched { strides[first] } else { 0 },
+        strides[strides.len() - 1],
+    ];
+    Ok(View { layout: Layout::strided(&[sections.max(1), batches, times], &each)?, ..positions })
 }
 
 /// [`rope`] and [`scatter_rows`](super::scatter_rows) by one kernel: rotates each row of `x` and writes
 /// it to a row of `state`, which is how keys enter a cache.
 ///
-/// `x` is `[N, H, D]`, `positions` and `index` are `[N]`, and `state` is `[R, H, D]`, or has more leading
-/// dimensions, whose product is `R`. Rows are written, skipped and padded as by `scatter_rows`.
+/// `x` is `[N, H, D]`, `positions` (with sections, `[sections, N]`) and `index` are `[N]`, and `state` is `[R, H, D]`, or
+/// has more leading dimensions, whose product is `R`. Rows are written, skipped and padded as by `scatter_rows`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -148,33 +156,39 @@ pub fn rope_scatter<'s, T: Float>(
     index: &Tensor<'s, u32>,
     x: &Tensor<'s, T>,
     positions: &(impl AsOperand<'s, u32> + ?Sized),
-    config: RopeConfig,
+    config: impl Into<RopeOptions>,
 ) -> Result<()> {
     const NAME: &str = "rope_scatter";
-    let scope = index.scope();
+    let (scope, config) = (index.scope(), config.into());
     let positions = positions.operand(NAME, scope)?;
     let rows = Rows::new(NAME, state, index, x)?;
     let (source, given) = (rows.source.layout, positions.view.layout);
     let &[n, _, d] = source.shape() else {
         return Err(scope.shape_error(NAME, &[x.into()], "the source must be `[N, H, D]`"));
     };
-    if given.rank() == 1 {
-        meet(NAME, scope, 0, rows.padded, positions.marks.get(0))?;
+    let sections = config.sections.count;
+    let first = usize::from(sections > 0);
+    if given.rank() == first + 1 {
+        meet(NAME, scope, 0, rows.padded, positions.marks.get(first))?;
     }
-    if given.shape() != [n] {
-        let why = "positions must be `[N]`, one for each row of the source";
+    if given.shape() != &[sections, n][1 - first..] {
+        let why = match first {
+            0 => "positions must be `[N]`, one for each row of the source",
+            _ => "positions must be `[sections, N]`, a row for each section",
+        };
         return Err(scope.shape_error(NAME, &[x.into(), (&positions).into()], why));
     }
-    let dim = config.rotated(NAME, d)?;
+    let mut rotation = config.operation(NAME, d)?;
+    rotation.padded = [false, rows.count.is_some()];
+    refuse(NAME, scope, positions.marks, 0..first)?;
     if source.count() == 0 {
         return Ok(());
     }
-    let op = Op::from(RopeScatter(Rope { theta: config.theta, style: config.style, dim }));
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[
         View { layout: lifted(&source)?, ..rows.source },
-        spread(NAME, positions.view, &[1, n])?,
+        by_section(positions.view, sections, false, [1, n])?,
         rows.index,
     ]);
     inputs.extend(rows.count);
-    scope.launch(op, &inputs, &[rows.target])
+    scope.launch(RopeScatter(rotation).into(), &inputs, &[rows.target])
 }

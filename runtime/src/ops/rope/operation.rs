@@ -1,6 +1,6 @@
 //! The operations that [`rope`](super::rope) and [`rope_scatter`](super::rope_scatter) launch.
 
-use super::{super::prelude::*, cpu};
+use super::{super::prelude::*, config::Sections, cpu, frequencies::Frequencies};
 #[cfg(feature = "cuda")]
 use super::{super::scatter::cuda_places, cuda};
 
@@ -14,16 +14,21 @@ pub enum RopeStyle {
     HalfSplit,
 }
 
-/// `[x: B, T, H, D, positions: u32 B, T] -> [y]`. The first `dim` elements of a head rotate by
-/// `position * theta^(-2i/dim)`; the rest is copied.
+/// `[x: B, T, H, D, positions: u32 S, B, T, (count of B: u32 scalar), (count of T: u32 scalar)] -> [y]`. The first `dim`
+/// elements of a head rotate, each pair by `frequency * position` of its section; the rest is copied. The counts are of
+/// the real positions, from which dynamic scaling takes the length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rope {
-    /// Base of the frequencies.
-    pub(super) theta: f32,
     /// Pairing.
     pub(super) style: RopeStyle,
     /// Rotated elements of a head, even.
     pub(super) dim: usize,
+    /// Radians per position.
+    pub(super) frequencies: Frequencies,
+    /// Which position turns a pair.
+    pub(super) sections: Sections,
+    /// Which of the two counts are given.
+    pub(super) padded: [bool; 2],
 }
 
 impl Operation for Rope {
@@ -32,9 +37,11 @@ impl Operation for Rope {
     }
 
     fn parameters(&self, mut to: &mut dyn Hasher) {
-        to.write_u32(self.theta.to_bits());
         self.style.hash(&mut to);
         to.write_usize(self.dim);
+        self.frequencies.write(to);
+        self.sections.hash(&mut to);
+        self.padded.hash(&mut to);
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
@@ -48,7 +55,7 @@ impl Operation for Rope {
     }
 }
 
-/// `[x: 1, N, H, D, positions: u32 1, N, index: u32 N, (count: u32 scalar)] -> [state: R, H, D]`, in
+/// `[x: 1, N, H, D, positions: u32 S, 1, N, index: u32 N, (count: u32 scalar)] -> [state: R, H, D]`, in
 /// place: as [`Rope`], each row going where [`scatter_rows`](crate::ops::scatter_rows) puts it.
 #[derive(Debug)]
 pub(super) struct RopeScatter(pub(super) Rope);

@@ -1,8 +1,21 @@
 use half::{bf16, f16};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use super::*;
+use super::{
+    super::{RopeConfig, RopeOptions},
+    *,
+};
 use crate::backend::cpu::kernels::real::testing::{Owned, floats, near, stable};
+
+fn rotation(theta: f32, style: RopeStyle, dim: usize) -> Rope {
+    RopeOptions::from(RopeConfig { theta, style, dim: Some(dim) }).operation("rope", dim).unwrap()
+}
+
+fn whole(positions: &Owned<u32>) -> Positions<'_> {
+    let all = positions.view();
+    let shape = all.layout.shape();
+    Positions { real: [shape[1], shape[2]], all }
+}
 
 fn check<T: Real>() {
     let mut rng = StdRng::seed_from_u64(6);
@@ -10,12 +23,13 @@ fn check<T: Real>() {
         for style in [RopeStyle::Interleaved, RopeStyle::HalfSplit] {
             for dim in [shape[3], shape[3] / 4 * 2, 0] {
                 let x = floats::<T>(&mut rng, &shape, &[]);
-                let repeated: &[usize] = if rng.random() { &[0] } else { &[] };
+                let repeated: &[usize] = if rng.random() { &[1] } else { &[] };
+                let places = [1, shape[0], shape[1]];
                 let positions =
-                    Owned::new(&mut rng, &shape[..2], repeated, 0, |rng| rng.random_range(0..100_000u32));
-                let rotation = Rope { theta: 10_000.0, style, dim };
+                    Owned::new(&mut rng, &places, repeated, 0, |rng| rng.random_range(0..100_000u32));
+                let rotation = rotation(10_000.0, style, dim);
                 let mut out = vec![T::narrow(f32::NAN); x.layout.count()];
-                rotate(x.view(), positions.view(), &mut out, rotation);
+                rotate(x.view(), whole(&positions), &mut out, rotation);
                 for (i, &got) in out.iter().enumerate() {
                     let [_, tn, hn, d] = shape;
                     let (b, t, h, e) = (i / (tn * hn * d), i / (hn * d) % tn, i / d % hn, i % d);
@@ -31,7 +45,7 @@ fn check<T: Real>() {
                             (e % half, e >= half, if e < half { e + half } else { e - half })
                         }
                     };
-                    let position = f64::from(positions.at(&[b, t]));
+                    let position = f64::from(positions.at(&[0, b, t]));
                     let angle = position / 10_000f64.powf(2.0 * pair as f64 / dim as f64);
                     let sign = if second { 1.0 } else { -1.0 };
                     let want = at(e) * angle.cos() + sign * at(other) * angle.sin();
@@ -61,11 +75,11 @@ fn rotates_bf16() {
 fn bits_do_not_depend_on_threads_or_addresses() {
     let mut rng = StdRng::seed_from_u64(7);
     let x = floats::<bf16>(&mut rng, &[2, 40, 9, 64], &[]);
-    let positions = Owned::new(&mut rng, &[2, 40], &[0], 0, |rng| rng.random_range(0..8192u32));
+    let positions = Owned::new(&mut rng, &[1, 2, 40], &[1], 0, |rng| rng.random_range(0..8192u32));
     stable(|shift| {
         let mut out = vec![bf16::ZERO; x.layout.count() + shift];
-        let rotation = Rope { theta: 1e5, style: RopeStyle::HalfSplit, dim: 64 };
-        rotate(x.moved(shift).view(), positions.moved(shift).view(), &mut out[shift..], rotation);
+        let rotation = rotation(1e5, RopeStyle::HalfSplit, 64);
+        rotate(x.moved(shift).view(), whole(&positions.moved(shift)), &mut out[shift..], rotation);
         out.split_off(shift)
     });
 }

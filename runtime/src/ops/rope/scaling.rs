@@ -1,0 +1,108 @@
+//! How frequencies of rotary embedding are scaled for long sequences.
+
+/// A rule that lowers the frequencies of [`rope`](super::rope), so that positions beyond those of the training turn
+/// no further than what the model has seen. The names are those of Hugging Face's `rope_scaling`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum RopeScaling {
+    /// None: pair `i` turns by `position * theta^(-2i/dim)`.
+    #[default]
+    None,
+    /// All frequencies are divided by `factor` (position interpolation, Chen et al. 2023).
+    Linear {
+        /// How many times longer sequences are than in the training.
+        factor: f32,
+    },
+    /// The base is `theta * factor^(dim/(dim-2))`: the highest frequency is unchanged, the lowest one is divided by
+    /// `factor` (NTK-aware scaling).
+    Ntk {
+        /// How many times longer sequences are than in the training.
+        factor: f32,
+    },
+    /// NTK-aware scaling by the length of the sequence, which is one more than the largest position of the call: up to
+    /// `original_max_position_embeddings` nothing is scaled, beyond it by `factor * length / original - (factor - 1)`.
+    /// Positions of padding do not count. Keys that were rotated in earlier calls keep their angles, as in
+    /// `transformers`.
+    DynamicNtk {
+        /// How fast the base grows with the length.
+        factor: f32,
+        /// The length of sequences in the training.
+        original_max_position_embeddings: u32,
+    },
+    /// YaRN (Peng et al. 2023): high frequencies are unchanged, low ones divided by a factor, those between mixed.
+    Yarn(YarnConfig),
+    /// The rule of Llama 3.1: wavelengths longer than `original / low_freq_factor` are divided by `factor`, those
+    /// shorter than `original / high_freq_factor` are unchanged, those between mixed.
+    Llama3 {
+        /// The divisor of low frequencies.
+        factor: f32,
+        /// Turns in the original length below which a frequency is low.
+        low_freq_factor: f32,
+        /// Turns in the original length above which a frequency is high.
+        high_freq_factor: f32,
+        /// The length of sequences in the training.
+        original_max_position_embeddings: u32,
+    },
+}
+
+/// Parameters of [`RopeScaling::Yarn`].
+///
+/// ```
+/// use graphable::ops::{RopeConfig, RopeScaling, RopeStyle, YarnConfig};
+///
+/// // As gpt-oss has it.
+/// let yarn = YarnConfig::new(32.0, 4096).truncate(false);
+/// let rope = RopeConfig::new(150_000.0, RopeStyle::HalfSplit).scaling(RopeScaling::Yarn(yarn));
+/// # let _ = rope;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct YarnConfig {
+    pub(crate) factor: f32,
+    pub(crate) original: u32,
+    pub(crate) beta: (f32, f32),
+    pub(crate) truncate: bool,
+    pub(crate) attention_factor: Option<f32>,
+    pub(crate) mscale: Option<(f32, f32)>,
+}
+
+impl YarnConfig {
+    /// Sequences `factor` times as long as `original_max_position_embeddings`. The betas are 32 and 1, and cosines and
+    /// sines are multiplied by `0.1 * ln(factor) + 1` (by 1 if the factor is at most 1).
+    #[must_use]
+    pub const fn new(factor: f32, original_max_position_embeddings: u32) -> Self {
+        Self {
+            factor,
+            original: original_max_position_embeddings,
+            beta: (32.0, 1.0),
+            truncate: true,
+            attention_factor: None,
+            mscale: None,
+        }
+    }
+
+    /// Frequencies that turn more than `fast` times in the original length are unchanged, those that turn less than
+    /// `slow` times are divided by the factor (`beta_fast`, `beta_slow`).
+    #[must_use]
+    pub const fn beta(self, fast: f32, slow: f32) -> Self {
+        Self { beta: (fast, slow), ..self }
+    }
+
+    /// Sets whether the pairs where mixing begins and ends are rounded to whole ones, outwards (the default).
+    #[must_use]
+    pub const fn truncate(self, truncate: bool) -> Self {
+        Self { truncate, ..self }
+    }
+
+    /// Sets the number by which cosines and sines are multiplied.
+    #[must_use]
+    pub const fn attention_factor(self, factor: f32) -> Self {
+        Self { attention_factor: Some(factor), ..self }
+    }
+
+    /// Multiplies cosines and sines by `m(mscale) / m(mscale_all_dim)`, where `m(x)` is `0.1 * x * ln(factor) + 1`
+    /// (DeepSeek).
+    #[must_use]
+    pub const fn mscale(self, mscale: f32, mscale_all_dim: f32) -> Self {
+        Self { mscale: Some((mscale, mscale_all_dim)), ..self }
+    }
+}
