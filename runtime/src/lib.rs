@@ -101,7 +101,7 @@ pub use backend::cpu::CpuOptions;
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use backend::cuda::CudaOptions;
 pub use base::batch::BatchDescriptor;
-pub use base::dtype::{DType, Element, Float, Number};
+pub use base::dtype::{DType, Element, Float, Integer, Number};
 pub use base::mode::{Mode, ModeSet, Support};
 pub use base::plan::{BoundaryMove, Plan, PlanItem, Site};
 pub use base::rank::MAX_RANK;
@@ -132,6 +132,7 @@ pub use host::join::{join, join_all, join3};
 pub use host::ragged::Ragged;
 pub use host::step::{Scratch, Step};
 pub use kernel::call::Argument;
+pub use kernel::random::Random;
 pub use model::load;
 pub use model::params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
 pub use observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason};
@@ -149,6 +150,7 @@ pub use tensor::dim::Dim;
 pub use tensor::live_out::LiveOut;
 pub use tensor::param::{Param, State};
 pub use tensor::persistent::{Keep, Kept, KeptTensor};
+pub use tensor::rng::{Rng, RngState};
 pub use tensor::shape::{IntoDataShape, IntoDim, IntoShape, Shape};
 pub use tensor::{AsOperand, Operand, Scalar, Scope, Tensor};
 pub use value::layout::{Layout, Marks};
@@ -181,7 +183,7 @@ pub mod inspect {
 pub mod prelude {
     pub use crate::{
         Capturable, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostContext,
-        HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Runtime, Scalar, Schedule, Scope, Shape,
-        State, Step, Tensor, bf16, f16, graphable, join, join_all, join3, kernel, ops,
+        HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Rng, Runtime, Scalar, Schedule, Scope,
+        Shape, State, Step, Tensor, bf16, f16, graphable, join, join_all, join3, kernel, ops,
     };
 }

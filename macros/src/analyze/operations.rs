@@ -9,12 +9,13 @@ use crate::parse::{attributes, syntax::bare};
 
 /// Operations that return something other than a tensor; `ui-tests/tests/names.rs` compares the list with the
 /// functions.
-const NO_TENSOR: [&str; 10] = [
+const NO_TENSOR: [&str; 11] = [
     "add_rms_norm",
     "cache_view",
     "lstm_cell",
     "rope_scatter",
     "scatter_rows",
+    "set_rng_state",
     "sort",
     "split",
     "split_at",

@@ -14,6 +14,8 @@ pub(super) enum Class {
     Unsigned,
     /// Integers and `bool`.
     Bits,
+    /// Random numbers.
+    Random,
 }
 
 /// A type in a method's signature.
@@ -22,6 +24,7 @@ pub(super) enum Of {
     /// The type of the receiver.
     Own,
     Bool,
+    F32,
     I32,
     U32,
 }
@@ -84,6 +87,9 @@ methods! {
     SignedInteger true () -> U32: unsigned_abs;
     SignedInteger true () -> Bool: is_negative is_positive;
     Unsigned true () -> Bool: is_power_of_two;
+    Random true () -> U32: bits more_bits;
+    Random true () -> F32: uniform normal exponential gumbel;
+    Random true (U32) -> U32: below;
 }
 
 /// Returns what to write instead of a method of Rust that kernels do not have.
@@ -114,6 +120,12 @@ pub(super) fn instead(name: &str) -> Option<&'static str> {
         "abs_diff" => "write `if a > b { a - b } else { b - a }`",
         "sigmoid" => "write `1.0 / (1.0 + (-x).exp())`",
         "rsqrt" => "write `x.sqrt().recip()`",
+        "random" | "rand" | "randn" | "gen" | "sample" | "next_u32" => {
+            "take the random number as a parameter, `r: Random`, and write `r.uniform()` or `r.normal()`"
+        }
+        "random_range" | "gen_range" | "randint" => {
+            "take the random number as a parameter, `r: Random`, and write `r.below(n)`"
+        }
         _ => return None,
     })
 }

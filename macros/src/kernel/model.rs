@@ -13,10 +13,12 @@ pub(super) enum Scalar {
     U32,
     U8,
     Bool,
+    /// A random number: 64 bits, of which methods make values.
+    Random,
 }
 
 impl Scalar {
-    pub(super) const ALL: [Self; 5] = [Self::F32, Self::I32, Self::U32, Self::U8, Self::Bool];
+    pub(super) const ALL: [Self; 6] = [Self::F32, Self::I32, Self::U32, Self::U8, Self::Bool, Self::Random];
 
     /// As Rust and the CUDA text spell it.
     pub(super) fn name(self) -> &'static str {
@@ -26,11 +28,17 @@ impl Scalar {
             Self::U32 => "u32",
             Self::U8 => "u8",
             Self::Bool => "bool",
+            Self::Random => "Random",
         }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+
+    /// If it is a number or a truth value, which tensors have.
+    pub(super) fn is_stored(self) -> bool {
+        self != Self::Random
     }
 
     pub(super) fn is_integer(self) -> bool {
@@ -85,6 +93,13 @@ pub(super) struct Header {
     pub(super) outputs: Vec<Output>,
     /// The position of the result type.
     pub(super) output_span: Span,
+}
+
+impl Header {
+    /// If it draws random numbers.
+    pub(super) fn draws(&self) -> bool {
+        self.inputs.iter().any(|input| input.scalar == Scalar::Random)
+    }
 }
 
 /// A parameter.

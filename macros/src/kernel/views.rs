@@ -42,7 +42,7 @@ impl ViewOp {
             match scalar {
                 Scalar::F32 => "0.0",
                 Scalar::Bool => "false",
-                Scalar::I32 | Scalar::U32 | Scalar::U8 => "0",
+                Scalar::I32 | Scalar::U32 | Scalar::U8 | Scalar::Random => "0",
             },
         );
         match self {

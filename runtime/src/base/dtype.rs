@@ -100,6 +100,14 @@ pub trait Number: Element {}
 )]
 pub trait Float: Number {}
 
+/// Integer elements: `i32`, `u32`, `u8`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an integer element",
+    label = "`i32`, `u32` or `u8` is needed here",
+    note = "cast it first: `ops::cast::<_, i32>(&t)?`"
+)]
+pub trait Integer: Number {}
+
 macro_rules! element {
     ($t:ty, $d:ident, $to:expr, $from:expr) => {
         impl sealed::Sealed for $t {}
@@ -149,6 +157,10 @@ fn to_odd(value: f64) -> f32 {
 impl Float for f32 {}
 impl Float for f16 {}
 impl Float for bf16 {}
+
+impl Integer for i32 {}
+impl Integer for u32 {}
+impl Integer for u8 {}
 
 impl sealed::Sealed for bool {}
 impl Element for bool {

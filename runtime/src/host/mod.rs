@@ -11,5 +11,6 @@ mod keep;
 pub(crate) mod padding;
 pub(crate) mod piecewise;
 pub(crate) mod ragged;
+mod rng;
 pub(crate) mod step;
 mod values;

@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::index::lang::{Data, Part};
+use super::{
+    index::lang::{Data, Part},
+    random::Random,
+};
 
 /// Elements of a block; slices of all operands are equally long. Or rows, and the single values that belong to them; or
 /// views, and the part of the results to be computed.
@@ -41,8 +44,24 @@ pub(super) enum Input<'a> {
     U32(&'a [u32]),
     U16(&'a [u16]),
     U8(&'a [u8]),
+    /// The first and the second word of each random number.
+    Random(Randoms<'a>),
     /// All of a tensor.
     View(&'a Data<'a>),
+}
+
+/// Random numbers of consecutive elements.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Randoms<'a> {
+    pub(super) first: &'a [u32],
+    pub(super) second: &'a [u32],
+}
+
+impl<'a> Randoms<'a> {
+    /// One for each element.
+    pub fn iter(self) -> impl Iterator<Item = Random> + 'a {
+        self.first.iter().zip(self.second).map(|(first, second)| Random::of(*first, *second))
+    }
 }
 
 /// Elements of one output, likewise.
@@ -114,6 +133,14 @@ impl<'a> Block<'a> {
         match self.inputs.get(at) {
             Some(Input::View(data)) => Some(**data),
             _ => None,
+        }
+    }
+
+    /// The random numbers of an input.
+    pub fn input_random(&self, at: usize) -> Randoms<'a> {
+        match self.inputs.get(at) {
+            Some(Input::Random(numbers)) => *numbers,
+            _ => Randoms::default(),
         }
     }
 

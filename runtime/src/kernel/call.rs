@@ -4,11 +4,13 @@ use smallvec::SmallVec;
 
 use super::{
     definition::{Compute, Constant, Definition, Number, Padded},
-    operation::{Padding, operation},
+    operation::{Further, operation},
+    random::{advance::advance_by, draws::Draws},
 };
 use crate::{
-    AsOperand, DType, Element, Float, Operand, Result, Scope, Tensor,
+    AsOperand, DType, Element, Float, IntoShape, Operand, Result, Rng, Scope, Tensor,
     backend::{Op, View},
+    base::rank::MAX_RANK,
     bf16, f16,
     tensor::broadcast::{broadcast, spread},
     value::layout::Marks,
@@ -27,6 +29,8 @@ pub struct Call<'s> {
 enum Given {
     Tensor(Operand),
     Constant(Number),
+    /// A random number for each element, from the generator in this memory.
+    Random(View),
 }
 
 /// An argument of an element-wise operation after the first: a reference to a tensor, a scalar, a parameter or state
@@ -131,6 +135,16 @@ impl<'s> Call<'s> {
         self.arguments.push(Given::Constant(value.number()));
     }
 
+    /// The next argument, which is a random number for each element.
+    ///
+    /// # Errors
+    /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes).
+    pub fn random(&mut self, rng: &Rng) -> Result<()> {
+        let state = rng.operand(self.definition.name, self.scope)?;
+        self.arguments.push(Given::Random(state));
+        Ok(())
+    }
+
     /// The next argument, which the caller has checked to belong to the scope.
     pub(crate) fn operand(&mut self, operand: Operand) {
         self.arguments.push(Given::Tensor(operand));
@@ -174,32 +188,91 @@ impl<'s> Call<'s> {
         for operand in &operands {
             inputs.push(spread(name, operand.view, &shape)?);
         }
-        let op = self.operation(Padded::default());
-        let results = R::allocate(self.scope, &op, &|_| (&shape[..], marks))?;
+        self.launch_with(inputs, &shape, marks)
+    }
+
+    /// Allocates outputs of this shape and launches, if no argument is a tensor.
+    ///
+    /// # Errors
+    /// Returns the errors of the shape, as [`ops::full`](crate::ops::full).
+    pub fn launch_shaped<R: Results<'s>>(&self, shape: impl IntoShape<'s>) -> Result<R> {
+        let given = self.scope.resolve(self.definition.name, shape.into_sizes())?;
+        self.launch_with(SmallVec::new(), &given.sizes, given.marks)
+    }
+
+    /// With these tensors, which have the shape of the results.
+    fn launch_with<R: Results<'s>>(
+        &self,
+        mut inputs: SmallVec<[View; 4]>,
+        shape: &[usize],
+        marks: Marks,
+    ) -> Result<R> {
+        let op = match self.generators().next() {
+            None => self.operation(Padded::default()),
+            Some(_) => self.operation(self.draws(marks, &mut inputs)),
+        };
+        let results = R::allocate(self.scope, &op, &|_| (shape, marks))?;
         // Devices refuse empty grids.
         if !shape.contains(&0) {
             self.scope.launch(op, &inputs, &results.views())?;
         }
+        self.advance()?;
         Ok(results)
+    }
+
+    /// The memory of the generator of each argument that is a random number.
+    fn generators(&self) -> impl Iterator<Item = View> {
+        self.arguments.iter().filter_map(|given| match given {
+            Given::Random(state) => Some(*state),
+            Given::Tensor(_) | Given::Constant(_) => None,
+        })
+    }
+
+    /// Adds the generators to the inputs, and the real sizes on which the place of an element depends.
+    fn draws(&self, marks: Marks, inputs: &mut SmallVec<[View; 4]>) -> Draws {
+        inputs.extend(self.generators());
+        let ahead = self.generators().enumerate().map(|(i, state)| {
+            let before = self.generators().take(i).filter(|other| other.addr == state.addr);
+            before.count() as u32
+        });
+        let mut draws = Draws { ahead: ahead.collect(), padded: Padded::default() };
+        for axis in 1..MAX_RANK {
+            if let Some(count) = marks.get(axis).and_then(|symbol| self.scope.real_count(symbol)) {
+                inputs.push(count);
+                draws.padded = draws.padded.with(axis);
+            }
+        }
+        draws
+    }
+
+    /// Counts the calls of this launch, one for each argument that is a random number.
+    fn advance(&self) -> Result<()> {
+        for (i, state) in self.generators().enumerate() {
+            let is_same = |other: &View| other.addr == state.addr;
+            if !self.generators().take(i).any(|other| is_same(&other)) {
+                advance_by(self.scope, state, self.generators().filter(is_same).count() as u32)?;
+            }
+        }
+        Ok(())
     }
 
     /// The tensors among the arguments, each with the number of its parameter.
     pub(crate) fn operands(&self) -> impl Iterator<Item = (usize, Operand)> {
         self.arguments.iter().enumerate().filter_map(|(i, given)| match given {
             Given::Tensor(operand) => Some((i, *operand)),
-            Given::Constant(_) => None,
+            Given::Constant(_) | Given::Random(_) => None,
         })
     }
 
-    pub(super) fn operation(&self, padding: impl Padding) -> Op {
-        operation(self.definition, self.arguments.iter().map(Given::constant), padding)
+    pub(super) fn operation(&self, further: impl Further) -> Op {
+        operation(self.definition, self.arguments.iter().map(Given::constant), further)
     }
 }
 
 impl Given {
     fn constant(&self) -> Option<Number> {
         match self {
-            Self::Tensor(_) => None,
+            Self::Tensor(_) | Self::Random(_) => None,
             Self::Constant(number) => Some(*number),
         }
     }

@@ -8,9 +8,10 @@ use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::{
-    block::{Block, Input, Output},
+    block::{Block, Input, Output, Randoms},
     definition::{Compute, Definition, Number},
     operation::Constants,
+    random::draws::{Draws, Numbers},
 };
 use crate::{
     DType,
@@ -25,17 +26,29 @@ use crate::{
 /// first-level cache.
 const BLOCK: usize = 1024;
 
-/// Runs a kernel; `constants` is empty if every parameter is a tensor.
-pub(super) fn run(definition: &Definition, constants: &Constants, access: &Access<'_>, launch: &Launch) {
+/// Runs a kernel; `constants` is empty if no parameter is a number, and it draws if one is a random number.
+pub(super) fn run(
+    definition: &Definition,
+    constants: &Constants,
+    draws: Option<&Draws>,
+    access: &Access<'_>,
+    launch: &Launch,
+) {
+    let Some(first) = launch.outputs.first() else { return };
+    let [_, generators, real] = match draws {
+        Some(draws) => draws.split(definition, constants, &launch.inputs),
+        None => [&launch.inputs[..], &[], &[]],
+    };
+    let mut numbers = draws.into_iter().flat_map(|draws| Numbers::of(draws, access, generators, real, first));
     let mut views = launch.inputs.iter();
     let inputs = definition.inputs.iter().enumerate();
     let sources: SmallVec<[Source<'_>; 4]> = inputs
         .map(|(i, (_, compute))| match constants.get(i).copied().flatten() {
+            _ if *compute == Compute::Random => numbers.next().map_or(Source::None, Source::Random),
             Some(number) => Source::Constant(number),
             None => views.next().map_or(Source::None, |view| Source::new(access, view, *compute)),
         })
         .collect();
-    let Some(first) = launch.outputs.first() else { return };
     let count = first.layout.count();
     let outputs = launch
         .outputs
@@ -81,6 +94,7 @@ pub(super) enum Source<'a> {
     U32(Walk, &'a [u32]),
     U16(Walk, &'a [u16]),
     U8(Walk, &'a [u8]),
+    Random(Numbers),
     None,
 }
 
@@ -138,7 +152,7 @@ impl<'a> Source<'a> {
             (Compute::F32, DType::Bf16) => Self::Bf16(walk, access.slice(view)),
             (Compute::F32, _) => Self::F32(walk, access.slice(view)),
             (Compute::I32, _) => Self::I32(walk, access.slice(view)),
-            (Compute::U32, _) => Self::U32(walk, access.slice(view)),
+            (Compute::U32 | Compute::Random, _) => Self::U32(walk, access.slice(view)),
             (Compute::U16, _) => Self::U16(walk, access.slice(view)),
             (Compute::U8 | Compute::Bool, _) => Self::U8(walk, access.slice(view)),
         }
@@ -147,7 +161,7 @@ impl<'a> Source<'a> {
     /// Returns whether all elements can be borrowed at once.
     pub(super) fn is_borrowed(&self) -> bool {
         match self {
-            Self::Constant(_) | Self::F16(..) | Self::Bf16(..) => false,
+            Self::Constant(_) | Self::F16(..) | Self::Bf16(..) | Self::Random(_) => false,
             Self::F32(walk, _) | Self::I32(walk, _) | Self::U32(walk, _) => walk.is_flat(),
             Self::U16(walk, _) | Self::U8(walk, _) => walk.is_flat(),
             Self::None => true,
@@ -177,6 +191,7 @@ impl<'a> Source<'a> {
             Self::U32(walk, src) => Input::U32(read(walk, src, start, len, buffer)),
             Self::U16(walk, src) => Input::U16(read(walk, src, start, len, buffer)),
             Self::U8(walk, src) => Input::U8(read(walk, src, start, len, buffer)),
+            Self::Random(numbers) => Input::Random(drawn(numbers, start, len, buffer)),
             Self::None => Input::U8(&[]),
         }
     }
@@ -207,6 +222,14 @@ fn read<'b, T: Scalar>(
     }
 }
 
+/// The words of random numbers, which take both parts of a buffer.
+fn drawn<'b>(numbers: &Numbers, start: usize, len: usize, buffer: Option<Words<'b>>) -> Randoms<'b> {
+    let Some(Words { raw, converted, .. }) = buffer else { return Randoms::default() };
+    let (first, second) = (&mut raw[..len], &mut converted[..len]);
+    numbers.fill(start, first, second);
+    Randoms { first, second }
+}
+
 /// A buffer as values of a type that is at most as large.
 fn prefix<T: Pod>(words: &mut [u32]) -> &mut [T] {
     cast_slice_mut(words)
@@ -229,7 +252,7 @@ fn constant(number: Number, len: usize, buffer: Option<Words<'_>>) -> Input<'_> 
     match number.compute {
         Compute::F32 => Input::F32(filled(f32::from_bits(number.bits), len, buffer)),
         Compute::I32 => Input::I32(filled(number.bits.cast_signed(), len, buffer)),
-        Compute::U32 => Input::U32(filled(number.bits, len, buffer)),
+        Compute::U32 | Compute::Random => Input::U32(filled(number.bits, len, buffer)),
         Compute::U16 => Input::U16(filled(number.bits as u16, len, buffer)),
         Compute::U8 | Compute::Bool => Input::U8(filled(number.bits as u8, len, buffer)),
     }
@@ -308,7 +331,7 @@ impl Kind {
         match self.compute {
             Compute::F32 => Output::F32(cast_slice_mut(bytes)),
             Compute::I32 => Output::I32(cast_slice_mut(bytes)),
-            Compute::U32 => Output::U32(cast_slice_mut(bytes)),
+            Compute::U32 | Compute::Random => Output::U32(cast_slice_mut(bytes)),
             Compute::U16 => Output::U16(cast_slice_mut(bytes)),
             Compute::U8 | Compute::Bool => Output::U8(bytes),
         }

@@ -23,6 +23,8 @@ pub enum Compute {
     U8,
     /// Of `bool`.
     Bool,
+    /// A random number, which no tensor has.
+    Random,
 }
 
 impl Compute {
@@ -35,6 +37,7 @@ impl Compute {
             Self::U16 => "u16",
             Self::U8 => "u8",
             Self::Bool => "bool",
+            Self::Random => "Random",
         }
     }
 
@@ -44,7 +47,8 @@ impl Compute {
         match self {
             Self::F32 | Self::U16 => float,
             Self::I32 => DType::I32,
-            Self::U32 => DType::U32,
+            // A generator is words.
+            Self::U32 | Self::Random => DType::U32,
             Self::U8 => DType::U8,
             Self::Bool => DType::Bool,
         }

@@ -3,7 +3,7 @@
 //!
 //! `language.cuh` defines the same for GPUs.
 
-pub use super::{exp::exp, index::lang as views, rows::lang as rows};
+pub use super::{exp::exp, index::lang as views, random::Random, rows::lang as rows};
 
 use super::definition::Constant;
 

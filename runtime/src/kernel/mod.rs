@@ -19,6 +19,7 @@ pub(crate) mod index;
 mod instances;
 pub mod lang;
 pub(crate) mod operation;
+pub(crate) mod random;
 pub(crate) mod rows;
 pub(crate) mod source;
 mod tasks;

@@ -11,6 +11,7 @@ use super::{
     cpu,
     definition::{Definition, Kind, Number, Padded},
     index::operation::Kernel,
+    random::draws::Draws,
     rows,
 };
 use crate::backend::{
@@ -23,9 +24,10 @@ use crate::{Result, backend::cuda::kernels::Submit};
 /// For each parameter, the number that replaces it.
 pub(super) type Constants = [Option<Number>];
 
-/// The padded dimensions of a launch whose real sizes follow its tensors, as kernels of one kind have them.
-pub(super) trait Padding: fmt::Debug + Hash + Send + Sync + 'static {
-    /// If no real size follows.
+/// What follows the tensors among the inputs of a launch, such as the real sizes of padded dimensions, as kernels of one kind
+/// have it.
+pub(super) trait Further: fmt::Debug + Hash + Send + Sync + 'static {
+    /// If nothing follows.
     fn is_empty(&self) -> bool;
 
     /// Runs the kernel on host memory.
@@ -52,12 +54,12 @@ pub(super) trait Padding: fmt::Debug + Hash + Send + Sync + 'static {
 pub(super) fn operation(
     definition: &'static Definition,
     constants: impl Iterator<Item = Option<Number>> + Clone,
-    padding: impl Padding,
+    further: impl Further,
 ) -> Op {
-    if padding.is_empty() && constants.clone().all(|constant| constant.is_none()) {
+    if further.is_empty() && constants.clone().all(|constant| constant.is_none()) {
         return Op::fixed(definition);
     }
-    Fixed { definition, constants: constants.collect(), padding }.into()
+    Fixed { definition, constants: constants.collect(), further }.into()
 }
 
 /// With a tensor for every parameter.
@@ -91,7 +93,7 @@ impl Definition {
     ) -> Result<(), Fault> {
         match &self.kind {
             Kind::Elements => {
-                cpu::run(self, constants, access, launch);
+                cpu::run(self, constants, None, access, launch);
                 Ok(())
             }
             Kind::Rows(rows) => rows::cpu::run(self, rows, constants, padded, access, launch),
@@ -109,14 +111,14 @@ impl Definition {
         launch: &Launch,
     ) -> Result<()> {
         match &self.kind {
-            Kind::Elements => super::cuda::launch(self, constants, gpu, launch),
+            Kind::Elements => super::cuda::launch(self, constants, None, gpu, launch),
             Kind::Rows(rows) => rows::cuda::launch(self, rows, constants, padded, gpu, launch),
             Kind::Index(index) => Kernel::plain(self, index).launch_on_gpu(gpu, launch),
         }
     }
 }
 
-impl Padding for Padded {
+impl Further for Padded {
     fn is_empty(&self) -> bool {
         Self::is_empty(*self)
     }
@@ -143,20 +145,48 @@ impl Padding for Padded {
     }
 }
 
-/// With numbers for some parameters, or with padded dimensions.
-struct Fixed<P> {
-    definition: &'static Definition,
-    constants: SmallVec<[Option<Number>; 4]>,
-    padding: P,
-}
+impl Further for Draws {
+    fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+    }
 
-impl<P: Padding> fmt::Debug for Fixed<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?} {:?}", self.definition.name, self.constants, self.padding)
+    fn run_on_cpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        access: &Access<'_>,
+        launch: &Launch,
+    ) -> Result<(), Fault> {
+        cpu::run(of, constants, Some(self), access, launch);
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_on_gpu(
+        &self,
+        of: &'static Definition,
+        constants: &Constants,
+        gpu: &mut dyn Submit,
+        launch: &Launch,
+    ) -> Result<()> {
+        super::cuda::launch(of, constants, Some(self), gpu, launch)
     }
 }
 
-impl<P: Padding> Operation for Fixed<P> {
+/// With numbers for some parameters, or with further inputs.
+struct Fixed<F> {
+    definition: &'static Definition,
+    constants: SmallVec<[Option<Number>; 4]>,
+    further: F,
+}
+
+impl<F: Further> fmt::Debug for Fixed<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?} {:?}", self.definition.name, self.constants, self.further)
+    }
+}
+
+impl<F: Further> Operation for Fixed<F> {
     fn name(&self) -> &'static str {
         self.definition.name
     }
@@ -164,15 +194,15 @@ impl<P: Padding> Operation for Fixed<P> {
     fn parameters(&self, mut to: &mut dyn Hasher) {
         self.definition.id.hash(&mut to);
         self.constants.hash(&mut to);
-        self.padding.hash(&mut to);
+        self.further.hash(&mut to);
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
-        self.padding.run_on_cpu(self.definition, &self.constants, access, launch)
+        self.further.run_on_cpu(self.definition, &self.constants, access, launch)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        self.padding.launch_on_gpu(self.definition, &self.constants, gpu, launch)
+        self.further.launch_on_gpu(self.definition, &self.constants, gpu, launch)
     }
 }

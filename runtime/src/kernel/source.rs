@@ -89,7 +89,8 @@ fn constant(Number { compute, bits }: &Number) -> String {
         }
         Compute::I32 if *bits == 1 << 31 => "(-2147483647 - 1)".to_owned(),
         Compute::I32 => format!("({})", bits.cast_signed()),
-        Compute::U32 => format!("{bits}u"),
+        // No constant is a random number.
+        Compute::U32 | Compute::Random => format!("{bits}u"),
         Compute::U16 => format!("(u16){bits}"),
         Compute::U8 => format!("(u8){bits}"),
         Compute::Bool => (*bits != 0).to_string(),

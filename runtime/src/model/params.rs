@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt::Write as _, marker::PhantomData, ops::Rang
 use half::{bf16, f16};
 
 use crate::{
-    DType, Element, HostContext, Kept, Param, State,
+    DType, Element, HostContext, Kept, Param, Rng, State,
     value::{key::KeyWriter, live_in::LiveIn},
 };
 
@@ -117,6 +117,12 @@ impl<T: Element> Params for Param<T> {
 impl<T: Element> Params for State<T> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         v.leaf(ParamKind::State, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id.get());
+    }
+}
+
+impl Params for Rng {
+    fn visit_params(&self, v: &mut ParamVisitor) {
+        self.state.visit_params(v);
     }
 }
 

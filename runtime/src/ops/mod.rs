@@ -1,7 +1,8 @@
 //! Operations on tensors.
 //!
-//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`] and [`store`], which write
-//! to a [`State`](crate::State). All are asynchronous: they check their arguments, allocate the output and
+//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`store`] and [`set_rng_state`],
+//! which write to a [`State`](crate::State) or an [`Rng`](crate::Rng), and those that draw random numbers, which advance
+//! the [`Rng`](crate::Rng) that they take as their first argument. All are asynchronous: they check their arguments, allocate the output and
 //! launch. The result is a new tensor, or a view if the function's documentation says so.
 //!
 //! **Arguments.** The first tensor determines the runtime and the step; every further operand can be a
@@ -58,6 +59,7 @@ mod order;
 mod pointwise;
 mod pool;
 mod prelude;
+mod random;
 mod recurrent;
 mod reduce;
 mod rope;
@@ -108,6 +110,9 @@ pub use pool::{
     AvgPoolConfig, MaxPoolConfig, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool1d,
     adaptive_max_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d,
 };
+pub use random::{
+    bernoulli, dropout, exponential, gumbel, normal, randint, randperm, rng_state, set_rng_state, uniform,
+};
 pub use recurrent::{gru_cell, lstm_cell};
 pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
 pub use rope::{RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig, rope, rope_scatter};
@@ -141,7 +146,8 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
         .chain(masked::kernels())
         .chain(order::kernels())
         .chain(arrange::kernels())
-        .chain(loss::kernels());
+        .chain(loss::kernels())
+        .chain(random::kernels());
     all.filter(|definition| known.insert(definition.id)).collect()
 }
 

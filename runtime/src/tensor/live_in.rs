@@ -1,7 +1,7 @@
 //! Handles as live-ins.
 
 use crate::{
-    Dim, Element, Param, Scalar, Scope, Shape, State, Tensor,
+    Dim, Element, Param, Rng, Scalar, Scope, Shape, State, Tensor,
     value::{
         key::KeyWriter,
         live_in::{DeviceValue, Key, LiveIn},
@@ -53,6 +53,13 @@ impl<T: Element> LiveIn for State<T> {
     #[inline]
     fn write_key(&self, k: &mut KeyWriter) {
         k.owned(&self.owned, T::DTYPE, &self.layout);
+    }
+}
+
+impl LiveIn for Rng {
+    #[inline]
+    fn write_key(&self, k: &mut KeyWriter) {
+        self.state.write_key(k);
     }
 }
 

@@ -31,6 +31,7 @@ mod norm;
 mod order;
 mod pool;
 mod ragged;
+mod random;
 mod recurrent;
 mod reduce;
 mod reference;

@@ -137,6 +137,7 @@ fn variant(scalar: Scalar) -> syn::Ident {
             Scalar::U32 => "U32",
             Scalar::U8 => "U8",
             Scalar::Bool => "Bool",
+            Scalar::Random => "Random",
         }
     )
 }
@@ -157,6 +158,7 @@ fn block(header: &Header) -> TokenStream {
     });
     let arguments = header.inputs.iter().zip(&inputs).map(|(input, x)| match input.scalar {
         Scalar::Bool => quote!(*#x != 0),
+        Scalar::Random => quote!(#x),
         _ => quote!(*#x),
     });
     let stores =
@@ -186,6 +188,7 @@ fn block(header: &Header) -> TokenStream {
 pub(super) fn slice(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::Bool => "u8",
+        Scalar::Random => "random",
         other => other.name(),
     }
 }

@@ -5,6 +5,7 @@ mod definition;
 mod index;
 mod native;
 mod operation;
+mod random;
 mod row;
 
 pub(super) use operation::{kernel, without_body};

@@ -72,6 +72,10 @@ pub(super) fn outputs(header: &Header) -> TokenStream {
 /// A type of the language, whatever that name means at the user's.
 pub(super) fn ty(scalar: Scalar, at: Span) -> TokenStream {
     let name = Ident::new(scalar.name(), generated_at(at));
+    if !scalar.is_stored() {
+        let lang = lang();
+        return quote_spanned!(at=> #lang::#name);
+    }
     quote_spanned!(at=> ::core::primitive::#name)
 }
 

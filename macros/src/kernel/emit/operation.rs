@@ -7,7 +7,7 @@ use syn::Ident;
 use super::{
     cuda,
     definition::{definition, sum_words},
-    index, native, row,
+    index, native, random, row,
 };
 use crate::{
     kernel::{
@@ -146,6 +146,7 @@ fn operation(header: &Header) -> TokenStream {
     });
     let Steps { parameters, make, launch } = match header.form {
         Form::Index => index::steps(header, &element_of),
+        Form::Elements if header.draws() => random::steps(header, &element_of),
         _ => steps(header, &element_of),
     };
     quote_spanned! {name.span()=>

@@ -135,7 +135,7 @@ impl Parser<'_> {
     }
 
     fn suffix(&mut self, suffix: &str, lit: &ExprLit) -> Option<Scalar> {
-        let scalar = Scalar::named(suffix).filter(|s| *s != Scalar::Bool);
+        let scalar = Scalar::named(suffix).filter(|s| !matches!(s, Scalar::Bool | Scalar::Random));
         if scalar.is_none() && !suffix.is_empty() {
             let message = format!("kernels have no type `{suffix}`");
             let help = "write the suffix `f32`, `i32`, `u32` or `u8`, or none";

@@ -119,11 +119,17 @@ fn inputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Input> {
         }
         inputs.push(input);
     }
-    if let (Some(FnArg::Typed(first)), true) = (list.first(), form != Form::Index)
-        && inputs.first().is_some_and(|input| input.is_key && input.extent == Extent::One)
+    let draws = inputs.iter().any(|input| input.scalar == Scalar::Random);
+    let mut values = inputs.iter().filter(|input| input.scalar.is_stored());
+    // A kernel of random numbers and numbers alone is passed the shape.
+    let has_tensor = || inputs.iter().any(|input| input.scalar.is_stored() && !input.is_key);
+    if let (Some(first), true) = (values.next(), form != Form::Index)
+        && first.is_key
+        && first.extent == Extent::One
+        && (!draws || has_tensor())
     {
         let help = "move it behind a parameter that is a tensor, which determines the step and the shape";
-        errors.push(Code::KernelItem, &first.pat, "the first parameter of a kernel is a tensor", help);
+        errors.push(Code::KernelItem, &first.name, "the first parameter of a kernel is a tensor", help);
     }
     let rows = inputs.iter().any(|input| input.extent == Extent::Row);
     if form.has_rows() && !rows && inputs.len() == list.len() && !list.is_empty() {
@@ -148,6 +154,10 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
     };
     let (name, mutable) = name?;
     let (scalar, extent, view) = ty?;
+    if scalar == Scalar::Random {
+        let is_value = extent == Extent::One && view.is_none();
+        check_random(&typed.ty, form, is_value, is_key, errors);
+    }
     if mutable && view.is_some() {
         let help = "remove `mut`: views are read, and the result is the value of the function";
         errors.push(Code::KernelRow, &typed.pat, "a view cannot be changed", help);
@@ -161,6 +171,21 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
         errors.push(Code::KernelItem, key, "a `#[key]` parameter of a kernel is a number", help);
     }
     Some(Input { name, mutable, scalar, extent, view, is_key: is_key.is_some() })
+}
+
+/// Refuses a random number where there is none.
+fn check_random(ty: &Type, form: Form, is_value: bool, key: Option<&Attribute>, errors: &mut Errors) {
+    if form != Form::Elements {
+        let message = "only a `#[kernel]`, which sees one element at a time, has random numbers";
+        let help = "draw them with an operation such as `ops::uniform`, and pass this kernel the tensor";
+        errors.push(Code::KernelType, ty, message, help);
+    } else if !is_value {
+        let help = "write `r: Random`: each element has a random number of its own";
+        errors.push(Code::KernelType, ty, "a random number is a value", help);
+    } else if let Some(key) = key {
+        let help = "remove `#[key]`: the operation takes an `&Rng`, from which each call draws";
+        errors.push(Code::KernelItem, key, "a random number is not a `#[key]`", help);
+    }
 }
 
 /// The `#[key]` of a parameter. Any other attribute is refused.
@@ -212,6 +237,11 @@ fn outputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Output> {
 
 fn output(ty: &Type, form: Form, errors: &mut Errors) -> Option<Output> {
     let (scalar, extent) = extent(ty, form, errors)?;
+    if !scalar.is_stored() {
+        let help = "return what it becomes, such as `r.uniform()`, which is an `f32`";
+        errors.push(Code::KernelType, ty, "no tensor has random numbers as elements", help);
+        return None;
+    }
     if form == Form::Reduce && extent == Extent::Row {
         let help = "write `#[kernel(rows)]`, which works along the last dimension, or return single values";
         errors.push(Code::KernelItem, ty, "a reduction returns no rows", help);

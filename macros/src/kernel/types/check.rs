@@ -79,6 +79,18 @@ fn of_scalar(what: &What, scalar: Scalar) -> Option<Refusal> {
             Refusal::new(Code::KernelMismatch, message, convert(*class, scalar))
         }
         What::CanBeMatched if scalar == Scalar::F32 => match_on_floats(),
+        What::CanBeMatched | What::CanBeCompared if scalar == Scalar::Random => {
+            let message = "a random number is not a value that can be compared";
+            Refusal::new(Code::KernelMismatch, message, OF_RANDOM)
+        }
+        What::BecomesBy(to) if [scalar, *to].contains(&Scalar::Random) => {
+            let message = format!("`as` does not convert `{name}` to `{}`", to.name());
+            Refusal::new(
+                Code::KernelMismatch,
+                message,
+                if *to == Scalar::Random { TO_RANDOM } else { OF_RANDOM },
+            )
+        }
         What::BecomesBy(to) if !becomes(scalar, *to) => {
             let to = to.name();
             let message = format!("`as` does not convert `{name}` to `{to}`");
@@ -87,6 +99,12 @@ fn of_scalar(what: &What, scalar: Scalar) -> Option<Refusal> {
         _ => return None,
     })
 }
+
+/// What to write for a random number where a value is needed.
+const OF_RANDOM: &str = "write what it is to become, such as `r.uniform()`, `r.normal()` or `r.bits()`";
+
+/// What to write where a random number is needed.
+const TO_RANDOM: &str = "take the random number as a parameter: `r: Random`";
 
 /// For a float whose type is not known.
 fn of_float(what: &What) -> Option<Refusal> {
@@ -130,7 +148,7 @@ fn holds(scalar: Scalar, value: i128) -> bool {
         Scalar::I32 => i32::try_from(value).is_ok(),
         Scalar::U32 => u32::try_from(value).is_ok(),
         Scalar::U8 => u8::try_from(value).is_ok(),
-        Scalar::F32 | Scalar::Bool => true,
+        Scalar::F32 | Scalar::Bool | Scalar::Random => true,
     }
 }
 
@@ -138,11 +156,12 @@ fn is_of(scalar: Scalar, class: Class) -> bool {
     match class {
         Class::Float => scalar == Scalar::F32,
         Class::Integer => scalar.is_integer(),
-        Class::Number => scalar != Scalar::Bool,
+        Class::Number => !matches!(scalar, Scalar::Bool | Scalar::Random),
         Class::Signed => matches!(scalar, Scalar::F32 | Scalar::I32),
         Class::SignedInteger => scalar == Scalar::I32,
         Class::Unsigned => matches!(scalar, Scalar::U32 | Scalar::U8),
-        Class::Bits => scalar != Scalar::F32,
+        Class::Bits => !matches!(scalar, Scalar::F32 | Scalar::Random),
+        Class::Random => scalar == Scalar::Random,
     }
 }
 
@@ -157,6 +176,8 @@ fn becomes(from: Scalar, to: Scalar) -> bool {
 /// Returns the help for a type that does not belong to a class.
 fn convert(class: Class, scalar: Scalar) -> String {
     match (class, scalar) {
+        (Class::Random, _) => TO_RANDOM.to_owned(),
+        (_, Scalar::Random) => OF_RANDOM.to_owned(),
         (Class::Signed, Scalar::U32 | Scalar::U8) => {
             "write `0 - x`, which wraps, or convert it first: `x as i32`".to_owned()
         }
@@ -178,6 +199,8 @@ pub(super) fn bridge(left: &str, right: &str) -> String {
     let has = |name: &str| pair.contains(&name);
     if has("()") {
         "end the block with its value, without a `;`".to_owned()
+    } else if has("Random") {
+        OF_RANDOM.to_owned()
     } else if has("bool") && has("f32") {
         "write `f32::from(b)` for the number of a bool, or `x != 0.0` for the bool of a number".to_owned()
     } else if has("bool") {

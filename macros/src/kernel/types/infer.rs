@@ -327,6 +327,7 @@ impl<'a> Inference<'a> {
         match of {
             Of::Own => self.same(ty, own, at),
             Of::Bool => self.is(ty, Scalar::Bool, at),
+            Of::F32 => self.is(ty, Scalar::F32, at),
             Of::I32 => self.is(ty, Scalar::I32, at),
             Of::U32 => self.is(ty, Scalar::U32, at),
         }

@@ -112,7 +112,7 @@ fn values<'a>(access: &Access<'a>, view: &View, compute: Compute) -> Values<'a> 
         (Compute::F32, DType::Bf16) => Values::Floats(Floats::Bf16(access.slice(view))),
         (Compute::F32, _) => Values::Floats(Floats::F32(access.slice(view))),
         (Compute::I32, _) => Values::I32(access.slice(view)),
-        (Compute::U32, _) => Values::U32(access.slice(view)),
+        (Compute::U32 | Compute::Random, _) => Values::U32(access.slice(view)),
         // No view is of the bits of floats.
         (Compute::U8 | Compute::Bool | Compute::U16, _) => Values::U8(access.slice(view)),
     }

@@ -12,7 +12,7 @@ use super::cuda;
 use super::{
     super::{
         definition::{Definition, Index},
-        operation::{Constants, Padding},
+        operation::{Constants, Further},
     },
     cpu,
 };
@@ -62,7 +62,7 @@ impl Hash for Indexed {
     }
 }
 
-impl Padding for Indexed {
+impl Further for Indexed {
     fn is_empty(&self) -> bool {
         self.padded.is_empty()
     }

@@ -1,0 +1,124 @@
+//! The random numbers that a launch of an element-wise kernel takes.
+
+use smallvec::SmallVec;
+
+use super::{
+    super::{
+        definition::{Compute, Definition, Padded},
+        operation::Constants,
+    },
+    Random, block,
+};
+use crate::{
+    RngState,
+    backend::{View, cpu::Access},
+    base::rank::MAX_RANK,
+};
+
+/// What follows the tensors among the inputs of a launch: a generator for each parameter that is a random number, and the
+/// real sizes of padded dimensions.
+#[derive(Debug, Hash)]
+pub(in crate::kernel) struct Draws {
+    /// For each of these parameters: how many before it draw from the same generator.
+    pub(in crate::kernel) ahead: SmallVec<[u32; 2]>,
+    /// The padded dimensions of the results, without the outermost: it does not change the index of an element.
+    pub(in crate::kernel) padded: Padded,
+}
+
+impl Draws {
+    /// The tensors, the generators and the real sizes among the inputs of a launch.
+    pub(in crate::kernel) fn split<'l>(
+        &self,
+        definition: &Definition,
+        constants: &Constants,
+        inputs: &'l [View],
+    ) -> [&'l [View]; 3] {
+        let is_tensor = |i: usize, compute: Compute| {
+            compute != Compute::Random && constants.get(i).copied().flatten().is_none()
+        };
+        let all = definition.inputs.iter().enumerate();
+        let tensors = all.filter(|(i, (_, compute))| is_tensor(*i, *compute)).count();
+        let (tensors, rest) = inputs.split_at(tensors.min(inputs.len()));
+        let (generators, real) = rest.split_at(self.ahead.len().min(rest.len()));
+        [tensors, generators, real]
+    }
+}
+
+/// The numbers of a launch from one generator, in host memory.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::kernel) struct Numbers {
+    /// The generator, and the number of the call.
+    state: RngState,
+    /// If a dimension besides the outermost is padded.
+    places: Option<Places>,
+}
+
+/// The sizes of a result, innermost first.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    rank: usize,
+    /// Each with its real size.
+    sizes: [(usize, usize); MAX_RANK],
+}
+
+impl Numbers {
+    /// For each parameter that is a random number.
+    pub(in crate::kernel) fn of<'n>(
+        draws: &'n Draws,
+        access: &'n Access<'_>,
+        generators: &'n [View],
+        real: &[View],
+        result: &View,
+    ) -> impl Iterator<Item = Self> + 'n {
+        let places = (!draws.padded.is_empty()).then(|| Places::new(draws.padded, access, real, result));
+        generators.iter().zip(&draws.ahead).map(move |(view, ahead)| {
+            let state = match access.slice::<u32>(view) {
+                [a, b, c, d, ..] => RngState::of_words([*a, *b, *c, *d]),
+                _ => RngState::default(),
+            };
+            Self { state: state.after(*ahead), places }
+        })
+    }
+
+    /// The words of elements from `start` on.
+    pub(in crate::kernel) fn fill(&self, start: usize, first: &mut [u32], second: &mut [u32]) {
+        let mut known: Option<(u64, [u32; 4])> = None;
+        for (i, (first, second)) in first.iter_mut().zip(second).enumerate() {
+            let index = self.places.map_or(start + i, |places| places.unpadded(start + i)) as u64;
+            let number = index / 2;
+            let words = match known {
+                Some((of, words)) if of == number => words,
+                _ => block(self.state, number),
+            };
+            known = Some((number, words));
+            (*first, *second) = Random::of_block(words, index).words();
+        }
+    }
+}
+
+impl Places {
+    fn new(padded: Padded, access: &Access<'_>, real: &[View], result: &View) -> Self {
+        let shape = result.layout.shape();
+        let mut sizes = [(1, 1); MAX_RANK];
+        for (to, size) in sizes.iter_mut().zip(shape.iter().rev()) {
+            *to = (*size, *size);
+        }
+        for (axis, view) in padded.axes().zip(real) {
+            if let Some((size, real)) = shape.len().checked_sub(axis + 1).and_then(|at| sizes.get_mut(at)) {
+                *real = (*size).min(access.count(view));
+            }
+        }
+        Self { rank: shape.len(), sizes }
+    }
+
+    /// The index of element `n` of the result among those that are not padding.
+    fn unpadded(&self, mut n: usize) -> usize {
+        let (mut index, mut weight) = (0, 1);
+        for (size, real) in &self.sizes[..self.rank] {
+            index += n % size * weight;
+            weight *= real;
+            n /= size;
+        }
+        index
+    }
+}

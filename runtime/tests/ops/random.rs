@@ -1,0 +1,395 @@
+//! Random numbers: those of each element against the function that defines them, their distributions, and how calls
+//! advance a generator.
+
+use graphable::{
+    DType, Error, Float, Integer, Random, Rng, RngState, Runtime, Step, Tensor, bf16, f16, kernel, ops,
+};
+
+use crate::harness::{device, for_types, is_argument};
+
+const SEED: u64 = 0x1234_5678_9abc_def0;
+
+/// Runs `f` in one step of a fresh runtime with a generator.
+fn with_rng(f: impl for<'s> FnOnce(&Step<'s>, &Rng)) {
+    with_two(|step, rng, _| f(step, rng));
+}
+
+/// Likewise, with another one, whose seed is 5.
+fn with_two(f: impl for<'s> FnOnce(&Step<'s>, &Rng, &Rng)) {
+    let mut rt = Runtime::new(device()).unwrap();
+    let (rng, other) = (Rng::new(&rt, SEED).unwrap(), Rng::new(&rt, 5).unwrap());
+    f(&rt.step().unwrap(), &rng, &other);
+}
+
+/// The numbers of a call, as the documentation defines them.
+fn defined(counter: u64, count: usize) -> impl Iterator<Item = Random> {
+    (0..count as u64).map(move |index| Random::at(RngState { seed: SEED, counter }, index))
+}
+
+fn uniforms<T: Float>() {
+    with_rng(|step, rng| {
+        let digits = match T::DTYPE {
+            DType::F16 => 11,
+            DType::Bf16 => 8,
+            _ => 24,
+        };
+        // Enough for several threads, and few enough for one; ends of packs.
+        for (call, n) in [100_003, 1, 2, 3, 7, 4096].into_iter().enumerate() {
+            let x = ops::uniform::<T>(rng, step.scope(), [n], 0.0..1.0).unwrap();
+            let want = defined(call as u64, n);
+            let want = want.map(|r| f64::from(r.bits() >> (32 - digits)) * 0.5f64.powi(digits));
+            let got: Vec<f64> = step.read(&x).unwrap().iter().map(|v| v.to_f64()).collect();
+            assert!(got.iter().copied().eq(want), "{} of call {call}", T::DTYPE);
+        }
+    });
+}
+
+#[test]
+fn uniform_is_exact() {
+    for_types!(uniforms: f32, f16, bf16);
+}
+
+fn ranges<T: Float>() {
+    with_rng(|step, rng| {
+        for range in [-3.0..5.0, 100.0..104.0, -0.001..0.001, -2.0..-1.0, 0.0..60000.0] {
+            let x = ops::uniform::<T>(rng, step.scope(), [20_000], range.clone()).unwrap();
+            let values: Vec<f64> = step.read(&x).unwrap().iter().map(|v| v.to_f64()).collect();
+            let [low, high] = [range.start, range.end].map(|end| T::from_f64(end.into()).to_f64());
+            assert!(values.iter().all(|v| (low..high).contains(v)), "{range:?} {}", T::DTYPE);
+            let quarter = (high - low) / 4.0;
+            assert!(values.iter().any(|v| *v < low + quarter) && values.iter().any(|v| *v >= high - quarter));
+        }
+    });
+}
+
+#[test]
+fn ranges_are_half_open() {
+    for_types!(ranges: f32, f16, bf16);
+}
+
+#[test]
+fn kernels_draw_what_is_defined() {
+    /// All methods of random numbers.
+    #[kernel]
+    fn drawn(x: f32, r: Random, n: u32) -> (f32, f32, u32, u32) {
+        (r.uniform() + x, r.normal() + r.exponential() + r.gumbel(), r.below(n), r.bits() ^ r.more_bits())
+    }
+    with_rng(|step, rng| {
+        let (rows, columns) = (37, 21);
+        let x = step.tensor([columns], &vec![2.0f32; columns]).unwrap();
+        let bounds: Vec<u32> = (0..rows as u32).collect();
+        let n = step.tensor([rows, 1], &bounds).unwrap();
+        let x = ops::broadcast_to(&x, [rows, columns]).unwrap();
+        let (uniform, others, below, bits) = drawn(&x, rng, &n).unwrap();
+        let others = step.read(&others).unwrap();
+        for (i, r) in defined(0, rows * columns).enumerate() {
+            let want = r.normal() + r.exponential() + r.gumbel();
+            assert!((others[i] - want).abs() < 1e-5 * want.abs().max(8.0), "{i}: {} {want}", others[i]);
+        }
+        let all = || defined(0, rows * columns).enumerate();
+        assert!(step.read(&uniform).unwrap().into_iter().eq(all().map(|(_, r)| r.uniform() + 2.0)));
+        assert!(step.read(&below).unwrap().into_iter().eq(all().map(|(i, r)| r.below((i / columns) as u32))));
+        assert!(step.read(&bits).unwrap().into_iter().eq(all().map(|(_, r)| r.bits() ^ r.more_bits())));
+        assert_eq!(rng.save(step).unwrap(), RngState { seed: SEED, counter: 1 });
+    });
+}
+
+#[test]
+fn each_parameter_is_a_call() {
+    #[kernel]
+    fn three(a: Random, b: Random, x: f32, c: Random) -> (u32, u32, f32) {
+        (a.bits(), b.bits(), c.uniform() + x)
+    }
+    with_two(|step, rng, other| {
+        let x = step.tensor([3], &[0.0f32; 3]).unwrap();
+        let (a, b, c) = three(rng, other, &x, rng).unwrap();
+        assert!(step.read(&a).unwrap().into_iter().eq(defined(0, 3).map(Random::bits)));
+        assert!(step.read(&c).unwrap().into_iter().eq(defined(1, 3).map(Random::uniform)));
+        let of_other = (0..3).map(|index| Random::at(RngState { seed: 5, counter: 0 }, index).bits());
+        assert!(step.read(&b).unwrap().into_iter().eq(of_other));
+        assert_eq!((rng.save(step).unwrap().counter, other.save(step).unwrap().counter), (2, 1));
+    });
+}
+
+#[test]
+fn a_kernel_without_a_tensor_takes_a_shape() {
+    #[kernel]
+    fn steps(r: Random, #[key] size: f32) -> (f32, bool) {
+        let u = r.uniform();
+        ((u * 4.0).floor() * size, u < 0.5)
+    }
+    with_rng(|step, rng| {
+        let (values, low) = steps::<f32>(step.scope(), rng, 0.25, [2, 3]).unwrap();
+        assert!(values.shape() == [2, 3]);
+        let want = defined(0, 6).map(|r| (r.uniform() * 4.0).floor() * 0.25);
+        assert!(step.read(&values).unwrap().into_iter().eq(want));
+        assert!(step.read(&low).unwrap().into_iter().eq(defined(0, 6).map(|r| r.uniform() < 0.5)));
+        // An empty one counts as any other.
+        steps::<f32>(step.scope(), rng, 0.25, [0]).unwrap();
+        assert_eq!(rng.save(step).unwrap().counter, 2);
+    });
+}
+
+#[test]
+fn strided_tensors_draw_by_their_place_in_the_result() {
+    with_rng(|step, rng| {
+        let p = step.tensor([2, 3], &[0.5f32; 6]).unwrap();
+        let x = ops::bernoulli(rng, &ops::transpose(&p, 0, 1).unwrap()).unwrap();
+        let want = defined(0, 6).map(|r| f32::from(u8::from(r.uniform() < 0.5)));
+        assert!(step.read(&x).unwrap().into_iter().eq(want));
+    });
+}
+
+#[test]
+fn states_are_saved_and_restored() {
+    with_two(|step, rng, other| {
+        let draw = |rng: &Rng| {
+            let x: Tensor<'_, f32> = ops::uniform(rng, step.scope(), [5], 0.0..1.0).unwrap();
+            step.read(&x).unwrap()
+        };
+        let first = [draw(rng), draw(rng)];
+        let state = rng.save(step).unwrap();
+        assert_eq!(state, RngState { seed: SEED, counter: 2 });
+        let next = draw(rng);
+        other.restore(step, state).unwrap();
+        assert_eq!(draw(other), next, "from another generator's state");
+        rng.seed(step, SEED).unwrap();
+        assert_eq!([draw(rng), draw(rng)], first);
+        // Beyond 32 bits, and at the end.
+        for counter in [u64::from(u32::MAX), u64::MAX] {
+            rng.restore(step, RngState { seed: 1, counter }).unwrap();
+            let got = draw(rng);
+            let want = (0..5).map(|index| Random::at(RngState { seed: 1, counter }, index).uniform());
+            assert!(got.into_iter().eq(want));
+            assert_eq!(rng.save(step).unwrap(), RngState { seed: 1, counter: counter.wrapping_add(1) });
+        }
+    });
+}
+
+#[test]
+fn forks_are_streams_of_their_own() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let rng = Rng::new(&rt, SEED).unwrap();
+    let step = rt.step().unwrap();
+    let forks = [rng.fork(&step).unwrap(), rng.fork(&step).unwrap()];
+    assert_eq!(rng.save(&step).unwrap(), RngState { seed: SEED, counter: 2 });
+    for (counter, fork) in (0..).zip(&forks) {
+        let number = Random::at(RngState { seed: SEED, counter }, 0);
+        let seed = u64::from(number.more_bits()) << 32 | u64::from(number.bits());
+        assert_eq!(fork.save(&step).unwrap(), RngState { seed, counter: 0 });
+    }
+    // What is drawn from one changes nothing in the other.
+    let draw =
+        |rng: &Rng| step.read(&ops::uniform::<f32>(rng, step.scope(), [3], 0.0..1.0).unwrap()).unwrap();
+    let (one, other) = (draw(&forks[0]), draw(&forks[1]));
+    assert_ne!(one, other);
+    assert_eq!(rng.save(&step).unwrap().counter, 2);
+}
+
+/// Draws of a size at which distributions show.
+const MANY: usize = 200_000;
+
+/// The mean and the variance, and how many values are in each of `bins` parts of equal probability.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (mean, values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n)
+}
+
+/// Pearson's statistic of `counts` against equal probabilities, less its mean, by its standard deviation.
+fn chi_square(counts: &[u32]) -> f64 {
+    let total: u32 = counts.iter().sum();
+    let expected = f64::from(total) / counts.len() as f64;
+    let sum: f64 = counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum();
+    let freedom = counts.len() as f64 - 1.0;
+    (sum - freedom) / (2.0 * freedom).sqrt()
+}
+
+/// Values against their distribution function, in bins of equal probability. The seed is fixed: that it is four standard
+/// deviations off would have been a chance of 1 in 10,000.
+fn fits(values: &[f64], distribution: impl Fn(f64) -> f64) {
+    let mut counts = [0; 100];
+    for value in values {
+        counts[((distribution(*value) * 100.0) as usize).min(99)] += 1;
+    }
+    let off = chi_square(&counts);
+    assert!(off.abs() < 4.0, "{off}: {counts:?}");
+}
+
+fn near(got: f64, want: f64, deviation: f64) {
+    assert!((got - want).abs() < 5.0 * deviation / (MANY as f64).sqrt(), "{got}, not {want}");
+}
+
+fn read(step: &Step<'_>, x: &Tensor<'_, f32>) -> Vec<f64> {
+    step.read(x).unwrap().into_iter().map(f64::from).collect()
+}
+
+#[test]
+fn uniform_numbers_are_uniform() {
+    with_rng(|step, rng| {
+        let values = read(step, &ops::uniform(rng, step.scope(), [MANY], 0.0..1.0).unwrap());
+        let (mean, variance) = moments(&values);
+        near(mean, 0.5, (1.0f64 / 12.0).sqrt());
+        near(variance, 1.0 / 12.0, (1.0f64 / 180.0).sqrt());
+        fits(&values, |v| v);
+        // Neighbours, and the same element of successive calls, have nothing to do with each other.
+        let next = read(step, &ops::uniform(rng, step.scope(), [MANY], 0.0..1.0).unwrap());
+        for others in [&next[..], &values[1..]] {
+            let mut counts = [0; 100];
+            for (a, b) in values.iter().zip(others) {
+                counts[(a * 10.0) as usize * 10 + (b * 10.0) as usize] += 1;
+            }
+            assert!(chi_square(&counts).abs() < 4.0, "{counts:?}");
+        }
+    });
+}
+
+/// The distribution function of the normal distribution, by Abramowitz and Stegun 7.1.26, to 1.5e-7.
+fn normal_below(x: f64) -> f64 {
+    let z = x.abs() / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * z);
+    let series = [0.254_829_592, -0.284_496_736, 1.421_413_741, -1.453_152_027, 1.061_405_429];
+    let tail = series.iter().rev().fold(0.0, |sum, c| (sum + c) * t) * (-z * z).exp() / 2.0;
+    if x < 0.0 { tail } else { 1.0 - tail }
+}
+
+#[test]
+fn normal_numbers_are_normal() {
+    with_rng(|step, rng| {
+        let values = read(step, &ops::normal(rng, step.scope(), [MANY], 3.0, 0.5).unwrap());
+        let scaled: Vec<f64> = values.iter().map(|v| (v - 3.0) / 0.5).collect();
+        let (mean, variance) = moments(&scaled);
+        near(mean, 0.0, 1.0);
+        near(variance, 1.0, 2.0f64.sqrt());
+        let fourth = scaled.iter().map(|v| v.powi(4)).sum::<f64>() / MANY as f64;
+        near(fourth, 3.0, 96.0f64.sqrt());
+        fits(&scaled, normal_below);
+        let constant = read(step, &ops::normal(rng, step.scope(), [4], -1.5, 0.0).unwrap());
+        assert_eq!(constant, [-1.5; 4]);
+    });
+}
+
+#[test]
+fn exponential_and_gumbel_numbers_are_distributed_so() {
+    with_rng(|step, rng| {
+        let values = read(step, &ops::exponential(rng, step.scope(), [MANY], 4.0).unwrap());
+        assert!(values.iter().all(|v| *v > 0.0 && v.is_finite()));
+        let (mean, variance) = moments(&values);
+        near(mean, 0.25, 0.25);
+        near(variance, 1.0 / 16.0, 8.0f64.sqrt() / 16.0);
+        fits(&values, |v| 1.0 - (-4.0 * v).exp());
+
+        let values = read(step, &ops::gumbel(rng, step.scope(), [MANY]).unwrap());
+        let (mean, variance) = moments(&values);
+        near(mean, 0.577_215_664_9, (std::f64::consts::PI.powi(2) / 6.0).sqrt());
+        near(variance, std::f64::consts::PI.powi(2) / 6.0, 3.45);
+        fits(&values, |v| (-(-v).exp()).exp());
+    });
+}
+
+#[test]
+fn bernoulli_and_dropout_keep_their_share() {
+    with_rng(|step, rng| {
+        let p = ops::full(step.scope(), [MANY], 0.3f32).unwrap();
+        let values = read(step, &ops::bernoulli(rng, &p).unwrap());
+        assert!(values.iter().all(|v| [0.0, 1.0].contains(v)));
+        near(moments(&values).0, 0.3, 0.21f64.sqrt());
+
+        let x = ops::arange_step::<f32>(step.scope(), MANY, 1.0, 1.0).unwrap();
+        let values = read(step, &ops::dropout(rng, &x, 0.2).unwrap());
+        let kept = values.iter().filter(|v| **v != 0.0).count();
+        near(kept as f64 / MANY as f64, 0.8, 0.16f64.sqrt());
+        let scale = f64::from((1.0f32 - 0.2).recip());
+        let want = |i: usize| f64::from(((i + 1) as f64 * scale) as f32);
+        assert!(values.iter().enumerate().all(|(i, v)| *v == 0.0 || *v == want(i)));
+
+        // Ends, and what is not a probability.
+        let edges = [0.0, 1.0, -1.0, 2.0, f32::NAN, 1e-30];
+        let p = step.tensor([edges.len()], &edges).unwrap();
+        let values = read(step, &ops::bernoulli(rng, &p).unwrap());
+        assert_eq!(values, [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
+        let x = step.tensor([3], &[1.0f32, f32::NAN, f32::INFINITY]).unwrap();
+        assert_eq!(read(step, &ops::dropout(rng, &x, 1.0).unwrap()), [0.0; 3]);
+        let same = step.read(&ops::dropout(rng, &x, 0.0).unwrap()).unwrap();
+        assert!(same[0] == 1.0 && same[1].is_nan() && same[2] == f32::INFINITY);
+        assert_eq!(rng.save(step).unwrap().counter, 5);
+    });
+}
+
+fn whole_numbers<T: Integer>(range: std::ops::Range<T>, count: usize) {
+    with_rng(|step, rng| {
+        let low = range.start.to_f64();
+        let x = ops::randint(rng, step.scope(), [MANY], range.clone()).unwrap();
+        let mut counts = vec![0; count];
+        for value in step.read(&x).unwrap() {
+            counts[(value.to_f64() - low) as usize] += 1;
+        }
+        assert!(count == 1 || chi_square(&counts).abs() < 4.0, "{counts:?}");
+    });
+}
+
+#[test]
+fn randint_is_uniform() {
+    whole_numbers(-3..4i32, 7);
+    whole_numbers(5..6i32, 1);
+    whole_numbers(1000..1100u32, 100);
+    whole_numbers(0..255u8, 255);
+    with_rng(|step, rng| {
+        let all = ops::randint(rng, step.scope(), [1000], i32::MIN..i32::MAX).unwrap();
+        let want = defined(0, 1000).map(|r| i32::MIN.wrapping_add(r.below(u32::MAX) as i32));
+        assert!(step.read(&all).unwrap().into_iter().eq(want));
+    });
+}
+
+#[test]
+fn randperm_is_a_permutation_and_fair() {
+    with_rng(|step, rng| {
+        for n in [0, 1, 2, 1000] {
+            let mut order = step.read(&ops::randperm(rng, step.scope(), n).unwrap()).unwrap();
+            order.sort_unstable();
+            assert!(order.into_iter().eq(0..n as u32));
+        }
+        assert_eq!(rng.save(step).unwrap().counter, 4);
+        let mut counts = [0; 24];
+        for _ in 0..2400 {
+            let order = step.read(&ops::randperm(rng, step.scope(), 4).unwrap()).unwrap();
+            let number = order.iter().enumerate().fold(0, |number, (i, v)| {
+                number * (4 - i) + order[i + 1..].iter().filter(|other| *other < v).count()
+            });
+            counts[number] += 1;
+        }
+        assert!(chi_square(&counts).abs() < 4.0, "{counts:?}");
+    });
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    with_rng(|step, rng| {
+        let scope = step.scope();
+        for range in [1.0..1.0, 1.0..0.0, f32::NAN..1.0, 0.0..f32::INFINITY, f32::MIN..f32::MAX] {
+            assert!(is_argument(ops::uniform::<f32>(rng, scope, [2], range)));
+        }
+        for (mean, std) in [(f32::NAN, 1.0), (0.0, -1.0), (0.0, f32::INFINITY)] {
+            assert!(is_argument(ops::normal::<f32>(rng, scope, [2], mean, std)));
+        }
+        for rate in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-40] {
+            assert!(is_argument(ops::exponential::<f32>(rng, scope, [2], rate)));
+        }
+        assert!(is_argument(ops::randint(rng, scope, [2], 3..3i32)));
+        let x = step.tensor([2], &[1.0f32; 2]).unwrap();
+        for p in [-0.1, 1.1, f32::NAN] {
+            assert!(is_argument(ops::dropout(rng, &x, p)));
+        }
+        let words = step.tensor([3], &[0u32; 3]).unwrap();
+        assert!(matches!(ops::set_rng_state(rng, &words), Err(Error::Shape { .. })));
+        assert_eq!(rng.save(step).unwrap().counter, 0, "refused calls draw nothing");
+    });
+    let other = Runtime::new(device()).unwrap();
+    let foreign = Rng::new(&other, 1).unwrap();
+    with_rng(|step, _| {
+        let drawn = ops::uniform::<f32>(&foreign, step.scope(), [2], 0.0..1.0);
+        assert!(matches!(drawn, Err(Error::DifferentRuntimes { op: "uniform" })));
+        assert!(matches!(foreign.save(step), Err(Error::DifferentRuntimes { .. })));
+        assert!(matches!(foreign.fork(step), Err(Error::DifferentRuntimes { .. })));
+    });
+}
