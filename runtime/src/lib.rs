@@ -112,7 +112,7 @@ pub use base::recording_id::RecordingId;
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use cudarc;
 pub use error::{Error, MemoryFault, Result};
-pub use graph::dispatch::schedule::{Packed, Schedule};
+pub use graph::dispatch::buckets::{Packed, Schedule};
 pub use graph::dispatch::{
     BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher, Resolution,
 };

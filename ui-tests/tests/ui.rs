@@ -3,7 +3,8 @@
 //! rustc checks every program, in one of two ways. Programs that the macro alone refuses, by their pins, are modules of
 //! one crate, the test target `refused`: one call of rustc reports all their errors, which are compared file by file.
 //! Programs of which rustc has something to say, and new ones, are crates of their own: a call of rustc each, with the
-//! runtime that cargo has built for `refused`.
+//! runtime that cargo has built for `refused`. One program of each class is compiled once more, from another folder, as
+//! that of a user's package.
 //!
 //! `BLESS=1 cargo test -p ui-tests --test ui` pins the messages anew; read what it wrote.
 
@@ -51,11 +52,35 @@ fn is_of_the_macro_alone(pin: &str) -> bool {
 #[test]
 fn rustc_has_something_to_say() {
     let (_, programs) = programs();
+    let wrong = each(&programs, |program| differs(program, &checked(program, Folder::Workspace)));
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// By absolute paths, as cargo passes them for packages of other workspaces: the macro reads the file around its item, and
+/// rustc prints its path.
+#[test]
+fn from_another_folder() {
+    let (alone, others) = programs();
+    let mut classes: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+    for program in alone.into_iter().chain(others) {
+        let pin = fs::read_to_string(program.with_extension("stderr")).unwrap_or_default();
+        // Places in the runtime are shown from the workspace, where rustc is called there.
+        if !pin.contains("$WORKSPACE/") {
+            classes.entry(program.parent().unwrap().to_owned()).or_insert(program);
+        }
+    }
+    assert!(classes.len() >= 20, "{classes:?}");
+    let programs: Vec<PathBuf> = classes.into_values().collect();
+    let wrong = each(&programs, |program| differs(program, &checked(program, Folder::Other)));
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What is wrong with the programs, several of which are checked at once.
+fn each(programs: &[PathBuf], check: impl Fn(&Path) -> Option<String> + Sync) -> String {
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(String::new()));
     let check = || {
         while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let got = checked(program, &built().runtime);
-            let difference = differs(program, &got);
+            let difference = check(program);
             wrong.lock().unwrap().extend(difference);
         }
     };
@@ -64,8 +89,7 @@ fn rustc_has_something_to_say() {
             scope.spawn(check);
         }
     });
-    let wrong = wrong.into_inner().unwrap();
-    assert!(wrong.is_empty(), "{wrong}");
+    wrong.into_inner().unwrap()
 }
 
 #[test]
@@ -122,14 +146,28 @@ struct Said {
     text: String,
 }
 
+/// Where rustc is called.
+#[derive(Clone, Copy)]
+enum Folder {
+    /// As cargo does for a package of this workspace.
+    Workspace,
+    /// As it does for any other package.
+    Other,
+}
+
 /// What rustc says of one program.
-fn checked(program: &Path, runtime: &Path) -> Vec<String> {
+fn checked(program: &Path, from: Folder) -> Vec<String> {
+    let runtime = &built().runtime;
     let name = program.file_stem().unwrap().to_str().unwrap();
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ui");
+    let (folder, path, out) = match from {
+        // Paths in the runtime's library begin there.
+        Folder::Workspace => (top(), program.strip_prefix(top()).unwrap(), "ui"),
+        Folder::Other => (Path::new(env!("CARGO_TARGET_TMPDIR")), program, "ui-other"),
+    };
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(out);
     fs::create_dir_all(&out).unwrap();
     let output = Command::new(env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()))
-        // From where cargo calls it: paths in the runtime's library begin there.
-        .current_dir(top())
+        .current_dir(folder)
         .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata", "--error-format", "json"])
         .args(["-A", "dead_code", "--crate-name", name, "--out-dir"])
         .arg(out)
@@ -137,7 +175,7 @@ fn checked(program: &Path, runtime: &Path) -> Vec<String> {
         .arg(format!("dependency={}", runtime.parent().unwrap().display()))
         .arg("--extern")
         .arg(format!("graphable={}", runtime.display()))
-        .arg(program.strip_prefix(top()).unwrap())
+        .arg(path)
         .output()
         .unwrap();
     assert!(!output.status.success(), "{} compiles", program.display());

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    FunctionSpec, Options, batches, dispatch::schedule::Schedule, listed::Listed, spec::InputKind,
+    FunctionSpec, Options, batches, dispatch::buckets::Schedule, listed::Listed, spec::InputKind,
     static_inputs::StaticBuffers,
 };
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{dispatch::schedule::Schedule, listed::Listed};
+use super::{dispatch::buckets::Schedule, listed::Listed};
 use crate::{Batching, Limits, Policy, base::mode::Mode};
 
 /// The options of a builder.

@@ -5,7 +5,7 @@
 //! begins.
 
 use super::{
-    Memory, Placement,
+    BlockArena, Memory, Placement,
     pool::{Block, LiveSet, rounded},
 };
 use crate::{Result, backend::Backend};
@@ -30,13 +30,13 @@ impl Memory {
         }
     }
 
-    /// Returns the placement of a block of eager code: the borrowed pool, if it is borrowed and has room.
-    pub(crate) fn eager_placement(&self, bytes: u64) -> Placement {
-        let Some(live) = &self.lent else { return Placement::Eager };
+    /// Returns the arena of a block of eager code: the borrowed pool, if it is borrowed and has room.
+    pub(crate) fn eager_arena(&self, bytes: u64) -> BlockArena {
+        let Some(live) = &self.lent else { return BlockArena::Eager };
         let (base, len) = (self.pool_arena.base(), rounded(bytes));
         // The memory is already committed: the pool does not grow for this.
         let fits = live.place(base, len) + len <= self.pool_arena.committed_end();
-        if fits { Placement::Borrowed } else { Placement::Eager }
+        if fits { BlockArena::Borrowed } else { BlockArena::Eager }
     }
 
     pub(super) fn place_borrowed(&mut self, backend: &mut dyn Backend, bytes: u64) -> Result<Block> {

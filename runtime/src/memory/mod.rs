@@ -45,7 +45,7 @@ pub use leaks::{Live, Tables};
 pub(crate) use learned_placements::{Misplaced, RegionKey, RegionTarget};
 pub(crate) use maintenance::Extent;
 pub(crate) use persistent::Queues;
-pub(crate) use placement::{GroupId, Ordinal, Origin, Placement};
+pub(crate) use placement::{BlockArena, GroupId, Ordinal, Origin, Placement};
 pub(crate) use slots::{LastRelease, Slot};
 
 /// A tensor to be created.
@@ -276,11 +276,11 @@ impl Memory {
     }
 
     /// Creates a tensor in a block of its own.
-    pub(crate) fn tensor_in(&mut self, placement: Placement, block: Block, new: &NewTensor) -> RawTensor {
+    pub(crate) fn tensor_in(&mut self, arena: BlockArena, block: Block, new: &NewTensor) -> RawTensor {
         let &NewTensor { origin, producer, dtype, layout, marks } = new;
         let slot = self.slots.add(NewSlot {
             refs: 1,
-            placement,
+            placement: arena.into(),
             base: block.addr,
             bytes: new.bytes(),
             owner: None,
@@ -312,11 +312,11 @@ impl Memory {
     pub(crate) fn place(
         &mut self,
         backend: &mut dyn Backend,
-        placement: Placement,
+        arena: BlockArena,
         bytes: u64,
     ) -> Result<Block> {
-        match placement {
-            Placement::Pool => {
+        match arena {
+            BlockArena::Pool => {
                 let block = self.pool.place(bytes);
                 if let Err(error) = self.pool_arena.commit(backend, block, bytes) {
                     self.pool.free(block.addr);
@@ -324,19 +324,19 @@ impl Memory {
                 }
                 Ok(block)
             }
-            Placement::Results => self.results.place(backend, bytes),
-            Placement::Borrowed => self.place_borrowed(backend, bytes),
-            _ => self.eager.place(backend, bytes),
+            BlockArena::Results => self.results.place(backend, bytes),
+            BlockArena::Eager => self.eager.place(backend, bytes),
+            BlockArena::Borrowed => self.place_borrowed(backend, bytes),
         }
     }
 
     /// Frees a block. Returns false if no block began there.
-    pub(crate) fn free(&mut self, placement: Placement, base: u64) -> bool {
-        match placement {
-            Placement::Pool => self.pool.free(base),
-            Placement::Results => self.results.live.remove(base).is_some(),
-            Placement::Borrowed => self.lent.as_mut().is_some_and(|live| live.remove(base).is_some()),
-            _ => self.eager.live.remove(base).is_some(),
+    pub(crate) fn free(&mut self, arena: BlockArena, base: u64) -> bool {
+        match arena {
+            BlockArena::Pool => self.pool.free(base),
+            BlockArena::Results => self.results.live.remove(base).is_some(),
+            BlockArena::Eager => self.eager.live.remove(base).is_some(),
+            BlockArena::Borrowed => self.lent.as_mut().is_some_and(|live| live.remove(base).is_some()),
         }
     }
 
@@ -356,11 +356,16 @@ impl Memory {
     pub(crate) fn abandon(&mut self, slots: &[SlotId], made: impl Fn(u64) -> bool) {
         for &id in slots {
             let slot = self.slots.get(id);
-            let (placement, base) = (slot.placement, slot.base());
-            if slot.refs == 0 || !made(base) || !matches!(placement, Placement::Pool | Placement::Results) {
+            let base = slot.base();
+            let arena = match slot.placement {
+                Placement::Pool => BlockArena::Pool,
+                Placement::Results => BlockArena::Results,
+                _ => continue,
+            };
+            if slot.refs == 0 || !made(base) {
                 continue;
             }
-            self.free(placement, base);
+            self.free(arena, base);
             self.slots.get_mut(id).placement = Placement::Invalid;
         }
     }

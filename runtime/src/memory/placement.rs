@@ -25,9 +25,39 @@ pub(crate) enum Placement {
 }
 
 impl Placement {
-    /// Returns whether it is a block of an arena, which is freed with its last handle.
-    pub(crate) fn is_block(self) -> bool {
-        matches!(self, Self::Pool | Self::Results | Self::Eager | Self::Borrowed)
+    /// Returns the arena of a block, which is freed with its last handle; `None` for anything else.
+    pub(crate) fn block_arena(self) -> Option<BlockArena> {
+        match self {
+            Self::Pool => Some(BlockArena::Pool),
+            Self::Results => Some(BlockArena::Results),
+            Self::Eager => Some(BlockArena::Eager),
+            Self::Borrowed => Some(BlockArena::Borrowed),
+            Self::Owned | Self::StaticInput | Self::Invalid | Self::Freed => None,
+        }
+    }
+}
+
+/// The placements in which blocks are allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BlockArena {
+    /// [`Placement::Pool`].
+    Pool,
+    /// [`Placement::Results`].
+    Results,
+    /// [`Placement::Eager`].
+    Eager,
+    /// [`Placement::Borrowed`].
+    Borrowed,
+}
+
+impl From<BlockArena> for Placement {
+    fn from(arena: BlockArena) -> Self {
+        match arena {
+            BlockArena::Pool => Self::Pool,
+            BlockArena::Results => Self::Results,
+            BlockArena::Eager => Self::Eager,
+            BlockArena::Borrowed => Self::Borrowed,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     Error, Result,
     backend::View,
     memory::{
-        Placement,
+        BlockArena,
         pool::{Block, rounded},
     },
 };
@@ -97,7 +97,7 @@ impl Used {
 /// A block whose last handle was dropped.
 #[derive(Clone, Copy, Debug)]
 struct Freed {
-    placement: Placement,
+    arena: BlockArena,
     base: u64,
     bytes: u64,
 }
@@ -114,7 +114,7 @@ struct Fork {
     /// Blocks placed since the fork, with their branch.
     made: FxHashMap<u64, usize>,
     /// Freed by the branch that made them: it may have them again, by their arena and size.
-    free_list: FxHashMap<(Placement, u64), Vec<u64>>,
+    free_list: FxHashMap<(BlockArena, u64), Vec<u64>>,
     /// Freed, but not before the join.
     held: Vec<Freed>,
 }
@@ -122,15 +122,15 @@ struct Fork {
 impl Fork {
     /// Returns a block that the running branch made and freed. It must have the same size: the rest of a
     /// larger one would be lost until the join, and a block between guard pages ends where its bytes end.
-    fn reuse(&mut self, placement: Placement, bytes: u64) -> Option<Block> {
-        let addr = self.free_list.get_mut(&(placement, bytes))?.pop()?;
+    fn reuse(&mut self, arena: BlockArena, bytes: u64) -> Option<Block> {
+        let addr = self.free_list.get_mut(&(arena, bytes))?.pop()?;
         Some(Block { addr, len: rounded(bytes) })
     }
 
     /// Makes the blocks of the free list unavailable until the join.
     fn hold_free(&mut self) {
-        for ((placement, bytes), all) in self.free_list.drain() {
-            self.held.extend(all.into_iter().map(|base| Freed { placement, base, bytes }));
+        for ((arena, bytes), all) in self.free_list.drain() {
+            self.held.extend(all.into_iter().map(|base| Freed { arena, base, bytes }));
         }
     }
 
@@ -138,7 +138,7 @@ impl Fork {
     fn defer(&mut self, freed: Freed) -> bool {
         let own = self.made.get(&freed.base) == Some(&self.branch);
         match own {
-            true => self.free_list.entry((freed.placement, freed.bytes)).or_default().push(freed.base),
+            true => self.free_list.entry((freed.arena, freed.bytes)).or_default().push(freed.base),
             false => self.held.push(freed),
         }
         own
@@ -155,8 +155,8 @@ impl Forks {
     }
 
     /// A block for the running branch, if a fork is open that has one.
-    pub(super) fn reuse(&mut self, placement: Placement, bytes: u64) -> Option<Block> {
-        self.0.last_mut()?.reuse(placement, bytes)
+    pub(super) fn reuse(&mut self, arena: BlockArena, bytes: u64) -> Option<Block> {
+        self.0.last_mut()?.reuse(arena, bytes)
     }
 
     /// The running branch made a block.
@@ -168,8 +168,8 @@ impl Forks {
 
     /// Defers freeing a block while a fork is open. Returns `None` if none is open; otherwise, whether only
     /// the running branch has used the block.
-    pub(super) fn defer_free(&mut self, placement: Placement, base: u64, bytes: u64) -> Option<bool> {
-        Some(self.0.last_mut()?.defer(Freed { placement, base, bytes }))
+    pub(super) fn defer_free(&mut self, arena: BlockArena, base: u64, bytes: u64) -> Option<bool> {
+        Some(self.0.last_mut()?.defer(Freed { arena, base, bytes }))
     }
 
     fn open(&mut self, recorded: bool) {
@@ -266,7 +266,7 @@ impl Launcher<'_> {
         // In the order of addresses: whatever frees them, recordings do it alike.
         freed.sort_unstable_by_key(|f| f.base);
         for f in freed {
-            self.free_block(f.placement, f.base, f.bytes);
+            self.free_block(f.arena, f.base, f.bytes);
         }
         self.note_failure(joined)
     }

@@ -9,7 +9,7 @@ use std::{cell::Cell, collections::BTreeMap};
 use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
     backend::View,
-    memory::{Memory, Ordinal, Origin, Placement, SlotId},
+    memory::{BlockArena, Memory, Ordinal, Origin, SlotId},
     tree::{GroupId, Release, Tree},
     value::entry::Entry,
 };
@@ -162,7 +162,7 @@ impl Launcher<'_> {
         let Some((group, finished)) = self.recorder.finished(tree) else { return };
         for (ordinal, id) in finished {
             if let Some((base, bytes)) = self.memory.free_early(id, Origin::Segment { group, ordinal }) {
-                self.free_block(Placement::Pool, base, bytes);
+                self.free_block(BlockArena::Pool, base, bytes);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     backend::{Op, PendingBytes, View},
     base::plan::Site,
     memory::{
-        COPY, LastRelease, Memory, NewTensor, Placement, SlotId,
+        BlockArena, COPY, LastRelease, Memory, NewTensor, SlotId,
         pool::{Block, rounded},
     },
     observe::log::Log,
@@ -69,15 +69,15 @@ impl Launcher<'_> {
         // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
         // by side share none, and the next operation may have it.
         let pooled = self.recorder.is_pooled();
-        let placement = if pooled { Placement::Pool } else { self.memory.eager_placement(bytes) };
+        let arena = if pooled { BlockArena::Pool } else { self.memory.eager_arena(bytes) };
         // Whole units: a workspace is aligned to one, also where blocks end at guards.
         let bytes = rounded(bytes);
-        let block = self.place(placement, bytes)?;
+        let block = self.place(arena, bytes)?;
         if let (Some(run), true) = (self.recorder.run_mut(), pooled) {
             run.uses.workspace(block.len);
         }
         let launched = self.launch_at(op, inputs, outputs, block.addr);
-        self.free_block(placement, block.addr, bytes);
+        self.free_block(arena, block.addr, bytes);
         launched
     }
 
@@ -94,11 +94,11 @@ impl Launcher<'_> {
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`].
-    pub(crate) fn place(&mut self, placement: Placement, bytes: u64) -> Result<Block> {
-        if let Some(block) = self.recorder.forks.reuse(placement, bytes) {
+    pub(crate) fn place(&mut self, arena: BlockArena, bytes: u64) -> Result<Block> {
+        if let Some(block) = self.recorder.forks.reuse(arena, bytes) {
             return Ok(block);
         }
-        let block = self.memory.place(self.stream.backend_mut(), placement, bytes)?;
+        let block = self.memory.place(self.stream.backend_mut(), arena, bytes)?;
         self.recorder.forks.note_placed(block);
         Ok(block)
     }
@@ -107,9 +107,9 @@ impl Launcher<'_> {
     ///
     /// # Errors
     /// See [`place`](Self::place).
-    pub(crate) fn new_tensor(&mut self, placement: Placement, new: &NewTensor) -> Result<RawTensor> {
-        let block = self.place(placement, new.bytes())?;
-        Ok(self.memory.tensor_in(placement, block, new))
+    pub(crate) fn new_tensor(&mut self, arena: BlockArena, new: &NewTensor) -> Result<RawTensor> {
+        let block = self.place(arena, new.bytes())?;
+        Ok(self.memory.tensor_in(arena, block, new))
     }
 
     /// Makes a tensor in the eager arena, whatever runs.
@@ -123,20 +123,17 @@ impl Launcher<'_> {
         layout: Layout,
     ) -> Result<RawTensor> {
         let new = NewTensor::of(op, dtype, layout);
-        let placement = self.memory.eager_placement(new.bytes());
-        self.new_tensor(placement, &new)
+        let arena = self.memory.eager_arena(new.bytes());
+        self.new_tensor(arena, &new)
     }
 
     /// Frees a block, or defers that to the join of the open fork.
-    pub(crate) fn free_block(&mut self, placement: Placement, base: u64, bytes: u64) {
-        if !placement.is_block() {
-            return;
-        }
-        let freed = match self.recorder.forks.defer_free(placement, base, bytes) {
+    pub(crate) fn free_block(&mut self, arena: BlockArena, base: u64, bytes: u64) {
+        let freed = match self.recorder.forks.defer_free(arena, base, bytes) {
             Some(false) => return,
             // From here on the branch that made it may have it again.
             Some(true) => true,
-            None => self.memory.free(placement, base),
+            None => self.memory.free(arena, base),
         };
         debug_assert!(freed, "a block that was not live was freed");
         if let Some(run) = self.recorder.run_mut() {
@@ -161,9 +158,11 @@ impl Launcher<'_> {
         let Some(LastRelease { placement, base, bytes, stands_for }) = self.memory.release(id, epoch) else {
             return;
         };
-        self.free_block(placement, base, bytes);
+        if let Some(arena) = placement.block_arena() {
+            self.free_block(arena, base, bytes);
+        }
         if let Some(block) = stands_for {
-            self.memory.free(Placement::Pool, block);
+            self.memory.free(BlockArena::Pool, block);
         }
     }
 

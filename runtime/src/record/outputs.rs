@@ -8,7 +8,7 @@ use crate::{
     DType, Result,
     backend::View,
     base::plan::Site,
-    memory::{COPY, Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
+    memory::{BlockArena, COPY, Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
     observe::{event::CopySlot, occurrence::Occurrence},
     tree::Tree,
     value::layout::{Layout, Marks},
@@ -21,7 +21,7 @@ use crate::{
 
 /// The destination of a block.
 pub(crate) struct Target {
-    pub(crate) placement: Placement,
+    pub(crate) arena: BlockArena,
     /// A block that is there already.
     pub(crate) block: Option<Block>,
     /// The kind of copy as which it is counted, if it is.
@@ -98,7 +98,7 @@ impl Launcher<'_> {
         let counted = (!call.has_warmed_up(self.log.stats().warmups)).then_some(CopySlot::Result);
         let mut entries = self.moved(outputs, moves, |launcher, slot| {
             launcher.plan_result(tree, slot);
-            Target { placement: Placement::Results, block: None, counted }
+            Target { arena: BlockArena::Results, block: None, counted }
         })?;
         for entry in entries.iter_mut() {
             match entry {
@@ -197,8 +197,8 @@ impl Launcher<'_> {
         let layout = Layout::contiguous(&[bytes as usize])?;
         let new = NewTensor { origin, producer, dtype: DType::U8, layout, marks: Marks::NONE };
         let copy = match target.block {
-            Some(block) => self.memory.tensor_in(target.placement, block, &new),
-            None => self.new_tensor(target.placement, &new)?,
+            Some(block) => self.memory.tensor_in(target.arena, block, &new),
+            None => self.new_tensor(target.arena, &new)?,
         };
         let from = View { addr: base, dtype: DType::U8, layout };
         if let Err(error) = self.launch(COPY, &[from], &[copy.view()]) {
@@ -213,7 +213,7 @@ impl Launcher<'_> {
     pub(crate) fn begin_region(&mut self, call: &CallState, site: &'static Site) {
         let key = call.region_key(self.memory.call_number());
         for expected in self.memory.begin_region(site, key.as_ref()) {
-            match self.place(Placement::Pool, expected.bytes) {
+            match self.place(BlockArena::Pool, expected.bytes) {
                 Ok(block) => self.memory.reserve(expected, block),
                 // The region continues without it; its own allocations report the reason.
                 Err(_) => break,
@@ -247,13 +247,13 @@ impl Launcher<'_> {
         let place = |_: &mut Self, slot: SlotId| {
             taken.push(slot);
             let block = misplaced.iter().find(|m| m.slot == slot).and_then(|m| m.block);
-            Target { placement: Placement::Pool, block, counted: Some(CopySlot::Eager) }
+            Target { arena: BlockArena::Pool, block, counted: Some(CopySlot::Eager) }
         };
         let moved = self.moved(outputs, moves, place);
         if moved.is_err() {
             let left = |m: &&Misplaced| !taken.contains(&m.slot);
             for block in misplaced.iter().filter(left).filter_map(|m| m.block) {
-                self.memory.free(Placement::Pool, block.addr);
+                self.memory.free(BlockArena::Pool, block.addr);
             }
         }
         moved.map(Some)

@@ -7,10 +7,10 @@ use crate::{BatchDescriptor, Error, Mode, ModeSet, Result, Schedule, base::reaso
 mod batch;
 mod batch_sizes;
 mod batching;
+pub(crate) mod buckets;
 mod mode_name;
 pub(crate) mod plan_report;
 mod resolve;
-pub(crate) mod schedule;
 #[cfg(test)]
 mod tests;
 

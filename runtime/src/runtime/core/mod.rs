@@ -9,17 +9,17 @@
 mod decide;
 mod estimate;
 mod lifecycle;
-mod miss;
 pub(crate) mod report;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod tree_view;
+mod warm_up_or_record;
 
 use crate::{
     Error, Result,
     backend::{Backend, Op, View},
-    memory::{Memory, NewTensor, Origin, Placement, RegionTarget},
+    memory::{BlockArena, Memory, NewTensor, Origin, RegionTarget},
     observe::log::Log,
     record::{BodyRunner, CallState, Launcher, Overlaps, Recorder, Replayer, Stream},
     tree::Tree,
@@ -150,23 +150,23 @@ impl Core {
         if let Some(run) = launcher.recorder.run_mut().filter(|run| !run.is_audit()) {
             let (group, ordinal) = (run.group(), run.next_ordinal());
             let is_result = group.is_some_and(|group| tree.is_result(group, ordinal));
-            let placement = if is_result { Placement::Results } else { Placement::Pool };
+            let arena = if is_result { BlockArena::Results } else { BlockArena::Pool };
             new.origin = group.map_or(Origin::Other, |group| Origin::Segment { group, ordinal });
-            let raw = launcher.new_tensor(placement, &new)?;
+            let raw = launcher.new_tensor(arena, &new)?;
             if let Some(run) = launcher.recorder.run_mut() {
                 run.made(ordinal, raw.slot, launcher.memory);
             }
             return Ok(raw);
         }
-        let placement = launcher.memory.eager_placement(new.bytes());
+        let arena = launcher.memory.eager_arena(new.bytes());
         let Some(allocation) = launcher.memory.region_allocation(new.bytes()) else {
-            return launcher.new_tensor(placement, &new);
+            return launcher.new_tensor(arena, &new);
         };
         new.origin = allocation.origin;
         match allocation.target {
-            RegionTarget::Anywhere => launcher.new_tensor(placement, &new),
-            RegionTarget::Results => launcher.new_tensor(Placement::Results, &new),
-            RegionTarget::Reserved(block) => Ok(launcher.memory.tensor_in(Placement::Pool, block, &new)),
+            RegionTarget::Anywhere => launcher.new_tensor(arena, &new),
+            RegionTarget::Results => launcher.new_tensor(BlockArena::Results, &new),
+            RegionTarget::Reserved(block) => Ok(launcher.memory.tensor_in(BlockArena::Pool, block, &new)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Schedules: the sizes (buckets) that a `#[dims]` symbol is rounded up to.
+//! Buckets: the sizes that a `#[dims]` symbol is rounded up to, as users state them in a [`Schedule`].
 
 use crate::{Error, Result};
 
@@ -19,7 +19,10 @@ const MOST: usize = 1 << 20;
 /// The maximum number of sizes that [`Schedule::up_to`] generates between a power of two and the next.
 const UP_TO_STEPS: usize = 4096;
 
-/// Sizes to capture, ascending.
+/// The buckets of a `#[dims]` symbol: the sizes to capture, ascending. A call is padded to the smallest that holds it.
+#[doc(alias = "bucket")]
+#[doc(alias = "buckets")]
+#[doc(alias = "padding")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     sizes: Vec<usize>,
