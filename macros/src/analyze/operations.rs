@@ -9,10 +9,11 @@ use crate::parse::{attributes, syntax::bare};
 
 /// Operations that return something other than a tensor; `ui-tests/tests/names.rs` compares the list with the
 /// functions.
-const NO_TENSOR: [&str; 11] = [
+const NO_TENSOR: [&str; 13] = [
     "add_rms_norm",
     "cache_view",
     "lstm_cell",
+    "mark_tokens",
     "rope_scatter",
     "scatter_rows",
     "set_rng_state",
@@ -20,6 +21,7 @@ const NO_TENSOR: [&str; 11] = [
     "split",
     "split_at",
     "store",
+    "top_log_probs",
     "topk",
 ];
 

@@ -1,6 +1,6 @@
 //! Operations on tensors.
 //!
-//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`store`] and [`set_rng_state`],
+//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`mark_tokens`], [`store`] and [`set_rng_state`],
 //! which write to a [`State`](crate::State) or an [`Rng`](crate::Rng), and those that draw random numbers, which advance
 //! the [`Rng`](crate::Rng) that they take as their first argument. All are asynchronous: they check their arguments, allocate the output and
 //! launch. The result is a new tensor, or a view if the function's documentation says so.
@@ -63,6 +63,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod rope;
+mod sampling;
 mod scatter;
 mod setters;
 mod shape;
@@ -116,6 +117,11 @@ pub use random::{
 pub use recurrent::{gru_cell, lstm_cell};
 pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
 pub use rope::{RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig, rope, rope_scatter};
+pub use sampling::{
+    NO_TOKEN, PerRow, SampleConfig, apply_min_p, apply_presence_penalty, apply_repetition_penalty,
+    apply_temperature, apply_top_k, apply_top_p, choose_token, mark_tokens, sample_with, token_log_probs,
+    top_log_probs,
+};
 pub use scatter::scatter_rows;
 pub(crate) use shape::broadcast_as;
 pub use shape::{
@@ -147,7 +153,8 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
         .chain(order::kernels())
         .chain(arrange::kernels())
         .chain(loss::kernels())
-        .chain(random::kernels());
+        .chain(random::kernels())
+        .chain(sampling::kernels());
     all.filter(|definition| known.insert(definition.id)).collect()
 }
 

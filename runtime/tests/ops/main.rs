@@ -38,6 +38,7 @@ mod reference;
 mod rope;
 mod rope_scaled;
 mod rows;
+mod sampling;
 mod scalars;
 mod shape;
 mod statistics;
