@@ -1,9 +1,10 @@
 //! Operations on tensors.
 //!
-//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`mark_tokens`], [`store`] and [`set_rng_state`],
-//! which write to a [`State`](crate::State) or an [`Rng`](crate::Rng), and those that draw random numbers, which advance
-//! the [`Rng`](crate::Rng) that they take as their first argument. All are asynchronous: they check their arguments, allocate the output and
-//! launch. The result is a new tensor, or a view if the function's documentation says so.
+//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`mark_tokens`], [`store`] and
+//! [`set_rng_state`], which write to a [`State`](crate::State) or an [`Rng`](crate::Rng), and those that draw random
+//! numbers, which advance the [`Rng`](crate::Rng) that they take as their first argument. All are asynchronous: they check
+//! their arguments, allocate the output and launch. The result is a new tensor, or a view if the function's documentation
+//! says so.
 //!
 //! **Arguments.** The first tensor determines the runtime and the step; every further operand can be a
 //! [`Tensor`](crate::Tensor), a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a
@@ -119,8 +120,8 @@ pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max
 pub use rope::{RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig, rope, rope_scatter};
 pub use sampling::{
     NO_TOKEN, PerRow, SampleConfig, apply_min_p, apply_presence_penalty, apply_repetition_penalty,
-    apply_temperature, apply_top_k, apply_top_p, choose_token, mark_tokens, sample_with, token_log_probs,
-    top_log_probs,
+    apply_temperature, apply_top_k, apply_top_p, choose_token, mark_tokens, sample, sample_with,
+    token_log_probs, top_log_probs,
 };
 pub use scatter::scatter_rows;
 pub(crate) use shape::broadcast_as;

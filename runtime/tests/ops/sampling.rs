@@ -356,6 +356,31 @@ fn logits_that_are_no_numbers_are_not_chosen() {
 }
 
 #[test]
+fn only_what_is_random_draws() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let rng = graphable::Rng::new(&rt, 3).unwrap();
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[2, 3], &[0.0f32; 6]).unwrap();
+    let counter = |config| {
+        let tokens = ops::sample(&rng, &x, config).and_then(|tokens| step.read(&tokens));
+        (tokens.is_ok(), rng.save(&step).unwrap().counter)
+    };
+    assert_eq!(counter(SampleConfig::new().temperature(0.0)), (true, 0));
+    assert_eq!(counter(SampleConfig::new().top_p(2.0)), (false, 0));
+    assert_eq!(counter(SampleConfig::new()), (true, 1));
+    let scalar = step.tensor(&[], &[1.0f32]).unwrap();
+    assert!(matches!(ops::sample(&rng, &scalar, SampleConfig::new()), Err(Error::Shape { .. })));
+    assert_eq!(counter(SampleConfig::new().top_k(2)), (true, 2));
+    // The same numbers as by hand.
+    rng.seed(&step, 3).unwrap();
+    let tokens = ops::sample(&rng, &x, SampleConfig::new()).unwrap();
+    rng.seed(&step, 3).unwrap();
+    let uniforms = ops::uniform::<f32>(&rng, step.scope(), [2], 0.0..1.0).unwrap();
+    let want = ops::choose_token(&x, &uniforms).unwrap();
+    assert_eq!(step.read(&tokens).unwrap(), step.read(&want).unwrap());
+}
+
+#[test]
 fn log_probabilities_are_those_of_plain_functions() {
     cases(20, |step, rng| {
         let size = [1, 2, 9, 300][rng.random_range(0..4)];
@@ -474,19 +499,21 @@ fn batch(
     #[dims(B)]
     uniforms: &Tensor<f32>,
     seen: &State<bool>,
-) -> Result<(Tensor<u32>, Tensor<f32>, Tensor<u32>)> {
+    rng: &graphable::Rng,
+) -> Result<(Tensor<u32>, Tensor<u32>, Tensor<f32>, Tensor<u32>)> {
     let rows = ops::cache_view(seen).narrow(0, 0, logits.dim(0))?;
     let config = SampleConfig::new().repetition_penalty(&rows, 3.0).temperature(temperature).top_k(top_k);
     let tokens = ops::sample_with(logits, config.top_p(0.95), uniforms)?;
     ops::mark_tokens(seen, &tokens)?;
+    let drawn = ops::sample(rng, logits, config)?;
     let chosen = ops::token_log_probs(logits, &tokens)?;
     let (_, best) = #[eager(support = Always)]
     ops::top_log_probs(logits, 2)?;
-    Ok((tokens, chosen, best))
+    Ok((tokens, drawn, chosen, best))
 }
 
-/// Tokens, the bits of their log-probabilities, and the best tokens.
-type Sampled = (Vec<u32>, Vec<u32>, Vec<u32>);
+/// Tokens by numbers of the host and by those of the device, the bits of log-probabilities, and the best tokens.
+type Sampled = [Vec<u32>; 4];
 
 /// The steps of a batch whose size changes.
 fn batches(mode: Mode, buckets: bool) -> Result<Vec<Sampled>> {
@@ -497,6 +524,7 @@ fn batches(mode: Mode, buckets: bool) -> Result<Vec<Sampled>> {
         builder = builder.bucket("B", Schedule::new([2, 4]));
     }
     let graph = builder.build(&mut rt)?;
+    let stream = graphable::Rng::new(&rt, 7)?;
     let mut rng = StdRng::seed_from_u64(5);
     let mut all = Vec::new();
     for round in 0..12 {
@@ -506,21 +534,22 @@ fn batches(mode: Mode, buckets: bool) -> Result<Vec<Sampled>> {
         let temperatures: Vec<f32> = (0..n).map(|i| [0.0, 1.0, 0.5, 3.0][(i + round) % 4]).collect();
         let top_k: Vec<u32> = (0..n).map(|i| [0, 3, 5, 1][(i * round) % 4]).collect();
         let step = rt.step()?;
-        let (tokens, chosen, best) =
-            graph.call(&step, &logits[..], &temperatures[..], &top_k[..], &uniforms[..], &seen)?;
+        let (tokens, drawn, chosen, best) =
+            graph.call(&step, &logits[..], &temperatures[..], &top_k[..], &uniforms[..], &seen, &stream)?;
         let bits = step.read(&chosen)?.into_iter().map(f32::to_bits).collect();
-        all.push((step.read(&tokens)?, bits, step.read(&best)?));
+        all.push([step.read(&tokens)?, step.read(&drawn)?, bits, step.read(&best)?]);
     }
     let step = rt.step()?;
     let marks = step.read(&ops::load(step.scope(), &seen)?)?;
-    all.push((marks.into_iter().map(u32::from).collect(), Vec::new(), Vec::new()));
+    let counter = stream.save(&step)?.counter;
+    all.push([marks.into_iter().map(u32::from).collect(), vec![counter as u32], Vec::new(), Vec::new()]);
     Ok(all)
 }
 
 #[test]
 fn every_mode_and_bucket_chooses_the_same_tokens() -> Result<()> {
     let want = batches(Mode::None, false)?;
-    assert!(want.iter().any(|(tokens, ..)| tokens.len() == 4));
+    assert!(want.iter().any(|[tokens, ..]| tokens.len() == 4));
     for mode in Mode::ALL {
         for buckets in [false, true] {
             assert_eq!(batches(mode, buckets)?, want, "{mode}, buckets: {buckets}");

@@ -17,7 +17,7 @@ pub use kernels::NO_TOKEN;
 pub use log_probs::{token_log_probs, top_log_probs};
 pub use marks::mark_tokens;
 pub use per_row::PerRow;
-pub use sample::{choose_token, sample_with};
+pub use sample::{choose_token, sample, sample_with};
 
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::{Definition, Kernel as _};

@@ -9,10 +9,69 @@ use super::{
     kernels::of,
 };
 use crate::{
-    AsOperand, Float, Result, Tensor,
+    AsOperand, Float, Result, Rng, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    ops::cast,
+    ops::{cast, uniform},
 };
+
+/// Chooses a token of each row of `logits` at random, by penalties, temperature and filters.
+///
+/// This is [`sample_with`], with a number of [`uniform`](crate::ops::uniform) for each row. `rng` advances by one call, unless the
+/// temperature is the number 0, which needs none.
+///
+/// ```
+/// use graphable::prelude::*;
+///
+/// /// The next tokens of sequences, which become less likely from then on.
+/// #[graphable]
+/// fn next(
+///     #[host]
+///     #[dims(B, 4)]
+///     logits: &Tensor<f32>,
+///     #[host]
+///     #[dims(B)]
+///     temperature: &Tensor<f32>,
+///     seen: &State<bool>,
+///     rng: &Rng,
+/// ) -> Result<Tensor<u32>> {
+///     let of_rows = ops::cache_view(seen).narrow(0, 0, logits.dim(0))?;
+///     let config = ops::SampleConfig::new().repetition_penalty(&of_rows, 1.2).temperature(temperature).top_p(0.95);
+///     let tokens = ops::sample(rng, logits, config)?;
+///     ops::mark_tokens(seen, &tokens)?;
+///     Ok(tokens)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let mut rt = Runtime::new(Device::cpu())?;
+/// let (seen, rng) = (State::zeros(&rt, &[8, 4])?, Rng::new(&rt, 7)?);
+/// let graph = NextGraph::builder().bucket("B", Schedule::new([8])).build(&mut rt)?;
+/// for want in [1, 2] {
+///     let step = rt.step()?;
+///     let logits = [0.0, 4.0, 3.9, 0.0].repeat(2);
+///     let tokens = graph.call(&step, &logits[..], &[0.0, 0.8], &seen, &rng)?;
+///     assert_eq!(step.read(&tokens)?[0], want); // greedy
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns the errors of [`sample_with`].
+pub fn sample<'s, T: Float>(
+    rng: &Rng,
+    logits: &Tensor<'s, T>,
+    config: SampleConfig<'_, 's>,
+) -> Result<Tensor<'s, u32>> {
+    config.check("sample")?;
+    let logits = penalized(cast(logits)?, config)?;
+    if config.temperature.number() == Some(0.0) {
+        return greedy(&logits);
+    }
+    let logits = filtered(logits, config)?;
+    let shape = logits.shape();
+    let Some((_, rows)) = shape.split_last() else { return greedy(&logits) };
+    choose_token(&logits, &uniform::<f32>(rng, logits.scope(), rows, 0.0..1.0)?)
+}
 
 /// Chooses a token of each row of `logits` by penalties, temperature and filters, with a number from 0 to 1 for each row.
 ///
