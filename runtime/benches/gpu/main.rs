@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed] [conv]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use graphable::{Error, Result};
 
 mod batches;
 mod calls;
+mod conv;
 mod copies;
 mod indexed;
 mod kernels;
@@ -28,7 +29,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 10] = [
+const ALL: [(&str, Bench); 11] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -39,6 +40,7 @@ const ALL: [(&str, Bench); 10] = [
     ("rows", rows::run),
     ("norms", norms::run),
     ("indexed", indexed::run),
+    ("conv", conv::run),
 ];
 /// What `batches` starts.
 const PARTS: [(&str, Bench); 3] = [
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, indexed"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, indexed, conv"
         );
         return ExitCode::from(2);
     }

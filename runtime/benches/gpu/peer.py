@@ -1,4 +1,4 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels] [rows] [conv]`."""
 
 import gc
 import json
@@ -283,9 +283,41 @@ def rows():
                     del graph, out
 
 
+def conv():
+    """Convolutions by cuDNN in one graph, inputs and weights in the layout that PyTorch recommends; named as those of `conv.rs`."""
+    torch.backends.cudnn.allow_tf32 = False
+    shapes = ((32, 3, 224, 64, 7, 2), (32, 64, 56, 64, 1, 1), (32, 64, 56, 64, 3, 1), (32, 64, 56, 256, 1, 1),
+              (32, 128, 56, 128, 3, 2), (32, 128, 28, 128, 3, 1), (32, 256, 14, 256, 3, 1), (32, 512, 7, 512, 3, 1),
+              (32, 1024, 14, 2048, 1, 2), (8, 32, 128, 32, 3, 1), (8, 64, 64, 128, 3, 1), (8, 128, 64, 64, 3, 1),
+              (8, 256, 32, 256, 3, 1))
+    launches = 10
+    for n, c, size, out, window, stride in shapes:
+        for dtype, short in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+            for layout, benchmark in ((torch.channels_last, False), (torch.contiguous_format, False), (torch.channels_last, True)):
+                torch.backends.cudnn.benchmark = benchmark
+                x = torch.full((n, c, size, size), 0.5, device=DEVICE, dtype=dtype).to(memory_format=layout)
+                w = torch.full((out, c, window, window), 0.01, device=DEVICE, dtype=dtype).to(memory_format=layout)
+                with torch.no_grad():
+                    side = torch.cuda.Stream()
+                    side.wait_stream(torch.cuda.current_stream())
+                    with torch.cuda.stream(side):
+                        for _ in range(3):
+                            F.conv2d(x, w, stride=stride, padding=window // 2)
+                    torch.cuda.current_stream().wait_stream(side)
+                    graph = torch.cuda.CUDAGraph()
+                    with torch.cuda.graph(graph):
+                        for _ in range(launches):
+                            y = F.conv2d(x, w, stride=stride, padding=window // 2)
+                    _, total = per_call(15, 2, lambda i: graph.replay(), torch.cuda.synchronize)
+                    what = "PyTorch, " + ("channels last" if layout == torch.channels_last else "channels first")
+                    say(figure="conv", what=what + (", cudnn.benchmark" if benchmark else ""),
+                        case=f"{short} {n} {c}x{size}x{size} {out} {window}x{window}/{stride}", launch_us=total / launches)
+                    del graph, y
+
+
 if __name__ == "__main__":
     known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
-             "rows": rows}
+             "rows": rows, "conv": conv}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")

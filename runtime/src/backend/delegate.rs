@@ -16,6 +16,11 @@ macro_rules! __delegate {
             $crate::backend::Stream::launch(&mut *self.$inner, launch)
         }
     };
+    (@ $inner:ident supports) => {
+        fn supports(&mut self, op: &$crate::backend::Op) -> $crate::Result<bool> {
+            $crate::backend::Stream::supports(&mut *self.$inner, op)
+        }
+    };
     (@ $inner:ident workspace) => {
         fn workspace(&mut self, op: &$crate::backend::Op, inputs: &[$crate::backend::View], outputs: &[$crate::backend::View], measure: bool) -> $crate::Result<u64> {
             $crate::backend::Stream::workspace(&mut *self.$inner, op, inputs, outputs, measure)

@@ -269,7 +269,7 @@ impl FaultyBackend {
 }
 
 impl Stream for FaultyBackend {
-    delegate!(inner: mark, wants_poison);
+    delegate!(inner: supports, mark, wants_poison);
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         self.plan.pass(if launch.op.operation().node_kind() == NodeKind::Copy {

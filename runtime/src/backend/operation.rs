@@ -63,6 +63,17 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
     /// valid index are zeros, or unchanged if the operation writes in place.
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault>;
 
+    /// If a GPU can run it; front ends launch other operations where it cannot. The answer is the same in every call of a
+    /// process, because recordings and their bodies must agree.
+    ///
+    /// # Errors
+    /// Returns errors of the device.
+    #[cfg(feature = "cuda")]
+    fn cuda_supports(&self, gpu: &mut dyn Submit) -> Result<bool> {
+        let _ = gpu;
+        Ok(true)
+    }
+
     /// Returns the bytes of workspace that a launch on a GPU needs, aligned to 256 bytes, with undefined
     /// contents. With `measure` it may try different algorithms, writing the outputs.
     ///

@@ -73,6 +73,13 @@ pub trait Stream {
     /// Returns errors of the device; during a capture, the capture is then invalid.
     fn launch(&mut self, launch: &Launch) -> Result<()>;
 
+    /// Returns whether the device can run an operation; the answer is always the same. Front ends launch other operations
+    /// where it cannot.
+    ///
+    /// # Errors
+    /// Returns errors of the device.
+    fn supports(&mut self, op: &Op) -> Result<bool>;
+
     /// Returns the number of bytes of workspace that a launch of this operation needs; 0 for most. With
     /// `measure`, the backend may try different algorithms, writing the outputs; without it, launches of this
     /// operation that were described before must remain unchanged.

@@ -259,6 +259,11 @@ impl<'s> Scope<'s> {
         Ok(Tensor::from_raw(self.rt, raw))
     }
 
+    /// Returns whether the device can run an operation.
+    pub(crate) fn supports(self, op: &Op) -> Result<bool> {
+        self.rt.core.borrow_mut().stream.backend_mut().supports(op)
+    }
+
     /// Launches one operation. Shapes and dtypes were checked by the caller.
     pub(crate) fn launch(self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         self.rt.launch(op, inputs, outputs)

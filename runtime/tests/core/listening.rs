@@ -53,7 +53,7 @@ impl Listening {
 }
 
 impl Stream for Listening {
-    delegate!(inner: workspace, host_write, read, mark, poison, wants_poison, synchronize);
+    delegate!(inner: supports, workspace, host_write, read, mark, poison, wants_poison, synchronize);
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         let ranges = |views: &[View]| views.iter().map(View::range).collect();

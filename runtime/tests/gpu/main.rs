@@ -6,6 +6,7 @@
 mod by_hand;
 mod cache;
 mod context;
+mod conv;
 mod copies;
 mod eager;
 mod foreign;

@@ -211,6 +211,10 @@ impl Stream for CpuBackend {
         self.submit(Node::Launch(launch.clone()))
     }
 
+    fn supports(&mut self, op: &Op) -> Result<bool> {
+        Ok(op.operation().has_cpu_code())
+    }
+
     /// Kernels have their intermediate values on the stack.
     fn workspace(&mut self, _: &Op, _: &[View], _: &[View], _: bool) -> Result<u64> {
         Ok(0)

@@ -17,9 +17,11 @@ mod backoff;
 mod blas;
 mod captured_graph;
 mod compile;
+mod convolution;
 pub(crate) mod custom;
 mod deferred_free;
 mod device_properties;
+mod dnn;
 mod driver;
 mod eager;
 mod fault;
@@ -52,11 +54,12 @@ use self::{
     blas::{Blas, Pin},
     captured_graph::CudaCapturedGraph,
     custom::CudaGrid,
+    dnn::Dnn,
     driver::{Bound, Context, Function, Graph, Stream},
     eager::SingleKernelGraphs,
     fault::Faults,
     fork::Fork,
-    kernels::{FaultSink, Grid, Kernel, Product, Submit, UploadSizeClass},
+    kernels::{Convolution, ConvolutionAddresses, FaultSink, Grid, Kernel, Product, Submit, UploadSizeClass},
     shared::Shared,
 };
 use super::{Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
@@ -149,6 +152,8 @@ pub struct CudaBackend {
     singles: SingleKernelGraphs,
     /// The library for matrix products; opened by the first product. `None` inside: it is missing.
     blas: Option<Option<Blas>>,
+    /// The library for convolutions; opened by the first convolution. `None` inside: it is missing.
+    dnn: Option<Option<Dnn>>,
 }
 
 impl CudaBackend {
@@ -191,6 +196,7 @@ impl CudaBackend {
             after_kernel: false,
             params: Vec::new(),
             blas: None,
+            dnn: None,
         })
     }
 
@@ -407,6 +413,19 @@ impl Submit for CudaBackend {
 
     fn product(&mut self, product: Product<'_>, workspace: u64) -> Result<()> {
         self.launch_product(product, workspace)
+    }
+
+    fn convolution_workspace(&mut self, convolution: &Convolution) -> Result<Option<u64>> {
+        self.workspace_of_convolution(convolution)
+    }
+
+    fn convolution(
+        &mut self,
+        convolution: &Convolution,
+        at: ConvolutionAddresses,
+        workspace: u64,
+    ) -> Result<()> {
+        self.launch_convolution(convolution, at, workspace)
     }
 }
 

@@ -21,6 +21,10 @@ impl Stream for CudaBackend {
         launch.op.operation().launch_cuda(self, launch)
     }
 
+    fn supports(&mut self, op: &Op) -> Result<bool> {
+        op.operation().cuda_supports(self)
+    }
+
     fn workspace(&mut self, op: &Op, inputs: &[View], outputs: &[View], measure: bool) -> Result<u64> {
         op.operation().cuda_workspace(self, inputs, outputs, measure)
     }

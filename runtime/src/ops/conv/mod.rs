@@ -1,4 +1,5 @@
-//! Convolutions: windows of the input as rows of a product, or the product's results added where windows overlap.
+//! Convolutions: by the device's library, or with windows of the input as rows of a product; transposed ones add the product's
+//! results where windows overlap.
 
 use self::{
     kernels as k,
@@ -23,6 +24,8 @@ use crate::{
 
 mod config;
 mod kernels;
+#[cfg(feature = "cuda")]
+mod library;
 mod sizes;
 mod transposed;
 
@@ -38,8 +41,9 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// A convolution along one dimension: `x` is `[N, C, L]`, `w` is `[channels of the result, C / groups, K]`, the result
 /// `[N, channels, (L + 2 padding - dilation (K - 1) - 1) / stride + 1]`.
 ///
-/// As `torch.nn.functional.conv1d`, computed in f32; with groups of several channels, the sum is rounded to `T` before the bias
-/// is added. Zeros surround the input. Padding of the batch propagates, and that of `L`
+/// As `torch.nn.functional.conv1d`, computed in f32; with groups of several channels, and by cuDNN, the sum is rounded to `T`
+/// before the bias is added. A GPU uses cuDNN 9 where it finds it (`GRAPHABLE_CUDNN` names another one, or none), except for
+/// windows of one element, groups of one channel, and padded sizes. Zeros surround the input. Padding of the batch propagates, and that of `L`
 /// if the size stays what it is, which it does with a stride of 1 and `2 padding = dilation (K - 1)`: the padding of a bucket
 /// then counts as the zeros after the input. In memory, the channels of the result are next to each other, unless there are
 /// groups.
@@ -161,6 +165,10 @@ fn convolution<'s, T: Float, const N: usize>(
     let sizes = operands.forward(config)?;
     if config.groups > 1 && sizes.inner == 1 {
         return depthwise(operands, config, &sizes);
+    }
+    #[cfg(feature = "cuda")]
+    if let Some(y) = library::convolution(operands, config, &sizes)? {
+        return Ok(y);
     }
     let rows = rows(operands.x, config, &sizes)?;
     match config.groups {

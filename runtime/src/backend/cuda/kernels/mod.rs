@@ -6,6 +6,7 @@
 //! Every kernel takes one parameter, a plain struct, whose Rust counterpart is in the file that launches it.
 //! Sources need no toolkit header.
 
+mod convolution;
 mod host_upload;
 mod moves;
 mod product;
@@ -16,6 +17,7 @@ mod unit;
 mod view;
 mod walk;
 
+pub(crate) use convolution::{Convolution, ConvolutionAddresses};
 pub(crate) use host_upload::UploadSizeClass;
 pub(crate) use moves::{Move, for_word, line};
 pub(crate) use product::{Product, ProductKernels};

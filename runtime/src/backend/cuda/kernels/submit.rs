@@ -6,6 +6,7 @@ use bytemuck::Pod;
 use cudarc::driver::{CudaContext, CudaStream};
 
 use super::{
+    convolution::{Convolution, ConvolutionAddresses},
     product::Product,
     unit::{Grid, Kernel},
     view::FaultSink,
@@ -67,6 +68,22 @@ pub(crate) trait Submit {
     /// # Errors
     /// Returns the errors of [`submit_bytes`](Self::submit_bytes), and of the library.
     fn product(&mut self, product: Product<'_>, workspace: u64) -> Result<()>;
+    /// Returns the workspace of a convolution, in bytes; `None` if there is no library that computes it.
+    ///
+    /// # Errors
+    /// Returns errors of the library.
+    fn convolution_workspace(&mut self, convolution: &Convolution) -> Result<Option<u64>>;
+    /// Computes a convolution with the library, using the workspace that
+    /// [`convolution_workspace`](Self::convolution_workspace) requested.
+    ///
+    /// # Errors
+    /// Returns errors of the library, and of the driver.
+    fn convolution(
+        &mut self,
+        convolution: &Convolution,
+        at: ConvolutionAddresses,
+        workspace: u64,
+    ) -> Result<()>;
 }
 
 /// Submits a kernel with its parameters.

@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 use proptest::prelude::*;
 
-use super::{FaultSink, Grid, Kernel, Move, Product, Submit};
+use super::{Convolution, ConvolutionAddresses, FaultSink, Grid, Kernel, Move, Product, Submit};
 use crate::{
     DType, Result,
     backend::{
@@ -60,6 +60,12 @@ impl Submit for Recorder {
     }
     fn product(&mut self, product: Product<'_>, workspace: u64) -> Result<()> {
         product.kernels.launch(self, product.inputs, product.output, workspace)
+    }
+    fn convolution_workspace(&mut self, _: &Convolution) -> Result<Option<u64>> {
+        Ok(None)
+    }
+    fn convolution(&mut self, _: &Convolution, _: ConvolutionAddresses, _: u64) -> Result<()> {
+        unreachable!("there is no library")
     }
 }
 

@@ -1,0 +1,77 @@
+//! Convolutions of ResNet-50 (32 images) and of a small U-Net (8 images): device time of one, of many in one graph. Inputs lie
+//! in memory as the convolution before leaves them, channels next to each other; weights as PyTorch stores them.
+
+use graphable::{Device, Float, Runtime, Step, bf16, graphable, prelude::*};
+
+use crate::timing::Rounds;
+
+/// `(batch, channels, height and width, channels of the result, window, stride)`, the padding half a window.
+const SHAPES: [[usize; 6]; 13] = [
+    [32, 3, 224, 64, 7, 2],
+    [32, 64, 56, 64, 1, 1],
+    [32, 64, 56, 64, 3, 1],
+    [32, 64, 56, 256, 1, 1],
+    [32, 128, 56, 128, 3, 2],
+    [32, 128, 28, 128, 3, 1],
+    [32, 256, 14, 256, 3, 1],
+    [32, 512, 7, 512, 3, 1],
+    [32, 1024, 14, 2048, 1, 2],
+    [8, 32, 128, 32, 3, 1],
+    [8, 64, 64, 128, 3, 1],
+    [8, 128, 64, 64, 3, 1],
+    [8, 256, 32, 256, 3, 1],
+];
+
+#[graphable]
+fn convolve<T: Float>(
+    x: &Tensor<T>,
+    w: &Tensor<T>,
+    #[key] stride: usize,
+    #[key] padding: usize,
+    #[key] launches: u32,
+) -> Result<Tensor<T>> {
+    let config = ops::ConvConfig::new().stride(stride).padding(padding);
+    let mut out = ops::conv2d(x, w, config)?;
+    for _ in 1..launches {
+        out = ops::conv2d(x, w, config)?;
+    }
+    Ok(out)
+}
+
+fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize; 6]) -> Result<()> {
+    let graph = ConvolveGraph::<T>::builder().build(rt)?;
+    let launches = 10;
+    let call = |step: &Step<'_>| {
+        let x = ops::full(step.scope(), &[n, size, size, c], T::from_f64(0.5))?;
+        let x = ops::permute(&x, &[0, 3, 1, 2])?;
+        let w = ops::full(step.scope(), &[out, c, window, window], T::from_f64(0.01))?;
+        let mut all = Rounds::default();
+        for _ in 0..15 {
+            let one = |_| graph.call(step, &x, &w, stride, window / 2, launches).map(drop);
+            all.measure(2, one, || step.synchronize())?;
+        }
+        Ok::<_, Error>(all.medians().1 / f64::from(launches))
+    };
+    let mut us = 0.0;
+    for _ in 0..3 {
+        us = call(&rt.step()?)?;
+    }
+    let (case, places) =
+        (format!("{c}x{size}x{size} {out} {window}x{window}/{stride}"), size.div_ceil(stride));
+    let work = 2 * n * out * places * places * c * window * window;
+    println!(
+        "{{\"figure\":\"conv\",\"case\":\"{} {n} {case}\",\"launch_us\":{us:.2},\"tflop_s\":{:.1}}}",
+        T::DTYPE,
+        work as f64 / us / 1e6
+    );
+    Ok(())
+}
+
+pub(crate) fn run() -> Result<()> {
+    let mut rt = Runtime::new(Device::cuda(0))?;
+    for shape in SHAPES {
+        measure::<f32>(&mut rt, shape)?;
+        measure::<bf16>(&mut rt, shape)?;
+    }
+    Ok(())
+}

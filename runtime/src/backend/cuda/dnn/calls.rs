@@ -1,0 +1,329 @@
+//! The library's handle and descriptors, each with its owner.
+
+use std::{
+    ffi::{c_int, c_void},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::library::{Heuristic, Raw, Status, Table, name_of, table};
+use crate::{
+    DType, Error, Result,
+    backend::cuda::kernels::{Convolution, ConvolutionAddresses},
+};
+
+// Numbers of cudnn_graph.h and cudnn_cnn.h.
+const FLOAT: c_int = 0;
+const HALF: c_int = 2;
+const BFLOAT16: c_int = 9;
+const NHWC: c_int = 1;
+const CROSS_CORRELATION: c_int = 1;
+const TENSOR_OP_MATH: c_int = 1;
+const FMA_MATH: c_int = 3; // Not 0: that one rounds f32 to TF32.
+/// Algorithms that exist.
+const ALGORITHMS: usize = 8;
+
+fn check(table: &Table, call: &'static str, status: Status) -> Result<()> {
+    if status == 0 {
+        return Ok(());
+    }
+    Err(Error::Device { device: "cuDNN".into(), call, why: name_of(table, status) })
+}
+
+/// Returns whether a status says that the library does not do such a thing, rather than that something went wrong.
+fn is_refusal(status: Status) -> bool {
+    (2000..4000).contains(&status)
+}
+
+fn data_type(dtype: DType) -> Option<c_int> {
+    match dtype {
+        DType::F32 => Some(FLOAT),
+        DType::F16 => Some(HALF),
+        DType::Bf16 => Some(BFLOAT16),
+        _ => None,
+    }
+}
+
+/// A descriptor, destroyed with its owner.
+#[derive(Debug)]
+struct Owned {
+    raw: Raw,
+    destroy: unsafe extern "C" fn(Raw) -> Status,
+}
+
+// SAFETY: descriptors are plain memory without thread-local state. There is one owner, so no two threads use them at the
+// same time.
+unsafe impl Send for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: `raw` came from the matching create function and is destroyed once, here.
+        let _ = unsafe { (self.destroy)(self.raw) };
+    }
+}
+
+/// The descriptors of one convolution.
+#[derive(Debug)]
+pub(super) struct Descriptors {
+    x: Owned,
+    w: Owned,
+    y: Owned,
+    convolution: Owned,
+}
+
+/// One way in which the library computes a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Algorithm {
+    number: c_int,
+    math: c_int,
+    /// Bytes of workspace.
+    pub(super) workspace: u64,
+}
+
+/// Sizes as the library takes them; `None` if one is too large.
+struct Sizes {
+    dtype: c_int,
+    x: [c_int; 4],
+    w: [c_int; 4],
+    y: [c_int; 4],
+    padding: [c_int; 2],
+    stride: [c_int; 2],
+    dilation: [c_int; 2],
+    groups: c_int,
+}
+
+impl Sizes {
+    fn of(of: &Convolution) -> Option<Self> {
+        Some(Self {
+            dtype: data_type(of.dtype)?,
+            x: numbers(of.x)?,
+            w: numbers(of.w)?,
+            y: numbers(of.y)?,
+            padding: numbers(of.padding)?,
+            stride: numbers(of.stride)?,
+            dilation: numbers(of.dilation)?,
+            groups: c_int::try_from(of.groups).ok()?,
+        })
+    }
+}
+
+fn numbers<const N: usize>(values: [usize; N]) -> Option<[c_int; N]> {
+    let mut out = [0; N];
+    for (out, value) in out.iter_mut().zip(values) {
+        *out = c_int::try_from(value).ok()?;
+    }
+    Some(out)
+}
+
+/// The library with its handle, for the context that was current when it was made.
+#[derive(Debug)]
+pub(super) struct Calls {
+    table: &'static Table,
+    handle: &'static Mutex<Handle>,
+}
+
+/// The library's handle, one for each context and process: it belongs to one thread at a time, and to the stream that was
+/// set last. It is never destroyed: that, as making one, waits for the whole device, which would invalidate captures on
+/// other threads.
+#[derive(Debug)]
+struct Handle {
+    raw: Raw,
+}
+
+// SAFETY: the library allows a handle to be used by any thread, one at a time, which the mutex around it ensures.
+unsafe impl Send for Handle {}
+
+/// By the address of the context.
+static HANDLES: Mutex<Vec<(usize, &'static Mutex<Handle>)>> = Mutex::new(Vec::new());
+
+impl Calls {
+    /// Loads the library and makes a handle in `context`, which is current, unless there is one.
+    ///
+    /// # Errors
+    /// Returns [`Error::NoDevice`] without the library; [`Error::Device`] if it refuses the device.
+    pub(super) fn new(context: usize) -> Result<Self> {
+        let table = table()?;
+        let mut handles = HANDLES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&(_, handle)) = handles.iter().find(|(of, _)| *of == context) {
+            return Ok(Self { table, handle });
+        }
+        let mut raw: Raw = std::ptr::null_mut();
+        // SAFETY: writes one handle to `raw`.
+        let status = unsafe { (table.create)(&mut raw) };
+        check(table, "cudnnCreate", status)?;
+        let handle: &'static Mutex<Handle> = Box::leak(Box::new(Mutex::new(Handle { raw })));
+        handles.push((context, handle));
+        Ok(Self { table, handle })
+    }
+
+    /// The library's version, such as 91300, and where it was found.
+    pub(super) fn version(&self) -> (usize, &str) {
+        // SAFETY: takes nothing.
+        let version = unsafe { (self.table.version)() };
+        (version, &self.table.path)
+    }
+
+    fn handle(&self) -> MutexGuard<'static, Handle> {
+        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make(
+        &self,
+        call: &'static str,
+        create: unsafe extern "C" fn(*mut Raw) -> Status,
+        destroy: unsafe extern "C" fn(Raw) -> Status,
+    ) -> Result<Owned> {
+        let mut raw: Raw = std::ptr::null_mut();
+        // SAFETY: writes one descriptor to `raw`.
+        let status = unsafe { create(&mut raw) };
+        check(self.table, call, status)?;
+        Ok(Owned { raw, destroy })
+    }
+
+    /// A tensor `[N, H, W, C]`; the library names sizes in the order N, C, H, W, wherever they lie.
+    fn tensor(&self, dtype: c_int, [n, h, w, c]: [c_int; 4]) -> Result<(Owned, Status)> {
+        let t = self.table;
+        let tensor = self.make("cudnnCreateTensorDescriptor", t.tensor_create, t.tensor_destroy)?;
+        // SAFETY: the descriptor is alive and a tensor's; the numbers are copied.
+        let status = unsafe { (t.tensor_set)(tensor.raw, NHWC, dtype, n, c, h, w) };
+        Ok((tensor, status))
+    }
+
+    fn filter(&self, dtype: c_int, [out, h, w, c]: [c_int; 4]) -> Result<(Owned, Status)> {
+        let t = self.table;
+        let filter = self.make("cudnnCreateFilterDescriptor", t.filter_create, t.filter_destroy)?;
+        // SAFETY: the descriptor is alive and a filter's; the numbers are copied.
+        let status = unsafe { (t.filter_set)(filter.raw, dtype, NHWC, out, c, h, w) };
+        Ok((filter, status))
+    }
+
+    fn windows(&self, sizes: &Sizes) -> Result<(Owned, Status)> {
+        let t = self.table;
+        let windows =
+            self.make("cudnnCreateConvolutionDescriptor", t.convolution_create, t.convolution_destroy)?;
+        let ([ph, pw], [sh, sw], [dh, dw]) = (sizes.padding, sizes.stride, sizes.dilation);
+        let math = if sizes.dtype == FLOAT { FMA_MATH } else { TENSOR_OP_MATH };
+        // SAFETY: the descriptor is alive and a convolution's; the numbers are copied.
+        let set =
+            unsafe { (t.convolution_set)(windows.raw, ph, pw, sh, sw, dh, dw, CROSS_CORRELATION, FLOAT) };
+        // SAFETY: as above.
+        let groups = unsafe { (t.set_groups)(windows.raw, sizes.groups) };
+        // SAFETY: as above.
+        let math = unsafe { (t.set_math)(windows.raw, math) };
+        let status = [set, groups, math].into_iter().find(|&status| status != 0);
+        Ok((windows, status.unwrap_or(0)))
+    }
+
+    /// Returns the descriptors of a convolution; `None` if the library has none of this kind.
+    ///
+    /// # Errors
+    /// Returns [`Error::Device`].
+    pub(super) fn describe(&self, of: &Convolution) -> Result<Option<Descriptors>> {
+        let Some(sizes) = Sizes::of(of) else { return Ok(None) };
+        let (x, a) = self.tensor(sizes.dtype, sizes.x)?;
+        let (w, b) = self.filter(sizes.dtype, sizes.w)?;
+        let (y, c) = self.tensor(sizes.dtype, sizes.y)?;
+        let (convolution, d) = self.windows(&sizes)?;
+        match [a, b, c, d].into_iter().find(|&status| status != 0) {
+            None => Ok(Some(Descriptors { x, w, y, convolution })),
+            Some(status) if is_refusal(status) => Ok(None),
+            Some(status) => check(self.table, "describing a convolution", status).map(|()| None),
+        }
+    }
+
+    /// Returns the algorithms that can be used, with at most `workspace` bytes, the likely fastest first. Their results
+    /// are the same in every run, and their sums f32.
+    ///
+    /// # Errors
+    /// Returns [`Error::Device`].
+    pub(super) fn algorithms(
+        &self,
+        of: &Convolution,
+        on: &Descriptors,
+        workspace: u64,
+    ) -> Result<Vec<Algorithm>> {
+        let mut found = [Heuristic::default(); ALGORITHMS];
+        let mut count: c_int = 0;
+        let handle = self.handle();
+        // SAFETY: handle and descriptors are alive, and nobody else uses them now; `found` has room for as many results
+        // as are asked for, of which the library writes `count`.
+        let status = unsafe {
+            (self.table.heuristics)(
+                handle.raw,
+                on.x.raw,
+                on.w.raw,
+                on.convolution.raw,
+                on.y.raw,
+                ALGORITHMS as c_int,
+                &mut count,
+                found.as_mut_ptr(),
+            )
+        };
+        if is_refusal(status) {
+            return Ok(Vec::new());
+        }
+        check(self.table, "cudnnGetConvolutionForwardAlgorithm_v7", status)?;
+        let count = usize::try_from(count).unwrap_or(0).min(ALGORITHMS);
+        let usable = found[..count].iter().filter(|found| {
+            found.status == 0
+                && found.deterministic == 1
+                && found.workspace as u64 <= workspace
+                // Others might round f32 first.
+                && (of.dtype != DType::F32 || found.math == FMA_MATH)
+        });
+        Ok(usable
+            .map(|found| Algorithm {
+                number: found.algo,
+                math: found.math,
+                workspace: found.workspace as u64,
+            })
+            .collect())
+    }
+
+    /// Adds a convolution to a stream, or to the current capture on it.
+    ///
+    /// # Safety
+    /// `stream` must be a stream of the handle's context. The addresses must refer to the operands that `on` describes, on
+    /// that device, and `workspace` to as many bytes as the algorithm states, aligned to 256; all of them must remain valid
+    /// until the convolution has run.
+    ///
+    /// # Errors
+    /// Returns [`Error::Device`].
+    pub(super) unsafe fn forward(
+        &self,
+        on: &mut Descriptors,
+        algorithm: Algorithm,
+        at: ConvolutionAddresses,
+        workspace: u64,
+        stream: Raw,
+    ) -> Result<()> {
+        let handle = self.handle();
+        // SAFETY: the handle is alive and ours while it is locked, and the stream is of its context.
+        let status = unsafe { (self.table.set_stream)(handle.raw, stream) };
+        check(self.table, "cudnnSetStream", status)?;
+        // SAFETY: the descriptor is alive and a convolution's.
+        let status = unsafe { (self.table.set_math)(on.convolution.raw, algorithm.math) };
+        check(self.table, "cudnnSetConvolutionMathType", status)?;
+        let (one, zero) = (1.0f32, 0.0f32);
+        let pointer = |addr: u64| addr as usize as *mut c_void;
+        // SAFETY: handle and descriptors are alive, the scalars are read during the call, and the caller vouches for the
+        // addresses and the stream. `beta` is 0, so the result is not read.
+        let status = unsafe {
+            (self.table.forward)(
+                handle.raw,
+                std::ptr::from_ref(&one).cast(),
+                on.x.raw,
+                pointer(at.x),
+                on.w.raw,
+                pointer(at.w),
+                on.convolution.raw,
+                algorithm.number,
+                pointer(workspace),
+                algorithm.workspace as usize,
+                std::ptr::from_ref(&zero).cast(),
+                on.y.raw,
+                pointer(at.y),
+            )
+        };
+        check(self.table, "cudnnConvolutionForward", status)
+    }
+}

@@ -1,0 +1,114 @@
+//! Convolutions by cuDNN, the algorithm chosen by its heuristics.
+//!
+//! The choice depends on the shapes alone, so warm-up, captures, audits and eager calls of one shape compute alike. Nothing
+//! here waits, allocates on the device, or is needed at replay.
+
+use std::sync::Once;
+
+use rustc_hash::FxHashMap;
+
+use super::kernels::{Convolution, ConvolutionAddresses};
+use crate::{Error, Result};
+
+mod calls;
+mod library;
+#[cfg(test)]
+mod tests;
+
+use calls::{Algorithm, Calls, Descriptors};
+
+/// The maximum number of known shapes: eager calls may have any number of them. Heuristics answer again as they did, so
+/// what is forgotten is not missed.
+const KNOWN: usize = 1024;
+/// Most bytes of workspace that an algorithm may ask for.
+const WORKSPACE: u64 = 256 << 20;
+
+#[derive(Debug)]
+struct Plan {
+    descriptors: Descriptors,
+    algorithm: Algorithm,
+}
+
+/// The library for one device, and the choices made so far.
+#[derive(Debug)]
+pub(crate) struct Dnn {
+    calls: Calls,
+    /// `None`: the library cannot compute it.
+    known: FxHashMap<Convolution, Option<Plan>>,
+}
+
+impl Dnn {
+    /// Loads the library and makes its handle in the current context. If it fails, convolutions are left to our own
+    /// kernels, and the first time in a process this is logged. It is not tried again, because recordings and their bodies
+    /// must agree.
+    pub(crate) fn open(context: usize) -> Option<Self> {
+        static LOGGED: Once = Once::new();
+        match Calls::new(context) {
+            Ok(calls) => {
+                let (version, path) = calls.version();
+                tracing::debug!(version, path, "cuDNN loaded");
+                Some(Self { calls, known: FxHashMap::default() })
+            }
+            Err(why) => {
+                LOGGED.call_once(|| {
+                    tracing::info!(%why, "convolutions run as copies of windows and matrix products, which are slower");
+                });
+                None
+            }
+        }
+    }
+
+    fn plan(&mut self, of: &Convolution) -> Result<Option<&mut Plan>> {
+        if !self.known.contains_key(of) {
+            let plan = self.choose(of)?;
+            tracing::debug!(convolution = ?of, algorithm = ?plan.as_ref().map(|plan| plan.algorithm), "a convolution by cuDNN");
+            if self.known.len() >= KNOWN {
+                self.known.clear();
+            }
+            self.known.insert(*of, plan);
+        }
+        Ok(self.known.get_mut(of).and_then(Option::as_mut))
+    }
+
+    fn choose(&self, of: &Convolution) -> Result<Option<Plan>> {
+        let Some(descriptors) = self.calls.describe(of)? else { return Ok(None) };
+        let algorithms = self.calls.algorithms(of, &descriptors, WORKSPACE)?;
+        Ok(algorithms.into_iter().next().map(|algorithm| Plan { descriptors, algorithm }))
+    }
+
+    /// Returns the workspace of a convolution, in bytes; `None` if the library cannot compute it.
+    ///
+    /// # Errors
+    /// Returns [`Error::Device`].
+    pub(crate) fn workspace(&mut self, of: &Convolution) -> Result<Option<u64>> {
+        Ok(self.plan(of)?.map(|plan| plan.algorithm.workspace))
+    }
+
+    /// Adds a convolution to `stream`, or to the current capture there.
+    ///
+    /// # Safety
+    /// `stream` is a stream of the context that was current in [`open`](Self::open). The addresses show the operands that
+    /// `of` describes; `workspace` shows as many bytes as [`workspace`](Self::workspace) asked for, aligned to 256. All of
+    /// it until the convolution has run.
+    ///
+    /// # Errors
+    /// Returns [`Error::Device`].
+    pub(crate) unsafe fn run(
+        &mut self,
+        of: &Convolution,
+        stream: *mut std::ffi::c_void,
+        at: ConvolutionAddresses,
+        workspace: u64,
+    ) -> Result<()> {
+        self.plan(of)?;
+        let Some(Some(plan)) = self.known.get_mut(of) else {
+            return Err(Error::Device {
+                device: "cuDNN".into(),
+                call: "launch",
+                why: "the library has no algorithm for this convolution".into(),
+            });
+        };
+        // SAFETY: our caller must uphold the same requirements.
+        unsafe { self.calls.forward(&mut plan.descriptors, plan.algorithm, at, workspace, stream) }
+    }
+}

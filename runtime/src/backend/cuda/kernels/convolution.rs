@@ -1,0 +1,47 @@
+//! Convolutions, as an operation asks a library for them.
+
+use crate::{DType, backend::View};
+
+/// A convolution of images whose channels lie next to each other: `x` is `[N, H, W, C]`, `w` is
+/// `[channels of the result, window, window, C / groups]`, the result `[N, H', W', channels]`, all contiguous. The window
+/// is not mirrored, zeros surround the image, and sums are f32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Convolution {
+    /// Element type of all three.
+    pub(crate) dtype: DType,
+    /// Shape of the input.
+    pub(crate) x: [usize; 4],
+    /// Shape of the weight.
+    pub(crate) w: [usize; 4],
+    /// Shape of the result.
+    pub(crate) y: [usize; 4],
+    /// Elements from one window to the next.
+    pub(crate) stride: [usize; 2],
+    /// Zeros on each side.
+    pub(crate) padding: [usize; 2],
+    /// Elements from one element of a window to the next.
+    pub(crate) dilation: [usize; 2],
+    /// Number of parts into which the channels are divided.
+    pub(crate) groups: usize,
+}
+
+/// Addresses of a convolution's operands on the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConvolutionAddresses {
+    /// The input.
+    pub(crate) x: u64,
+    /// The weight.
+    pub(crate) w: u64,
+    /// The result.
+    pub(crate) y: u64,
+}
+
+impl ConvolutionAddresses {
+    /// Returns the addresses of a launch with input and weight; `None` if it has other operands.
+    pub(crate) fn of(inputs: &[View], outputs: &[View]) -> Option<Self> {
+        match (inputs, outputs) {
+            ([x, w], [y]) => Some(Self { x: x.addr, w: w.addr, y: y.addr }),
+            _ => None,
+        }
+    }
+}

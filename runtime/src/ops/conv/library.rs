@@ -1,0 +1,140 @@
+//! Convolutions by the device's library.
+
+use super::{
+    super::{check::Shape, launch::compute, prelude::*, shape::permute},
+    Operands, Sizes, dims, kernels as k,
+};
+use crate::{
+    Dim, Float, Result, Tensor,
+    backend::{
+        Op,
+        cuda::kernels::{Convolution, ConvolutionAddresses},
+    },
+    kernel::{call::Call, definition::Kernel as _},
+    memory::COPY,
+    ops::ConvConfig,
+    tensor::Operand,
+    value::layout::Marks,
+};
+
+/// `[x: N, H, W, C; w: channels, window.., C / groups] -> [y: N, H', W', channels]`, all contiguous.
+#[derive(Debug)]
+struct ByLibrary(Convolution);
+
+impl Operation for ByLibrary {
+    fn name(&self) -> &'static str {
+        "convolution"
+    }
+
+    fn parameters(&self, mut to: &mut dyn Hasher) {
+        self.0.hash(&mut to);
+    }
+
+    fn has_cpu_code(&self) -> bool {
+        false
+    }
+
+    fn run_cpu(&self, _: &Access<'_>, _: &Launch) -> Result<(), Fault> {
+        unreachable!("the device refuses an operation without code for it")
+    }
+
+    fn cuda_supports(&self, gpu: &mut dyn Submit) -> Result<bool> {
+        Ok(gpu.convolution_workspace(&self.0)?.is_some())
+    }
+
+    fn cuda_workspace(&self, gpu: &mut dyn Submit, _: &[View], _: &[View], _: bool) -> Result<u64> {
+        Ok(gpu.convolution_workspace(&self.0)?.unwrap_or(0))
+    }
+
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+        match ConvolutionAddresses::of(&launch.inputs, &launch.outputs) {
+            Some(at) => gpu.convolution(&self.0, at, launch.workspace),
+            None => unreachable!("launched with input, weight and result below"),
+        }
+    }
+}
+
+/// Computes a convolution by the library; `None` if the device has none for it, or a matrix product or other kernels do
+/// better: for windows of one element, and where the zeros after the input are a bucket's.
+pub(super) fn convolution<'s, T: Float, const N: usize>(
+    operands: &Operands<'_, 's, T>,
+    config: &ConvConfig<N>,
+    sizes: &Sizes<'s, N>,
+) -> Result<Option<Tensor<'s, T>>> {
+    let (x, scope) = (operands.x, operands.scope());
+    let is_product =
+        config.groups == 1 && (sizes.kernel, config.stride, config.padding) == ([1; N], [1; N], [0; N]);
+    if is_product || (2..N + 2).any(|axis| x.raw.marks.get(axis).is_some()) {
+        return Ok(None);
+    }
+    let channels = config.groups * sizes.outer;
+    let y = dims(x, sizes, &[channels]);
+    let of = request::<T, N>(operands, config, &y);
+    let op = Op::from(ByLibrary(of));
+    if of.y.contains(&0) || of.x.contains(&0) || !scope.supports(&op)? {
+        return Ok(None);
+    }
+    // Channels last, of both.
+    let axes: Shape = std::iter::once(0).chain(2..N + 2).chain([1]).collect();
+    let marks = x.raw.marks.get(0);
+    let (x, _x) = lines(operands, Operand { view: x.view(operands.op)?, marks: x.raw.marks }, &axes)?;
+    let (w, _w) = lines(operands, operands.w, &axes)?;
+    let shape: Shape = y.iter().map(|dim| dim.raw.size).collect();
+    let mut y: Tensor<'s, T> = compute(scope, op, &[x.view, w.view], &shape, Marks::NONE.with(0, marks))?;
+    if let Some(bias) = operands.bias {
+        let mut call = Call::new(k::biased::DEFINITION, &y)?;
+        call.operand(bias);
+        y = call.launch()?;
+    }
+    let axes: Shape = [0, N + 1].into_iter().chain(1..=N).collect();
+    permute(&y, &axes).map(Some)
+}
+
+/// The convolution of images that are one line high, if `N` is 1.
+fn request<T: Float, const N: usize>(
+    operands: &Operands<'_, '_, T>,
+    config: &ConvConfig<N>,
+    y: &[Dim<'_>],
+) -> Convolution {
+    let (x, w) = (operands.x.sizes(), operands.w.view.layout.shape());
+    Convolution {
+        dtype: T::DTYPE,
+        x: image(x[0], &x[2..], x[1]),
+        w: image(w[0], &w[2..], w[1]),
+        y: [y[0].raw.size, if N == 1 { 1 } else { y[1].raw.size }, y[N].raw.size, y[N + 1].raw.size],
+        stride: plane(config.stride, 1),
+        padding: plane(config.padding, 0),
+        dilation: plane(config.dilation, 1),
+        groups: config.groups,
+    }
+}
+
+fn image(first: usize, places: &[usize], channels: usize) -> [usize; 4] {
+    match *places {
+        [height, width] => [first, height, width, channels],
+        _ => [first, 1, places.iter().product(), channels],
+    }
+}
+
+fn plane<const N: usize>(values: [usize; N], of_one_line: usize) -> [usize; 2] {
+    match *values.as_slice() {
+        [height, width] => [height, width],
+        _ => [of_one_line, values.iter().product()],
+    }
+}
+
+/// An operand with its dimensions in the order of `axes`, contiguous; the second value owns its memory if that takes a copy.
+fn lines<'s, T: Float>(
+    operands: &Operands<'_, 's, T>,
+    of: Operand,
+    axes: &[usize],
+) -> Result<(Operand, Option<Tensor<'s, T>>)> {
+    let mut moved = of;
+    moved.view.layout = of.view.layout.permuted(axes);
+    if moved.view.layout.is_contiguous() {
+        return Ok((moved, None));
+    }
+    let shape: Shape = moved.view.layout.shape().into();
+    let copy = compute::<T>(operands.scope(), COPY, &[moved.view], &shape, Marks::NONE)?;
+    Ok((Operand { view: copy.raw.view(), marks: Marks::NONE }, Some(copy)))
+}
