@@ -1,5 +1,5 @@
-//! Convolutions of ResNet-50 (32 images) and of a small U-Net (8 images): device time of one, of many in one graph. Inputs lie
-//! in memory as the convolution before leaves them, channels next to each other; weights as PyTorch stores them.
+//! Convolutions of ResNet-50 (32 images) and of a small U-Net (8 images): device time of one, of many in one graph. Inputs and
+//! weights have their channels next to each other in memory, as the convolution before leaves them, and as PyTorch recommends.
 
 use graphable::{Device, Float, Runtime, Step, bf16, graphable, prelude::*};
 
@@ -44,7 +44,8 @@ fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize
     let call = |step: &Step<'_>| {
         let x = ops::full(step.scope(), &[n, size, size, c], T::from_f64(0.5))?;
         let x = ops::permute(&x, &[0, 3, 1, 2])?;
-        let w = ops::full(step.scope(), &[out, c, window, window], T::from_f64(0.01))?;
+        let w = ops::full(step.scope(), &[out, window, window, c], T::from_f64(0.01))?;
+        let w = ops::permute(&w, &[0, 3, 1, 2])?;
         let mut all = Rounds::default();
         for _ in 0..15 {
             let one = |_| graph.call(step, &x, &w, stride, window / 2, launches).map(drop);

@@ -5,7 +5,7 @@ use super::{
     Operands, Sizes, dims, kernels as k,
 };
 use crate::{
-    Dim, Float, Result, Tensor,
+    DType, Dim, Float, Result, Tensor,
     backend::{
         Op,
         cuda::kernels::{Convolution, ConvolutionAddresses},
@@ -16,6 +16,11 @@ use crate::{
     tensor::Operand,
     value::layout::Marks,
 };
+
+/// Channels of the result above which a copy of the windows and a matrix product are faster in f32. On an H200, with cuDNN's
+/// heuristics, for 256 channels and more the product took 0.51 to 0.78 of the time, for 64 and fewer 0.94 to 1.6, for 128
+/// from 0.80 to 1.06 (docs/BENCHMARKS.md).
+const WIDE: usize = 128;
 
 /// `[x: N, H, W, C; w: channels, window.., C / groups] -> [y: N, H', W', channels]`, all contiguous.
 #[derive(Debug)]
@@ -55,7 +60,7 @@ impl Operation for ByLibrary {
 }
 
 /// Computes a convolution by the library; `None` if the device has none for it, or a matrix product or other kernels do
-/// better: for windows of one element, and where the zeros after the input are a bucket's.
+/// better: for windows of one element, for many channels in f32, and where the zeros after the input are a bucket's.
 pub(super) fn convolution<'s, T: Float, const N: usize>(
     operands: &Operands<'_, 's, T>,
     config: &ConvConfig<N>,
@@ -64,10 +69,11 @@ pub(super) fn convolution<'s, T: Float, const N: usize>(
     let (x, scope) = (operands.x, operands.scope());
     let is_product =
         config.groups == 1 && (sizes.kernel, config.stride, config.padding) == ([1; N], [1; N], [0; N]);
-    if is_product || (2..N + 2).any(|axis| x.raw.marks.get(axis).is_some()) {
+    let channels = config.groups * sizes.outer;
+    let is_wide = T::DTYPE == DType::F32 && config.groups == 1 && channels > WIDE;
+    if is_product || is_wide || (2..N + 2).any(|axis| x.raw.marks.get(axis).is_some()) {
         return Ok(None);
     }
-    let channels = config.groups * sizes.outer;
     let y = dims(x, sizes, &[channels]);
     let of = request::<T, N>(operands, config, &y);
     let op = Op::from(ByLibrary(of));
