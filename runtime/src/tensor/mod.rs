@@ -260,6 +260,7 @@ impl<'s> Scope<'s> {
     }
 
     /// Returns whether the device can run an operation.
+    #[cfg(feature = "cuda")]
     pub(crate) fn supports(self, op: &Op) -> Result<bool> {
         self.rt.core.borrow_mut().stream.backend_mut().supports(op)
     }

@@ -5,12 +5,7 @@ use graphable::{Float, bf16, f16, graphable, prelude::*};
 use crate::support::{runtime, skipped};
 
 #[graphable]
-fn block<T: Float>(
-    x: &Tensor<T>,
-    wide: &Param<T>,
-    bias: &Param<T>,
-    grouped: &Param<T>,
-) -> Result<Tensor<T>> {
+fn block<T: Float>(x: &Tensor<T>, wide: &Param<T>, bias: &Param<T>, grouped: &Param<T>) -> Result<Tensor<T>> {
     let y = ops::conv2d_bias(x, wide, bias, ops::ConvConfig::new().padding(1))?;
     ops::conv2d(&y, grouped, ops::ConvConfig::new().stride(2).groups(2))
 }
@@ -36,7 +31,10 @@ fn replays_are_as_eager<T: Float>() {
         };
         let y = step.read(&y).unwrap();
         if round == 0 {
-            assert!(y.iter().all(|y| *y == *y) && y.iter().any(|y| *y != T::from_f64(0.0)), "numbers, and not all 0");
+            assert!(
+                y.iter().all(|y| *y == *y) && y.iter().any(|y| *y != T::from_f64(0.0)),
+                "numbers, and not all 0"
+            );
             want = y;
         } else {
             assert_eq!(y, want, "{} round {round}", T::DTYPE);
