@@ -9,11 +9,14 @@ use crate::parse::{attributes, syntax::bare};
 
 /// Operations that return something other than a tensor; `ui-tests/tests/names.rs` compares the list with the
 /// functions.
-const NO_TENSOR: [&str; 13] = [
+const NO_TENSOR: [&str; 16] = [
     "add_rms_norm",
     "cache_view",
+    "cross_entropy_weighted",
     "lstm_cell",
     "mark_tokens",
+    "moe_route",
+    "nll_loss_weighted",
     "rope_scatter",
     "scatter_rows",
     "set_rng_state",

@@ -1,7 +1,7 @@
 //! Losses, of each element or each row: means of them are `mean`, or `masked_mean` where there is padding.
 
 use super::{
-    check::{check_axis, meet},
+    check::{check_axis, meet, refuse},
     pointwise::binary,
 };
 #[cfg(feature = "cuda")]
@@ -64,6 +64,39 @@ mod of {
         let loss = if smoothing > 0.0 { smoothed } else { of_label };
         if label == ignored { 0.0 } else { loss }
     }
+
+    #[kernel(rows)]
+    pub(super) fn nll_loss_weighted(
+        log_probs: Row<f32>,
+        weights: Row<f32>,
+        label: i32,
+        ignored: i32,
+    ) -> (f32, f32) {
+        let class = if label == ignored { 0 } else { label };
+        let weight = weights.at(class);
+        let loss = -log_probs.at(class) * weight;
+        if label == ignored { (0.0, 0.0) } else { (loss, weight) }
+    }
+
+    #[kernel(rows)]
+    pub(super) fn cross_entropy_weighted(
+        logits: Row<f32>,
+        weights: Row<f32>,
+        label: i32,
+        ignored: i32,
+        smoothing: f32,
+    ) -> (f32, f32) {
+        let class = if label == ignored { 0 } else { label };
+        let max = logits.max();
+        // As `cross_entropy`.
+        let total = logits.map(|v| (v - max).exp()).sum().ln();
+        let weight = weights.at(class);
+        let of_label = weight * (total - (logits.at(class) - max));
+        let of_all = logits.zip(weights).map(|(v, w)| w * (total - (v - max))).sum() / logits.len() as f32;
+        let smoothed = (1.0 - smoothing) * of_label + smoothing * of_all;
+        let loss = if smoothing > 0.0 { smoothed } else { of_label };
+        if label == ignored { (0.0, 0.0) } else { (loss, weight) }
+    }
 }
 
 binary! {
@@ -108,10 +141,7 @@ pub fn cross_entropy<'s, T: Float>(
     ignore_index: i32,
     label_smoothing: f32,
 ) -> Result<Tensor<'s, T>> {
-    if !(0.0..=1.0).contains(&label_smoothing) {
-        let why = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
-        return Err(Error::Argument { op: "cross_entropy", why });
-    }
+    check_smoothing("cross_entropy", label_smoothing)?;
     let mut call = of_labels(Call::new(of::cross_entropy::DEFINITION, logits)?, logits, labels)?;
     call.key(ignore_index);
     call.key(label_smoothing);
@@ -145,6 +175,99 @@ pub fn nll_loss<'s, T: Float>(
     call.launch_rows()
 }
 
+/// [`cross_entropy`] with a weight for each class, `[C]`, by which the loss of a row with that label is multiplied, and the
+/// weight of each row's label; both are 0 where the label is `ignore_index`.
+///
+/// As `torch.nn.functional.cross_entropy` with `weight`; of the part of the target that `label_smoothing` spreads over all
+/// classes, each has its own weight. The mean is the sum of the losses divided by that of the weights.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let logits = step.tensor(&[2, 2], &[0.0f32, 200.0, 5.0, 5.0])?;
+/// let labels = step.tensor(&[2], &[0, -100])?;
+/// let weights = step.tensor(&[2], &[0.5f32, 2.0])?;
+/// let (loss, weight) = ops::cross_entropy_weighted(&logits, &labels, &weights, -100, 0.0)?;
+/// assert_eq!(step.read(&loss)?, [100.0, 0.0]);
+/// assert_eq!(step.read(&weight)?, [0.5, 0.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// See [`cross_entropy`]; [`Error::Shape`] as well if there is not one weight for each class.
+pub fn cross_entropy_weighted<'s, T: Float>(
+    logits: &Tensor<'s, T>,
+    labels: &(impl AsOperand<'s, i32> + ?Sized),
+    weights: &(impl AsOperand<'s, T> + ?Sized),
+    ignore_index: i32,
+    label_smoothing: f32,
+) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
+    check_smoothing("cross_entropy_weighted", label_smoothing)?;
+    let call = Call::new(of::cross_entropy_weighted::DEFINITION, logits)?;
+    let mut call = of_labels(weighted(call, logits, weights)?, logits, labels)?;
+    call.key(ignore_index);
+    call.key(label_smoothing);
+    call.launch_rows()
+}
+
+/// [`nll_loss`] with a weight for each class, `[C]`, and the weight of each row's label, as [`cross_entropy_weighted`].
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let log_probs = step.tensor(&[2, 2], &[-0.5f32, -1.0, -2.0, -3.0])?;
+/// let labels = step.tensor(&[2], &[1, 0])?;
+/// let weights = step.tensor(&[2], &[0.5f32, 3.0])?;
+/// let (loss, weight) = ops::nll_loss_weighted(&log_probs, &labels, &weights, -100)?;
+/// let mean = ops::div(&ops::sum(&loss, 0)?, &ops::sum(&weight, 0)?)?;
+/// assert_eq!(step.item(&mean)?, 4.0 / 3.5);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// See [`cross_entropy_weighted`].
+pub fn nll_loss_weighted<'s, T: Float>(
+    log_probs: &Tensor<'s, T>,
+    labels: &(impl AsOperand<'s, i32> + ?Sized),
+    weights: &(impl AsOperand<'s, T> + ?Sized),
+    ignore_index: i32,
+) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
+    let call = Call::new(of::nll_loss_weighted::DEFINITION, log_probs)?;
+    let mut call = of_labels(weighted(call, log_probs, weights)?, log_probs, labels)?;
+    call.key(ignore_index);
+    call.launch_rows()
+}
+
+fn check_smoothing(op: &'static str, label_smoothing: f32) -> Result<()> {
+    if (0.0..=1.0).contains(&label_smoothing) {
+        return Ok(());
+    }
+    let why = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
+    Err(Error::Argument { op, why })
+}
+
+/// Adds the weights of the classes, which are the same for all rows.
+fn weighted<'s, T: Float>(
+    mut call: Call<'s>,
+    rows: &Tensor<'s, T>,
+    weights: &(impl AsOperand<'s, T> + ?Sized),
+) -> Result<Call<'s>> {
+    let name = call.name();
+    let weights = weights.operand(name, rows.scope())?;
+    let classes = rows.sizes().last().copied();
+    if weights.view.layout.rank() == 1 {
+        refuse(name, rows.scope(), weights.marks, [0])?;
+    }
+    if weights.view.layout.shape() != classes.as_slice() {
+        let why = "there must be a weight for each class, which are along the last dimension of the rows";
+        return Err(rows.scope().shape_error(name, &[rows.into(), (&weights).into()], why));
+    }
+    call.operand(weights);
+    Ok(call)
+}
+
 /// Adds the labels, of which each row has one.
 fn of_labels<'s, T: Float>(
     mut call: Call<'s>,
@@ -173,5 +296,12 @@ fn of_labels<'s, T: Float>(
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [of::losses::DEFINITION, of::cross_entropy::DEFINITION, of::nll_loss::DEFINITION].into_iter()
+    [
+        of::losses::DEFINITION,
+        of::cross_entropy::DEFINITION,
+        of::nll_loss::DEFINITION,
+        of::cross_entropy_weighted::DEFINITION,
+        of::nll_loss_weighted::DEFINITION,
+    ]
+    .into_iter()
 }

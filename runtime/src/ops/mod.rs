@@ -1,10 +1,10 @@
 //! Operations on tensors.
 //!
-//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`mark_tokens`], [`store`] and
-//! [`set_rng_state`], which write to a [`State`](crate::State) or an [`Rng`](crate::Rng), and those that draw random
-//! numbers, which advance the [`Rng`](crate::Rng) that they take as their first argument. All are asynchronous: they check
-//! their arguments, allocate the output and launch. The result is a new tensor, or a view if the function's documentation
-//! says so.
+//! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`mark_tokens`], [`store`],
+//! [`batch_norm_training`] and [`set_rng_state`], which write to a [`State`](crate::State) or an [`Rng`](crate::Rng), and
+//! those that draw random numbers, which advance the [`Rng`](crate::Rng) that they take as their first argument. All are
+//! asynchronous: they check their arguments, allocate the output and launch. The result is a new tensor, or a view if the
+//! function's documentation says so.
 //!
 //! **Arguments.** The first tensor determines the runtime and the step; every further operand can be a
 //! [`Tensor`](crate::Tensor), a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a
@@ -54,6 +54,7 @@ mod loss;
 mod masked;
 mod math;
 mod matmul;
+mod moe;
 mod norm;
 mod numbers;
 mod order;
@@ -66,6 +67,7 @@ mod reduce;
 mod rope;
 mod sampling;
 mod scatter;
+mod scatter_add;
 mod setters;
 mod shape;
 mod state;
@@ -79,7 +81,7 @@ pub use arrange::{flip, index_select, one_hot, repeat, roll, stack, tri, tril, t
 pub use attention::{AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;
-pub use channel_norm::{batch_norm, group_norm};
+pub use channel_norm::{batch_norm, batch_norm_training, group_norm};
 pub use compare::{eq, ge, gt, le, lt, masked_fill, ne, where_};
 pub use concat::concat;
 pub use conv::{
@@ -97,7 +99,8 @@ pub use keepdim::{
 };
 pub use logic::{isfinite, isinf, isnan, logical_and, logical_not, logical_or, logical_xor};
 pub use loss::{
-    binary_cross_entropy_with_logits, cross_entropy, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
+    binary_cross_entropy_with_logits, cross_entropy, cross_entropy_weighted, kl_div, l1_loss, mse_loss,
+    nll_loss, nll_loss_weighted, smooth_l1_loss,
 };
 pub use masked::{masked_argmax, masked_max, masked_min, masked_softmax};
 pub use math::{
@@ -105,6 +108,7 @@ pub use math::{
     log1p, log2, log10, pow, reciprocal, round, sin, sinh, tan, trunc,
 };
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
+pub use moe::{MoeRoutes, grouped_mm, grouped_mm_nt, moe_permute, moe_route, moe_unpermute};
 pub use norm::{add_rms_norm, layer_norm, rms_norm};
 pub use numbers::{abs, clamp, maximum, minimum, remainder, sign, square};
 pub use order::{argsort, cumsum, sort, topk};
@@ -124,6 +128,7 @@ pub use sampling::{
     token_log_probs, top_log_probs,
 };
 pub use scatter::scatter_rows;
+pub use scatter_add::{index_add, scatter_add};
 pub(crate) use shape::broadcast_as;
 pub use shape::{
     broadcast_to, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose, unsqueeze,
@@ -152,6 +157,8 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
         .chain(statistics::kernels())
         .chain(masked::kernels())
         .chain(order::kernels())
+        .chain(scatter_add::kernels())
+        .chain(moe::kernels())
         .chain(arrange::kernels())
         .chain(loss::kernels())
         .chain(random::kernels())

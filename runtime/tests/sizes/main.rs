@@ -5,6 +5,7 @@ mod conv;
 #[path = "../common/device.rs"]
 mod device;
 mod errors;
+mod groups;
 mod kernels;
 mod numbers;
 mod objects;

@@ -24,8 +24,29 @@ pub(super) fn batch_normalized(x: f32, mean: f32, variance: f32, weight: f32, bi
     (x - mean) * (1.0 / (variance + eps).sqrt()) * weight + bias
 }
 
+/// The mean, the variance, and the variance estimated from a sample, of the first `count` values of a row.
+#[kernel(rows)]
+pub(super) fn batch_norm_training(x: Row<f32>, count: u32) -> (f32, f32, f32) {
+    let n = (count as f32).max(1.0);
+    let mean = x.enumerate().map(|(i, v)| if i < count { v } else { 0.0 }).sum() / n;
+    let squares = x.enumerate().map(|(i, v)| if i < count { (v - mean) * (v - mean) } else { 0.0 }).sum();
+    (mean, squares / n, squares / (n - 1.0).max(1.0))
+}
+
+/// A statistic that moves towards that of a batch.
+#[kernel]
+pub(super) fn moved(batch: f32, running: f32, momentum: f32) -> f32 {
+    (1.0 - momentum) * running + momentum * batch
+}
+
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 3] {
-    [normalized::DEFINITION, affine::DEFINITION, batch_normalized::DEFINITION]
+pub(super) fn all() -> [&'static Definition; 5] {
+    [
+        normalized::DEFINITION,
+        affine::DEFINITION,
+        batch_normalized::DEFINITION,
+        batch_norm_training::DEFINITION,
+        moved::DEFINITION,
+    ]
 }

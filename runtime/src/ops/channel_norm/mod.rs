@@ -16,6 +16,9 @@ use crate::{
 };
 
 mod kernels;
+mod training;
+
+pub use training::batch_norm_training;
 
 /// The kernels of these norms, for CI to compile.
 #[cfg(feature = "cuda")]
@@ -79,7 +82,7 @@ pub fn group_norm<'s, T: Float>(
 /// Batch norm with known statistics, as for inference: `(x - mean) / sqrt(variance + eps) * weight + bias` with one value of
 /// each for every channel of `x`, `[N, C, ..]`.
 ///
-/// As `torch.nn.functional.batch_norm` with `training=False`. Padding of all dimensions but the channels propagates.
+/// As `torch.nn.functional.batch_norm` with `training=False`; with `True`, it is [`batch_norm_training`]. Padding of all dimensions but the channels propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -110,8 +113,13 @@ pub fn batch_norm<'s, T: Float>(
     let owned = [mean, variance, weight.operand(NAME, scope)?, bias.operand(NAME, scope)?];
     check_eps(NAME, eps)?;
     check(NAME, x, &owned, 1..2)?;
+    normalized(x, owned, eps)
+}
+
+/// `x` normalised by mean and variance, weight and bias, all `[C]`.
+fn normalized<'s, T: Float>(x: &Tensor<'s, T>, by: [Operand; 4], eps: f32) -> Result<Tensor<'s, T>> {
     let mut call = Call::new(k::batch_normalized::DEFINITION, x)?;
-    for operand in owned {
+    for operand in by {
         call.operand(along_channels(operand, x.rank())?);
     }
     call.key(eps);

@@ -134,7 +134,12 @@ impl Problem {
 type Bias<'a> = Option<&'a [f32]>;
 
 /// `out = a x b + bias`; `out` is contiguous.
-fn product<T: Real>(a: Strided<'_, T>, b: Strided<'_, T>, bias: Option<Strided<'_, T>>, out: &mut [T]) {
+pub(in crate::ops) fn product<T: Real>(
+    a: Strided<'_, T>,
+    b: Strided<'_, T>,
+    bias: Option<Strided<'_, T>>,
+    out: &mut [T],
+) {
     if out.is_empty() {
         return;
     }

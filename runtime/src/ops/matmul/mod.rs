@@ -18,6 +18,8 @@ mod cpu;
 mod cuda;
 mod operation;
 
+pub(super) use cpu::product as product_on_cpu;
+
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///
 /// Floats accumulate in f32, integers wrap. Padding of the leading dimensions of `x` and of `N`

@@ -132,7 +132,7 @@ pub fn sort<'s, T: Number>(
     descending: bool,
 ) -> Result<(Tensor<'s, T>, Tensor<'s, u32>)> {
     let (lines, rows) = Lines::of("sort", x, axis)?;
-    let order = first_of(&rows, lines.length, descending)?;
+    let order = sorted_places(&rows, lines.length, descending)?;
     Ok((lines.restore(&picked(&rows, &order)?)?, lines.restore(&order)?))
 }
 
@@ -151,7 +151,7 @@ pub fn sort<'s, T: Number>(
 /// See [`sort`].
 pub fn argsort<'s, T: Number>(x: &Tensor<'s, T>, axis: usize, descending: bool) -> Result<Tensor<'s, u32>> {
     let (lines, rows) = Lines::of("argsort", x, axis)?;
-    lines.restore(&first_of(&rows, lines.length, descending)?)
+    lines.restore(&sorted_places(&rows, lines.length, descending)?)
 }
 
 /// The `k` largest elements along `axis`, the largest first, and their indices. Of equal elements the first ones are taken,
@@ -183,12 +183,16 @@ pub fn topk<'s, T: Number>(
         let why = format!("k is {k}, and axis {axis} has {} elements", lines.length);
         return Err(Error::Argument { op: "topk", why });
     }
-    let order = first_of(&rows, k, true)?;
+    let order = sorted_places(&rows, k, true)?;
     Ok((lines.restore(&picked(&rows, &order)?)?, lines.restore(&order)?))
 }
 
-/// The indices of the first `k` elements of each row, in order.
-fn first_of<'s, T: Number>(rows: &Tensor<'s, T>, k: usize, descending: bool) -> Result<Tensor<'s, u32>> {
+/// The indices of the first `k` elements of each row of a matrix, in the order of the elements.
+pub(super) fn sorted_places<'s, T: Number>(
+    rows: &Tensor<'s, T>,
+    k: usize,
+    descending: bool,
+) -> Result<Tensor<'s, u32>> {
     const ASCENDING: ByType =
         ByType::new::<f32s::ascending, i32s::ascending, u32s::ascending, u8s::ascending>();
     const DESCENDING: ByType =

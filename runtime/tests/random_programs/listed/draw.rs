@@ -339,6 +339,11 @@ impl<'a, 'r> Draw<'a, 'r> {
         Some(drawn)
     }
 
+    /// `[any, n]`; the shape stays.
+    pub(super) fn tokens(&mut self) -> Option<Drawn> {
+        self.resized(2, |n| n)
+    }
+
     /// `[any, n]`, with every second element left.
     pub(super) fn halved(&mut self) -> Option<Drawn> {
         self.resized(2, |n| n.div_ceil(2))

@@ -8,7 +8,7 @@ use graphable::{
 use super::{Given, table};
 
 /// Numbers around zero, one for each element of the shape, whose absolute values add up to about `total`.
-fn weights<'s>(x: &Tensor<'s, f32>, shape: &[usize], total: f64) -> Result<Tensor<'s, f32>> {
+pub(super) fn weights<'s>(x: &Tensor<'s, f32>, shape: &[usize], total: f64) -> Result<Tensor<'s, f32>> {
     let count = shape.iter().product::<usize>();
     let step = 4.0 * total / (count * count) as f64;
     ops::reshape(&ops::arange_step::<f32>(x.scope(), count, -2.0 * total / count as f64, step)?, shape)
@@ -132,6 +132,15 @@ table! {
     };
     cross_entropy: SteepSum, row_results, |g| ops::cross_entropy(g.f(0)?, &labels(g.f(0)?)?, 1, g.n(0, 2) as f32 * 0.25);
     nll_loss: Steep, row_results, |g| ops::nll_loss(g.f(0)?, &labels(g.f(0)?)?, 1);
+    cross_entropy_weighted: SteepSum, row_results, |g| {
+        let (x, smoothing) = (g.f(0)?, g.n(0, 2) as f32 * 0.25);
+        let (loss, weight) = ops::cross_entropy_weighted(x, &labels(x)?, &affine(x, g.axis)?[0], 1, smoothing)?;
+        ops::add(&loss, &weight)
+    };
+    nll_loss_weighted: Steep, row_results, |g| {
+        let (loss, weight) = ops::nll_loss_weighted(g.f(0)?, &labels(g.f(0)?)?, &affine(g.f(0)?, g.axis)?[0], 1)?;
+        ops::sub(&loss, &weight)
+    };
     arange_step: Smooth, rows, |g| {
         let x = g.f(0)?;
         ops::add(&ops::zeros_like(x)?, &ops::arange_step::<f32>(x.scope(), x.dim(g.axis), 0.5, -0.25)?)

@@ -7,6 +7,7 @@
 mod axes;
 mod draw;
 mod elements;
+mod groups;
 mod layers;
 mod names;
 
@@ -63,7 +64,7 @@ macro_rules! table {
 }
 use table;
 
-const TABLES: [&[Listed]; 3] = [elements::TABLE, axes::TABLE, layers::TABLE];
+const TABLES: [&[Listed]; 4] = [elements::TABLE, axes::TABLE, layers::TABLE, groups::TABLE];
 
 fn all() -> impl Iterator<Item = &'static Listed> {
     TABLES.into_iter().flatten()

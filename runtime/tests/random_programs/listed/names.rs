@@ -62,7 +62,8 @@ const CODES: [&str; 47] = [
 const MORE_CODES: [&str; 2] = ["adaptive_max_pool1d", "masked_sum"];
 
 /// Operations that no program draws, and what tests them under recordings.
-const ELSEWHERE: [(&str, &str); 2] = [
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("batch_norm_training", "it moves two states: `tests/ops/training.rs`"),
     ("cache_view", "an argument of `attention` alone: `tests/ops/attention.rs`"),
     ("rope_scatter", "`rope` and `scatter_rows`, which are drawn, in one: `tests/ops/fused.rs`"),
 ];

@@ -1,0 +1,91 @@
+//! Batch norm with the statistics of the batch.
+
+use super::{check, kernels as k, normalized};
+use crate::{
+    AsOperand, Error, Float, Result, State, Tensor,
+    kernel::{call::Call, definition::Kernel as _},
+    ops::{check::check_eps, contiguous, launch::own, mul, size, store, transpose},
+    value::layout::{Layout, Marks},
+};
+
+const NAME: &str = "batch_norm_training";
+
+/// Batch norm as in training: each channel of `x`, `[N, C, ..]`, is normalised by its own mean and variance, multiplied by
+/// `weight` and added to `bias`, and moves its running statistics, all `[C]`.
+///
+/// As `torch.nn.functional.batch_norm` with `training=True`. The result is that of [`batch_norm`](super::batch_norm) with the
+/// mean of the channel and its variance, the mean of the squared distances. The running mean becomes
+/// `(1 - momentum) * running + momentum * batch`, the running variance likewise by the variance that is estimated from the batch
+/// as a sample: the sum of the squared distances divided by one less than their number. Of a single value, which PyTorch
+/// refuses, both variances are 0. Statistics are computed in f32. If `N` is padded, they are those of the real rows, and its
+/// padding propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// let (mean, var) = (State::zeros(&rt, &[1])?, State::zeros(&rt, &[1])?);
+/// let (w, b) = (Param::new(&rt, &[1], &[2.0f32])?, Param::new(&rt, &[1], &[1.0f32])?);
+/// let step = rt.step()?;
+/// let x = step.tensor(&[4, 1], &[1.0f32, 1.0, 5.0, 5.0])?;
+/// let y = ops::batch_norm_training(&x, &mean, &var, &w, &b, 0.5, 0.0)?;
+/// assert_eq!(step.read(&y)?, [-1.0, -1.0, 3.0, 3.0]);
+/// assert_eq!(step.read(&ops::load(step.scope(), &mean)?)?, [1.5]);
+/// assert_eq!(step.read(&ops::load(step.scope(), &var)?)?, [0.5 * 16.0 / 3.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Shape`] if the shapes do not fit together, or a channel has no value; [`Error::Argument`] for a negative
+/// `eps`, or a `momentum` that is not from 0 to 1; [`Error::PaddedMix`] if anything but `N` is padded; [`Error::TooLarge`] for
+/// channels of more values than a `u32` counts.
+pub fn batch_norm_training<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    running_mean: &State<T>,
+    running_var: &State<T>,
+    weight: &(impl AsOperand<'s, T> + ?Sized),
+    bias: &(impl AsOperand<'s, T> + ?Sized),
+    momentum: f32,
+    eps: f32,
+) -> Result<Tensor<'s, T>> {
+    let scope = x.scope();
+    let running = [running_mean.operand(NAME, scope)?, running_var.operand(NAME, scope)?];
+    let affine = [weight.operand(NAME, scope)?, bias.operand(NAME, scope)?];
+    check_eps(NAME, eps)?;
+    if !(0.0..=1.0).contains(&momentum) {
+        return Err(Error::Argument {
+            op: NAME,
+            why: format!("momentum is {momentum}; it must be from 0 to 1"),
+        });
+    }
+    check(NAME, x, &[running, affine].concat(), 1..x.rank())?;
+    let [mean, var, sample_var] = statistics(x)?;
+    let y = normalized(x, [own(NAME, &mean)?, own(NAME, &var)?, affine[0], affine[1]], eps)?;
+    for (batch, running) in [(mean, running_mean), (sample_var, running_var)] {
+        let mut call = Call::new(k::moved::DEFINITION, &batch)?;
+        call.argument::<T>(running)?;
+        call.key(momentum);
+        store(running, &call.launch()?)?;
+    }
+    Ok(y)
+}
+
+/// The mean of each channel, its variance, and the variance estimated from it as a sample, all `[C]`.
+fn statistics<'s, T: Float>(x: &Tensor<'s, T>) -> Result<[Tensor<'s, f32>; 3]> {
+    let channels = x.size(1);
+    let each = x.raw.layout.count() / channels.max(1);
+    if each == 0 {
+        let why = "a channel without a value has no statistics";
+        return Err(x.scope().shape_error(NAME, &[x.into()], why));
+    }
+    let too_large = |_| Error::TooLarge { shape: x.sizes().to_vec() };
+    u32::try_from(each).map_err(too_large)?;
+    let inner = u32::try_from(each / x.size(0)).map_err(too_large)?;
+    let count = mul(&size(x, 0)?, inner)?;
+    // Real rows come first in each channel, and the kernel knows how many values they have.
+    let rows = contiguous(&transpose(x, 0, 1)?)?;
+    let rows = rows.alias(Layout::contiguous(&[channels, each])?, 0, Marks::NONE);
+    let mut call = Call::new(k::batch_norm_training::DEFINITION, &rows)?;
+    call.argument::<u32>(&count)?;
+    let (mean, var, sample_var) = call.launch_rows()?;
+    Ok([mean, var, sample_var])
+}
