@@ -133,8 +133,12 @@ pub(crate) fn run<'s>(instr: &Instr, vals: Vec<&Val<'s>>) -> Result<Val<'s>> {
 }
 
 impl Locals<'_> {
-    /// Adds an operation of the tables, if its operands are there.
+    /// Adds an operation of the tables; another one, if the operands of the first are not there.
     pub(crate) fn listed(&mut self, rng: &mut StdRng) -> Option<()> {
+        self.any_listed(rng).or_else(|| self.any_listed(rng))
+    }
+
+    fn any_listed(&mut self, rng: &mut StdRng) -> Option<()> {
         let count = all().count();
         let number = rng.random_range(0..count);
         let listed = all().nth(number)?;
