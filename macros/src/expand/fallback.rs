@@ -2,6 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+
 /// A body of any type.
 pub(crate) fn body() -> TokenStream {
     quote!({ ::core::unreachable!() })
@@ -10,5 +11,9 @@ pub(crate) fn body() -> TokenStream {
 /// Returns attributes for a function whose lifetimes were filled in; a replaced body uses no parameter.
 pub(crate) fn allow(broken: bool) -> TokenStream {
     let broken = broken.then(|| quote!(unused_variables, unused_mut, dead_code, clippy::all,));
-    quote!(#[allow(#broken clippy::needless_lifetimes, clippy::extra_unused_lifetimes, clippy::multiple_bound_locations, single_use_lifetimes, mismatched_lifetime_syntaxes)])
+    quote! {
+        #[allow(#broken single_use_lifetimes, mismatched_lifetime_syntaxes)]
+        #[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
+        #[allow(clippy::multiple_bound_locations)]
+    }
 }

@@ -39,8 +39,7 @@ impl Graph<'_> {
         };
         quote! {
             /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
-            /// segments, then whole calls, as far as the mode has them.
-            /// State that is written on the way is put back.
+            /// segments, then whole calls, as far as the mode has them. State that is written is restored.
             ///
             /// # Errors
             /// Dimensions that have no buckets, and those of the calls.
@@ -51,10 +50,7 @@ impl Graph<'_> {
                 self.capture_all_with(#rt, #(#idents,)* #p::silent)
             }
 
-            /// As `capture_all`, and reports its progress.
-            ///
-            /// # Errors
-            /// As `capture_all`.
+            /// Does what `capture_all` does, with the same errors, and reports its progress.
             #[inline]
             pub fn capture_all_with<#(#lifetimes),*>(
                 &self,
@@ -72,7 +68,7 @@ impl Graph<'_> {
     /// A call with inputs that are made up, for each combination of sizes.
     fn synthetic_calls(&self, rt: &Ident, progress: &Ident) -> TokenStream {
         let p = private();
-        let [step, synthetic, result] = ["__given", "__synthetic", "__result"].map(local);
+        let [step, synthetic] = ["__given", "__synthetic"].map(local);
         let mut indices = 0usize..;
         let mut index = move || indices.next();
         let mut made = Vec::new();
@@ -107,8 +103,7 @@ impl Graph<'_> {
                 #rt,
                 &mut |#step, #synthetic| {
                     #(#made)*
-                    let #result = self.call(#step, #(#arguments),*);
-                    #p::CaptureFailed::check(#result)
+                    #p::CaptureFailed::check(self.call(#step, #(#arguments),*))
                 },
                 &mut #progress,
             )

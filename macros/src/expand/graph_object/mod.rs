@@ -70,7 +70,10 @@ impl Graph<'_> {
     /// Lints about which a user could do nothing. Where the bodies are missing, nothing is used.
     fn quiet(&self) -> TokenStream {
         let unused = (self.form == Form::Broken).then(|| quote!(unused_mut, unused_variables,));
-        quote!(#[allow(dead_code, unreachable_pub, #unused mismatched_lifetime_syntaxes, clippy::all, clippy::pedantic)])
+        quote! {
+            #[allow(dead_code, unreachable_pub, #unused mismatched_lifetime_syntaxes)]
+            #[allow(clippy::all, clippy::pedantic)]
+        }
     }
 
     /// Returns a parameter of a generated method in addition to the user's, whose names are locals of the
