@@ -181,8 +181,8 @@ fn causal([i, j]: [i32; 2]) -> bool {
 /// Element-wise kernels of a unit.
 const AT_ONCE: usize = 16;
 
-/// Kernels in Rust, as a user has them and as the operations have them, with every type of floats; for machine code, f16 is
-/// as bf16.
+/// Kernels in Rust, as a user has them and as the operations have them: f32 and bf16 as machine code, and as PTX what
+/// that leaves out, which is f16, and the text of kernels of rows for devices without clusters.
 fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
         floats::DEFINITION,
@@ -209,21 +209,24 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
     let mut units = Vec::new();
     for (i, some) in elements.chunks(AT_ONCE).enumerate() {
         let name = format!("element-wise kernels in Rust from {}", i * AT_ONCE);
-        units.push((name.clone(), compile_all::<f32>(some, arch)?));
-        units.push((name.clone(), compile_all::<bf16>(some, arch)?));
-        if !is_machine {
+        if is_machine {
+            units.push((name.clone(), compile_all::<f32>(some, arch)?));
+            units.push((name, compile_all::<bf16>(some, arch)?));
+        } else {
             units.push((name, compile_all::<f16>(some, arch)?));
         }
     }
     for definition in others {
         let name = format!("{} in Rust", definition.name);
-        units.push((name.clone(), compile::<f32>(definition, arch)?));
         let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
-        if !types.any(|compute| *compute == Compute::F32) {
-            continue;
+        let has_floats = types.any(|compute| *compute == Compute::F32);
+        if is_machine || matches!(definition.kind, Kind::Rows(_)) {
+            units.push((name.clone(), compile::<f32>(definition, arch)?));
+            if has_floats {
+                units.push((name.clone(), compile::<bf16>(definition, arch)?));
+            }
         }
-        units.push((name.clone(), compile::<bf16>(definition, arch)?));
-        if !is_machine {
+        if has_floats && !is_machine {
             units.push((name, compile::<f16>(definition, arch)?));
         }
     }
