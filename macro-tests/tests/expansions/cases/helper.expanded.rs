@@ -1,13 +1,9 @@
 // Pinned by macro-tests/tests/expansions. `p::` stands for `::graphable::__private::`, `site!(n)` for the
 // place of the n-th segment or boundary in the source.
 
-#[allow(
-    clippy::needless_lifetimes,
-    clippy::extra_unused_lifetimes,
-    clippy::multiple_bound_locations,
-    single_use_lifetimes,
-    mismatched_lifetime_syntaxes
-)]
+#[allow(single_use_lifetimes, mismatched_lifetime_syntaxes)]
+#[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
+#[allow(clippy::multiple_bound_locations)]
 fn silu<'s>(x: &Tensor<'s, f32>, rows: &[Tensor<'s, f32>]) -> Result<Out<'s>> {
     ops::mul(x, &ops::sigmoid(&rows[0])?)
 }
@@ -15,13 +11,8 @@ fn silu<'s>(x: &Tensor<'s, f32>, rows: &[Tensor<'s, f32>]) -> Result<Out<'s>> {
 #[allow(dead_code, unreachable_pub)]
 #[derive(p::Graph)]
 struct SiluGraph(::graphable::GraphObject);
-#[allow(
-    dead_code,
-    unreachable_pub,
-    mismatched_lifetime_syntaxes,
-    clippy::all,
-    clippy::pedantic
-)]
+#[allow(dead_code, unreachable_pub, mismatched_lifetime_syntaxes)]
+#[allow(clippy::all, clippy::pedantic)]
 impl SiluGraph {
     ///Segments and boundaries of `silu`. Print it.
     pub const PLAN: p::Plan = p::Plan {

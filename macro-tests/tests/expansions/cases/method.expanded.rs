@@ -2,13 +2,9 @@
 // place of the n-th segment or boundary in the source.
 
 impl Model {
-    #[allow(
-        clippy::needless_lifetimes,
-        clippy::extra_unused_lifetimes,
-        clippy::multiple_bound_locations,
-        single_use_lifetimes,
-        mismatched_lifetime_syntaxes
-    )]
+    #[allow(single_use_lifetimes, mismatched_lifetime_syntaxes)]
+    #[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
+    #[allow(clippy::multiple_bound_locations)]
     fn forward<'__a0, 's: '__a0>(
         &self,
         h: impl p::NeedsPiecewise<'s, ModelForwardGraph, &'__a0 Tensor<'s, f32>>,

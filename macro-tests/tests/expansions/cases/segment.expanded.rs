@@ -1,13 +1,9 @@
 // Pinned by macro-tests/tests/expansions. `p::` stands for `::graphable::__private::`, `site!(n)` for the
 // place of the n-th segment or boundary in the source.
 
-#[allow(
-    clippy::needless_lifetimes,
-    clippy::extra_unused_lifetimes,
-    clippy::multiple_bound_locations,
-    single_use_lifetimes,
-    mismatched_lifetime_syntaxes
-)]
+#[allow(single_use_lifetimes, mismatched_lifetime_syntaxes)]
+#[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
+#[allow(clippy::multiple_bound_locations)]
 pub fn project<'s>(
     x: &Tensor<'s, f32>,
     limit: usize,
@@ -20,13 +16,8 @@ pub fn project<'s>(
 #[allow(dead_code, unreachable_pub)]
 #[derive(p::Graph)]
 pub struct ProjectGraph(::graphable::GraphObject);
-#[allow(
-    dead_code,
-    unreachable_pub,
-    mismatched_lifetime_syntaxes,
-    clippy::all,
-    clippy::pedantic
-)]
+#[allow(dead_code, unreachable_pub, mismatched_lifetime_syntaxes)]
+#[allow(clippy::all, clippy::pedantic)]
 impl ProjectGraph {
     ///Segments and boundaries of `project`. Print it.
     pub const PLAN: p::Plan = p::Plan {
@@ -108,8 +99,7 @@ impl ProjectGraph {
         )
     }
     /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
-    /// segments, then whole calls, as far as the mode has them.
-    /// State that is written on the way is put back.
+    /// segments, then whole calls, as far as the mode has them. State that is written is restored.
     ///
     /// # Errors
     /// Dimensions that have no buckets, and those of the calls.
@@ -122,10 +112,7 @@ impl ProjectGraph {
     ) -> ::graphable::Result<()> {
         self.capture_all_with(rt, limit, model, p::silent)
     }
-    /// As `capture_all`, and reports its progress.
-    ///
-    /// # Errors
-    /// As `capture_all`.
+    /// Does what `capture_all` does, with the same errors, and reports its progress.
     #[inline]
     pub fn capture_all_with(
         &self,
@@ -139,14 +126,15 @@ impl ProjectGraph {
             rt,
             &mut |__given, __synthetic| {
                 let x = __synthetic.host::<f32>(0usize)?;
-                let __result = self
-                    .call(
-                        __given,
-                        &x,
-                        <usize as p::GraphKey>::enter(&limit).copy(),
-                        model,
-                    );
-                p::CaptureFailed::check(__result)
+                p::CaptureFailed::check(
+                    self
+                        .call(
+                            __given,
+                            &x,
+                            <usize as p::GraphKey>::enter(&limit).copy(),
+                            model,
+                        ),
+                )
             },
             &mut progress,
         )
