@@ -23,6 +23,7 @@ pages! {
     from_pytorch: "from-pytorch.md";
     host_values: "host-values.md";
     own_kernels: "own-kernels.md";
+    random: "random.md";
     readme: "README.md";
     serving: "serving.md";
     state: "state.md";

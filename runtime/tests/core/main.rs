@@ -36,6 +36,7 @@ mod modes;
 mod nets;
 mod panics;
 mod paths;
+mod random;
 mod regions;
 mod results;
 mod sharing;

@@ -9,3 +9,4 @@ pub mod hygiene;
 pub mod in_place;
 pub mod params;
 pub mod plain;
+pub mod random;

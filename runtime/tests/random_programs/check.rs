@@ -89,6 +89,8 @@ pub(crate) struct Met {
     pub(crate) replaced: u64,
     /// Steps with another size of what regions make than the step before.
     pub(crate) sizes: u64,
+    /// Programs that draw random numbers.
+    pub(crate) draws: u64,
 }
 
 impl Met {
@@ -103,6 +105,7 @@ impl Met {
             estimates: steps(|s| s.estimate),
             rebuilt: steps(|s| !s.rebuild.is_empty()),
             replaced: steps(|s| !s.replace.is_empty()),
+            draws: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Drawn)).into(),
             sizes: program.steps.windows(2).filter(|s| grows && s[0].v != s[1].v).count() as u64,
         }
     }

@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
-    fills,
+    drawn, fills,
     instr::{Locals, May},
     program::{
         Block, Call, Code, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty,
@@ -33,6 +33,8 @@ pub(crate) struct Rules {
     pub(crate) apart: bool,
     pub(crate) params: Vec<Vec<usize>>,
     pub(crate) states: Vec<Vec<usize>>,
+    /// Generators of random numbers.
+    pub(crate) generators: usize,
 }
 
 /// The program of a seed.
@@ -54,7 +56,17 @@ pub(crate) fn program(seed: u64) -> Program {
     let states: Vec<Vec<usize>> = (0..rng.random_range(0..3)).map(|_| vec![ROWS, width(rng)]).collect();
     let (extended, apart) = ([1, 3, 5, 6].contains(&(seed % 7)), seed.is_multiple_of(2));
     let (params_of, states_of) = (params.clone(), states.clone());
-    let rules = Rules { seed, padded, approximate, extended, apart, params: params_of, states: states_of };
+    let generators = drawn::generators(seed);
+    let rules = Rules {
+        seed,
+        padded,
+        approximate,
+        extended,
+        apart,
+        params: params_of,
+        states: states_of,
+        generators,
+    };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let mut steps = steps(rng, &funcs, &params);
     fills::draw(&mut steps, &funcs, seed);
@@ -63,10 +75,21 @@ pub(crate) fn program(seed: u64) -> Program {
     }
     let capture = rng.random_bool(0.4);
     let trip = (states.is_empty() && rng.random_bool(0.7)).then(|| rng.random_range(1..20));
-    let program =
-        Program { seed, params, states, funcs, steps, capturable, capture, trip, approximate, apart };
+    let program = Program {
+        seed,
+        params,
+        states,
+        generators,
+        funcs,
+        steps,
+        capturable,
+        capture,
+        trip,
+        approximate,
+        apart,
+    };
     // A body that fails before its fault is reported has none.
-    let trip = if program.picks() { None } else { program.trip };
+    let trip = if program.picks() || !program.is_pure() { None } else { program.trip };
     Program { trip, ..program }
 }
 
@@ -131,7 +154,7 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
     let may = match own.random_range(0..6) {
         0 | 1 if blamed => May { number: true, ..May::default() },
         2 | 3 if blamed => May { pick: true, ..May::default() },
-        _ => May::default(),
+        _ => May { draw: !fails, ..May::default() },
     };
     let hosts = vec![0];
     let mut g =
@@ -327,6 +350,7 @@ impl Gen<'_> {
         // By a generator of their own, so that a seed without forks gives the program that it always gave.
         let mut own = StdRng::seed_from_u64(self.rules.seed << 16 ^ self.sites as u64);
         let mut sized = StdRng::seed_from_u64(self.rules.seed << 18 ^ self.sites as u64);
+        let mut drawn = StdRng::seed_from_u64(self.rules.seed << 24 ^ self.sites as u64);
         let grown = if may.grow && sized.random_bool(0.5) { locals.grown(&mut sized) } else { None };
         for _ in 0..self.rng.random_range(1..9) {
             if self.rules.extended && sized.random_bool(0.3) {
@@ -336,6 +360,9 @@ impl Gen<'_> {
                 locals.fail(self.rng);
             }
             locals.grow(self.rng);
+            if drawn.random_bool(0.3) {
+                locals.draw(&mut drawn);
+            }
         }
         self.may.pick &= locals.may.pick;
         if own.random_bool(0.2) {

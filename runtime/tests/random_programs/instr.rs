@@ -30,6 +30,8 @@ pub(crate) struct May {
     pub(crate) pick: bool,
     /// Make a tensor whose size changes.
     pub(crate) grow: bool,
+    /// Draw random numbers: where a call that fails has drawn, plain code has drawn more.
+    pub(crate) draw: bool,
 }
 
 /// Elements that a value may have at most, `B` counted as 8.
@@ -153,6 +155,7 @@ impl<'a> Locals<'a> {
                 }
                 self.grow(rng);
             }
+            self.draw_in_branch(rng, branch);
             self.code[code..].iter_mut().for_each(|i| i.branch = Some((fork, branch)));
             made.extend((types..self.types.len()).map(|t| (t, self.types[t].take())));
         }

@@ -11,6 +11,7 @@
 //! hold results and pass them on. Some segments fork into branches, which drop what other branches read.
 //! Two of five operations are drawn from tables ([`listed`]), which have every operation of `graphable::ops`.
 //! Four of seven programs use sizes ([`sized`]), make graph objects again, and estimate memory ([`disturb`]).
+//! One of three programs draws random numbers ([`drawn`]), of which the state of the generators is compared, too.
 //! One of three programs fills inputs in place ([`fills`]), also while the device refuses.
 //! Some functions are captured before the first step, some calls fail or panic. [`run`] drives the runtime
 //! as generated code does; a segment's code is part of its key, since one closure interprets it. [`oracle`]
@@ -67,6 +68,7 @@ mod custom_ops;
 #[path = "../common/device.rs"]
 mod device;
 mod disturb;
+mod drawn;
 mod fills;
 #[path = "../common/folded.rs"]
 mod folded;
@@ -204,6 +206,7 @@ fn random_programs() {
             ("graph objects made again", met.rebuilt),
             ("replaced parameters", met.replaced),
             ("sizes of regions that changed", met.sizes),
+            ("programs that draw random numbers", met.draws),
         ] {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
@@ -217,6 +220,7 @@ fn add_met(sums: &mut Met, met: &Met) {
     sums.rebuilt += met.rebuilt;
     sums.replaced += met.replaced;
     sums.sizes += met.sizes;
+    sums.draws += met.draws;
 }
 
 fn add(sums: &mut Stats, s: &Stats) {

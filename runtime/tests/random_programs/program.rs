@@ -45,6 +45,8 @@ pub(crate) enum Arg {
     Param(usize),
     /// A state of the program.
     State(usize),
+    /// A generator of random numbers of the program.
+    Generator(usize),
 }
 
 macro_rules! codes {
@@ -62,7 +64,7 @@ codes! {
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
     ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
-    Windows, Parts, Cell, Listed,
+    Windows, Parts, Cell, Listed, Drawn,
 }
 
 /// One operation: `dst = op(args; nums)`.
@@ -94,7 +96,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Parameters and states that the code names, each once, in order.
+    /// Parameters, states and generators that the code names, each once, in order.
     pub(crate) fn owned(&self) -> Vec<Arg> {
         let mut found: Vec<Arg> = Vec::new();
         for arg in self.code.iter().flat_map(|i| &i.args) {
@@ -244,6 +246,8 @@ pub(crate) struct Program {
     pub(crate) seed: u64,
     pub(crate) params: Vec<Vec<usize>>,
     pub(crate) states: Vec<Vec<usize>>,
+    /// The number of generators of random numbers.
+    pub(crate) generators: usize,
     pub(crate) funcs: Vec<Func>,
     pub(crate) steps: Vec<StepPlan>,
     /// Whether every function can be captured whole: nothing depends on values.
@@ -251,7 +255,7 @@ pub(crate) struct Program {
     /// Whether functions with buckets are captured before the first step.
     pub(crate) capture: bool,
     /// Which execution of a segment body, counted over the run, fails half-way, once: the call is made
-    /// again then. Only without states, which would be written twice.
+    /// again then. Only without what a call changes, which would be changed twice.
     pub(crate) trip: Option<u64>,
     /// Whether padding may change the last bits: products of other sizes are summed in another order.
     pub(crate) approximate: bool,
@@ -260,6 +264,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Whether no call changes anything that another one sees.
+    pub(crate) fn is_pure(&self) -> bool {
+        self.states.is_empty() && self.generators == 0
+    }
+
     /// Whether some operation may report an index out of range.
     pub(crate) fn picks(&self) -> bool {
         self.funcs.iter().any(|f| any_code(&f.body, &|op| matches!(op, Code::Pick | Code::EmbedPick)))
@@ -306,6 +315,7 @@ impl fmt::Display for Instr {
                 Arg::Local(i) => format!("t{i}"),
                 Arg::Param(i) => format!("param{i}"),
                 Arg::State(i) => format!("state{i}"),
+                Arg::Generator(i) => format!("generator{i}"),
             })
             .collect();
         if let Some((fork, branch)) = self.branch {
@@ -369,8 +379,8 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "params {:?}, states {:?}, captured first: {}, trip {:?}",
-            self.params, self.states, self.capture, self.trip
+            "params {:?}, states {:?}, {} generators, captured first: {}, trip {:?}",
+            self.params, self.states, self.generators, self.capture, self.trip
         )?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;

@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 
-use graphable::{Param, Result, Runtime, State, Step, ops};
-use rand::{Rng, SeedableRng, rngs::StdRng};
+use graphable::{Param, Result, Rng, Runtime, State, Step, ops};
+use rand::{Rng as _, SeedableRng, rngs::StdRng};
 
 use crate::{
     program::{Arg, Block, Elem, Input, Program, Size, Ty},
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) struct World {
     params: Vec<Param<f32>>,
     states: Vec<State<f32>>,
+    generators: Vec<Rng>,
 }
 
 fn floats(seed: u64, count: usize) -> Vec<f32> {
@@ -33,7 +34,8 @@ impl World {
                 State::new(rt, shape, &floats(program.seed ^ (1000 + i as u64), shape.iter().product()))
             })
             .collect::<Result<_>>()?;
-        Ok(Self { params, states })
+        let generators = (0..program.generators as u64).map(|i| Rng::new(rt, program.seed ^ i << 40));
+        Ok(Self { params, states, generators: generators.collect::<Result<_>>()? })
     }
 
     /// Drops the parameters that step `at` replaces, and makes new ones.
@@ -50,6 +52,7 @@ impl World {
         let find = |arg: Arg| match arg {
             Arg::Param(i) => self.params.get(i).map(OwnedRef::Param),
             Arg::State(i) => self.states.get(i).map(OwnedRef::State),
+            Arg::Generator(i) => self.generators.get(i).map(OwnedRef::Generator),
             Arg::Local(_) => None,
         };
         let missing = |arg| nonsense(format!("{arg:?} is not there"));
@@ -58,12 +61,16 @@ impl World {
 
     /// Everything, for the key of full mode.
     pub(crate) fn all(&self) -> Vec<OwnedRef<'_>> {
-        self.params.iter().map(OwnedRef::Param).chain(self.states.iter().map(OwnedRef::State)).collect()
+        let changing =
+            self.states.iter().map(OwnedRef::State).chain(self.generators.iter().map(OwnedRef::Generator));
+        self.params.iter().map(OwnedRef::Param).chain(changing).collect()
     }
 
-    /// What every state holds now.
+    /// What every state and every generator holds now.
     pub(crate) fn states<'s>(&self, step: &Step<'s>) -> Result<Vec<Flat>> {
-        self.states.iter().map(|s| Val::F(ops::load(step.scope(), s)?).read(step)).collect()
+        let states = self.states.iter().map(|s| Ok(Val::F(ops::load(step.scope(), s)?)));
+        let generators = self.generators.iter().map(|g| Ok(Val::U(ops::rng_state(g, step.scope())?)));
+        states.chain(generators).map(|val: Result<Val<'s>>| val?.read(step)).collect()
     }
 }
 

@@ -68,7 +68,7 @@ fn diagnosis(of: Outside) -> (Code, &'static str, &'static str) {
         Outside::Randomness => (
             Code::Randomness,
             "draws from the host's randomness",
-            "draw in an `#[eager] { … }` region, or pass a seed as `#[host] seed: &Scalar<u32>`",
+            "take an `rng: &Rng` and draw on the device, `ops::uniform(rng, …)`, or draw in an `#[eager] { … }` region",
         ),
         Outside::Threads => (
             Code::Threads,

@@ -59,7 +59,20 @@ const CODES: [&str; 47] = [
     "gru_cell",
     "adaptive_avg_pool1d",
 ];
-const MORE_CODES: [&str; 2] = ["adaptive_max_pool1d", "masked_sum"];
+const MORE_CODES: [&str; 12] = [
+    "adaptive_max_pool1d",
+    "masked_sum",
+    "uniform",
+    "normal",
+    "exponential",
+    "gumbel",
+    "randint",
+    "bernoulli",
+    "dropout",
+    "randperm",
+    "rng_state",
+    "set_rng_state",
+];
 
 /// Operations that no program draws, and what tests them under recordings.
 const ELSEWHERE: [(&str, &str); 3] = [

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
-    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Scope, Shape, State, Step,
+    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Rng, Scope, Shape, State, Step,
     Tensor, bf16, join_all,
     ops::{self, AttentionMask, RopeConfig},
 };
@@ -26,6 +26,7 @@ macro_rules! each {
     };
 }
 
+pub(crate) mod drawn;
 mod indexed;
 mod sizes;
 pub(crate) mod windows;
@@ -47,11 +48,12 @@ pub(crate) struct Flat {
     pub(crate) bits: Vec<u32>,
 }
 
-/// A parameter or state of the program.
-#[derive(Clone, Copy)]
+/// A parameter, a state or a generator of the program.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum OwnedRef<'a> {
     Param(&'a Param<f32>),
     State(&'a State<f32>),
+    Generator(&'a Rng),
 }
 
 macro_rules! from {
@@ -167,6 +169,7 @@ impl LiveIn for OwnedRef<'_> {
         match self {
             Self::Param(p) => p.write_key(k),
             Self::State(s) => s.write_key(k),
+            Self::Generator(g) => g.write_key(k),
         }
     }
 }
@@ -197,6 +200,7 @@ impl LiveIn for Live<'_, '_> {
                     Arg::Local(n) => *n as u64,
                     Arg::Param(n) => 1 << 32 | *n as u64,
                     Arg::State(n) => 2 << 32 | *n as u64,
+                    Arg::Generator(n) => 3 << 32 | *n as u64,
                 });
             }
             i.nums.write_key(k);
@@ -388,7 +392,15 @@ impl<'s> Env<'_, 's, '_> {
     fn state(&self, i: &Instr, at: usize) -> Result<&State<f32>> {
         match self.owned(i.args[at])? {
             OwnedRef::State(s) => Ok(s),
-            OwnedRef::Param(_) => Err(nonsense("a parameter is no state".into())),
+            other => Err(nonsense(format!("{other:?} is no state"))),
+        }
+    }
+
+    fn generator(&self, i: &Instr, at: usize) -> Result<&Rng> {
+        let arg = i.args.get(at).copied().ok_or_else(|| nonsense(format!("no argument {at}")))?;
+        match self.owned(arg)? {
+            OwnedRef::Generator(g) => Ok(g),
+            other => Err(nonsense(format!("{other:?} is no generator"))),
         }
     }
 
@@ -399,6 +411,7 @@ impl<'s> Env<'_, 's, '_> {
             Some(&arg) => Ok(match self.owned(arg)? {
                 OwnedRef::Param(p) => p,
                 OwnedRef::State(s) => s,
+                OwnedRef::Generator(_) => return Err(nonsense("a generator is no operand".into())),
             }),
             None => Err(nonsense(format!("no argument {at}"))),
         }
@@ -547,6 +560,7 @@ impl<'s> Env<'_, 's, '_> {
                 let vals = (0..i.args.len()).map(|at| self.val(i, at)).collect::<Result<_>>()?;
                 return listed::run(i, vals).map(Some);
             }
+            Code::Drawn => return self.drawn(i).map(Some),
             Code::Windows => windows::kept(f(0)?, n(0))?,
             Code::Parts => windows::divided(f(0)?, n(0), n(1))?,
             Code::Cell => windows::cell(f(0)?, n(0))?,

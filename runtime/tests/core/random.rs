@@ -1,0 +1,61 @@
+//! Generators where captures are invalidated: what is made again, given up or restored draws one stream.
+
+use graphable::{Mode, Random, Result, Rng, RngState, backend::faulty::FaultPlan, ops};
+
+use crate::support::*;
+
+fn program<'s>(cx: Piecewise<'s>, x: &T<'s>, rng: &Rng) -> Result<T<'s>> {
+    let (h,) = seg!("a", cx, (x, rng), |k| {
+        let u = ops::uniform(k.1, k.0.scope(), k.0.shape(), 0.0..1.0)?;
+        Ok((ops::add(k.0, &u)?,))
+    })?;
+    seg!("b", cx, (&h, rng), |k| ops::add(k.0, &ops::uniform(k.1, k.0.scope(), k.0.shape(), 0.0..1.0)?))
+}
+
+/// Calls, each of which draws two tensors.
+struct Case {
+    rt: Checked,
+    plan: std::sync::Arc<FaultPlan>,
+    graph: Graph,
+    rng: Rng,
+    calls: u64,
+}
+
+impl Case {
+    fn new(mode: Mode, audit_every: u32) -> Self {
+        let (mut rt, plan) = faulty();
+        let spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode);
+        let graph = spec.with(|o| o.audit_every(audit_every)).build(&mut rt);
+        let rng = Rng::new(&rt, 3).unwrap();
+        Self { rt, plan, graph, rng, calls: 0 }
+    }
+
+    fn check(&mut self, what: &str) {
+        let step = self.rt.step().unwrap();
+        let rng = &self.rng;
+        let y = self.graph.call(&step, &[x()], rng, |cx, a| program(cx, &a.t[0], rng)).unwrap();
+        let number = |call, i| Random::at(RngState { seed: 3, counter: 2 * self.calls + call }, i).uniform();
+        let expected = [0, 1].map(|i| X[i as usize] + number(0, i) + number(1, i));
+        assert_eq!(step.read(&y).unwrap(), expected, "{what}, call {}", self.calls);
+        self.calls += 1;
+        assert_eq!(rng.save(&step).unwrap().counter, 2 * self.calls, "{what}");
+    }
+}
+
+#[test]
+fn captures_that_are_made_again_draw_once() {
+    for (mode, audits) in [(Mode::Piecewise, 0), (Mode::Full, 0), (Mode::Piecewise, 2), (Mode::Full, 2)] {
+        for (after, times) in (0..10).flat_map(|after| [1, 3, 9].map(|times| (after, times))) {
+            let mut case = Case::new(mode, audits);
+            let what = format!("{mode}, audits {audits}, after {after}, {times} times");
+            case.check(&what);
+            case.plan.invalidate_captures([Some(after)].repeat(times));
+            for _ in 0..6 {
+                case.check(&what);
+            }
+            let stats = case.rt.stats();
+            assert!(stats.replays > 0 && (audits == 0 || stats.audits > 0), "{what}: {stats:?}");
+            assert!(after > 2 || stats.captures_invalidated > 0, "{what}: {stats:?}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Operations that draw random numbers, and the state of generators.
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use crate::{
+    generate::ROWS,
+    instr::Locals,
+    program::{Arg, Code, Elem, Size, Ty},
+    value::drawn::Kind,
+};
+
+/// The number of generators of the program of a seed.
+pub(crate) fn generators(seed: u64) -> usize {
+    let mut own = StdRng::seed_from_u64(seed ^ 0xd1ce << 32);
+    if own.random_bool(0.35) { own.random_range(1..3) } else { 0 }
+}
+
+impl Locals<'_> {
+    /// Adds an operation that draws, from any generator; sometimes none fits.
+    pub(crate) fn draw(&mut self, rng: &mut StdRng) {
+        if self.rules.generators > 0 && self.may.draw {
+            let generator = rng.random_range(0..self.rules.generators);
+            self.draw_from(rng, generator);
+        }
+    }
+
+    /// Likewise, in a branch, which has a generator of its own, or none.
+    pub(crate) fn draw_in_branch(&mut self, rng: &mut StdRng, branch: usize) {
+        if branch < self.rules.generators && self.may.draw {
+            self.draw_from(rng, branch);
+        }
+    }
+
+    fn draw_from(&mut self, rng: &mut StdRng, generator: usize) {
+        for _ in 0..4 {
+            if self.attempt_draw(rng, generator).is_some() {
+                return;
+            }
+        }
+    }
+
+    fn attempt_draw(&mut self, rng: &mut StdRng, generator: usize) -> Option<()> {
+        let kind = Kind::ALL[rng.random_range(0..Kind::ALL.len())];
+        let (t, ty) = match kind {
+            Kind::Bernoulli if self.rules.approximate => return None,
+            Kind::Bernoulli | Kind::Dropout | Kind::Noisy => self.floats(rng, 0)?,
+            _ => self.pick(rng, |_| true)?,
+        };
+        let made = match kind {
+            Kind::Randint => Ty { elem: Elem::U32, bound: ROWS, ..ty },
+            Kind::Randperm => Ty { elem: Elem::U32, dims: vec![Size::N(ROWS)], bound: ROWS },
+            Kind::State => Ty { elem: Elem::U32, dims: vec![Size::N(4)], bound: 0 },
+            _ => Ty { elem: Elem::F32, bound: 0, ..ty },
+        };
+        let args = vec![Arg::Local(t), Arg::Generator(generator)];
+        self.emit(Code::Drawn, args, vec![kind as usize], made).map(drop)
+    }
+}
