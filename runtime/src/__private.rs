@@ -64,6 +64,19 @@ pub mod kernel {
         crate::ops::kernels()
     }
 
+    /// Writes the elements that a kernel has computed, each to its place; see the operation.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the state has too many elements.
+    pub fn write<'s, T: crate::Element>(
+        kernel: &'static str,
+        state: &crate::State<T>,
+        places: &crate::Tensor<'s, u32>,
+        values: &crate::Tensor<'s, T>,
+    ) -> crate::Result<()> {
+        crate::ops::write(kernel, state, places, values)
+    }
+
     pub use crate::kernel::{
         block::Block,
         call::{Argument, Call, Results},

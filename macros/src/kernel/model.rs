@@ -110,8 +110,17 @@ pub(super) struct Input {
     pub(super) extent: Extent,
     /// Of a view: its dimensions.
     pub(super) view: Option<usize>,
+    /// Of a view: if it is a state, which the kernel writes.
+    pub(super) is_written: bool,
     /// If every call passes it as a number.
     pub(super) is_key: bool,
+}
+
+impl Header {
+    /// The state that it writes.
+    pub(super) fn written(&self) -> Option<&Input> {
+        self.inputs.iter().find(|input| input.is_written)
+    }
 }
 
 /// The name of one part of the index.
@@ -147,6 +156,8 @@ pub(super) struct Body {
     pub(super) folds: Vec<TypeId>,
     /// If it has a loop.
     pub(super) has_loops: bool,
+    /// Of a body without a result: what stands at its end.
+    pub(super) end: Option<(TypeId, Span)>,
 }
 
 /// A variable. The parameters come first, and the parts of the index.
@@ -274,7 +285,7 @@ pub(super) struct RowCall {
 pub(super) struct ViewCall {
     pub(super) op: ViewOp,
     pub(super) view: LocalId,
-    /// Of `at` and `at_or`.
+    /// Of `at`, `at_or` and `set`.
     pub(super) index: Vec<Expr>,
     /// Of `at_or`: the value out of range.
     pub(super) other: Option<Box<Expr>>,

@@ -8,6 +8,8 @@ pub(super) struct Shown {
     pub(super) scalar: Scalar,
     /// Number of dimensions.
     pub(super) rank: usize,
+    /// If it is a state, which the kernel writes.
+    pub(super) is_written: bool,
 }
 
 /// A method of a view.
@@ -16,10 +18,17 @@ pub(super) enum ViewOp {
     At,
     AtOr,
     Dim,
+    /// The place of a value that is written.
+    Set,
 }
 
 impl ViewOp {
-    pub(super) const ALL: [Self; 3] = [Self::At, Self::AtOr, Self::Dim];
+    const ALL: [Self; 4] = [Self::At, Self::AtOr, Self::Dim, Self::Set];
+
+    /// The methods of a view, which may be one that is written.
+    pub(super) fn of(is_written: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |op| is_written || *op != Self::Set)
+    }
 
     /// As Rust and the CUDA text spell it.
     pub(super) fn name(self) -> &'static str {
@@ -27,16 +36,17 @@ impl ViewOp {
             Self::At => "at",
             Self::AtOr => "at_or",
             Self::Dim => "dim",
+            Self::Set => "set",
         }
     }
 
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.name() == name)
+    pub(super) fn named(name: &str, is_written: bool) -> Option<Self> {
+        Self::of(is_written).find(|op| op.name() == name)
     }
 
     /// A call, as a help shows it.
     pub(super) fn example(self, view: &Shown) -> String {
-        let Shown { name, scalar, rank } = view;
+        let Shown { name, scalar, rank, .. } = view;
         let (index, other) = (
             index(*rank),
             match scalar {
@@ -49,6 +59,7 @@ impl ViewOp {
             Self::At => format!("{name}.at({index})"),
             Self::AtOr => format!("{name}.at_or({index}, {other})"),
             Self::Dim => format!("{name}.dim({})", rank - 1),
+            Self::Set => format!("{name}.set({index}, {other})"),
         }
     }
 }
@@ -72,8 +83,12 @@ pub(super) fn instead(name: &str, view: &Shown) -> Option<String> {
         "iter" | "into_iter" | "map" | "sum" | "max" | "min" | "fold" | "zip" | "enumerate" => {
             format!("write the loop: `for k in 0..{} {{ … }}`", ViewOp::Dim.example(view))
         }
+        "put" | "write" | "store" if view.is_written => format!("write `{}`", ViewOp::Set.example(view)),
         "set" | "put" | "write" | "store" => {
-            "return the value: each element of the result is computed from its own index".to_owned()
+            let (name, scalar, rank) = (&view.name, view.scalar.name(), view.rank);
+            format!(
+                "return the value: each element of the result is computed from its own index; a state that is written is `{name}: &mut View<{scalar}, {rank}>`"
+            )
         }
         "read" | "load" | "index" | "value" => format!("write `{at}`"),
         _ => return None,

@@ -128,6 +128,7 @@ pub use sampling::{
     token_log_probs, top_log_probs,
 };
 pub use scatter::scatter_rows;
+pub(crate) use scatter::write;
 pub use scatter_add::{index_add, scatter_add};
 pub(crate) use shape::broadcast_as;
 pub use shape::{

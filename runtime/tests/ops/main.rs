@@ -45,3 +45,4 @@ mod scatter_add;
 mod shape;
 mod statistics;
 mod training;
+mod written;

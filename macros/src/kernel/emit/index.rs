@@ -11,7 +11,7 @@ use super::{
     operation::{Steps, key},
 };
 use crate::{
-    kernel::model::{Header, Scalar},
+    kernel::model::{Header, Input, Scalar},
     krate::{generated_at, krate, private},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
     let (crate_path, p, at) = (krate(), private(), generated_at(header.name.span()));
     let kernel = &header.name;
-    let first = header.inputs.iter().position(|input| input.view.is_some());
+    let first = header.inputs.iter().position(|input| input.view.is_some() && !input.is_written);
     let [scope, shape, call] = ["scope", "shape", "__call"].map(|name| Ident::new(name, at));
     let mut parameters: Vec<TokenStream> = Vec::new();
     if first.is_none() {
@@ -29,6 +29,7 @@ pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream)
         let (name, ty) = (&input.name, element_of(input.scalar));
         parameters.push(match input.view {
             _ if first == Some(i) => quote!(#name: &#crate_path::Tensor<'s, #ty>),
+            Some(_) if input.is_written => quote!(#name: &#crate_path::State<#ty>),
             Some(_) => quote!(#name: &(impl #crate_path::AsOperand<'s, #ty> + ?::core::marker::Sized)),
             None if input.is_key => key(input),
             None => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
@@ -51,7 +52,21 @@ pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream)
         let #mutable #call = #p::kernel::Call::within(<#kernel as #p::kernel::Kernel>::DEFINITION, #scope);
         #(#arguments)*
     };
-    Steps { parameters, make, launch: quote!(#call.launch_indexed(#shape)) }
+    let launch = match header.written() {
+        None => quote!(#call.launch_indexed(#shape)),
+        Some(Input { name, scalar, .. }) => {
+            let (ty, [values, places]) =
+                (element_of(*scalar), ["__values", "__places"].map(|name| Ident::new(name, at)));
+            quote! {
+                let (#values, #places) = #call.launch_indexed::<(
+                    #crate_path::Tensor<'s, #ty>,
+                    #crate_path::Tensor<'s, ::core::primitive::u32>,
+                )>(#shape)?;
+                #p::kernel::write(<#kernel as #p::kernel::Kernel>::DEFINITION.name, #name, &#places, &#values)
+            }
+        }
+    };
+    Steps { parameters, make, launch }
 }
 
 /// Elements of the results: a block has all inputs.
@@ -118,13 +133,26 @@ pub(super) fn tried(header: &Header) -> TokenStream {
         }
     });
     let (index, rank) = (Ident::new("__index", at), Literal::usize_unsuffixed(header.index.len()));
-    let (place, output) = (native::ty(Scalar::I32, at), native::outputs(header));
+    let place = native::ty(Scalar::I32, at);
+    let run = quote!(Self::run(&#lang::rows::Context::default(), #(#arguments,)* #index));
+    let (output, run, of) = match header.written() {
+        None => (native::outputs(header), run, ""),
+        Some(state) => {
+            let ty = native::ty(state.scalar, at);
+            let output = quote!(::core::option::Option<(::core::primitive::usize, #ty)>);
+            let of = " The result is the number of the element that is written, row-major, and its value.";
+            (output, quote!(#lang::views::written(#run)), of)
+        }
+    };
+    let about = format!(
+        "The function itself, for one element: of each view its values, row-major, and its sizes. An index out of range reads \
+         zero.{of}"
+    );
     quote! {
-        /// The function itself, for one element: of each view its values, row-major, and its sizes. An index out of range reads
-        /// zero.
+        #[doc = #about]
         #[allow(clippy::too_many_arguments)]
         pub fn element(#(#parameters,)* #index: [#place; #rank]) -> #output {
-            Self::run(&#lang::rows::Context::default(), #(#arguments,)* #index)
+            #run
         }
     }
 }

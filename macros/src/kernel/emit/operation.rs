@@ -138,7 +138,11 @@ fn operation(header: &Header) -> TokenStream {
             quote!(#crate_path::Tensor<'s, #ty>)
         })
         .collect();
-    let result = if let [one] = &tensors[..] { one.clone() } else { quote!((#(#tensors),*)) };
+    let result = match &tensors[..] {
+        _ if header.written().is_some() => quote!(()),
+        [one] => one.clone(),
+        several => quote!((#(#several),*)),
+    };
     let documented = attrs.iter().any(|attr| attr.path().is_ident("doc"));
     let about = (!documented).then(|| {
         let about = format!("The operation of the kernel [`{name}`](enum@{name}).");

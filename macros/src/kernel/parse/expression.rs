@@ -67,6 +67,7 @@ impl Parser<'_> {
                 self.refuse(expr, "`return` here: its results are rows, or single values of them", help);
                 self.nothing(span).kind
             }
+            SynExpr::Return(expr) if self.written.is_some() => self.return_written(expr),
             SynExpr::Return(expr) => match &expr.expr {
                 Some(value) => Kind::Return(Box::new(self.expr(value))),
                 None => Kind::Return(Box::new(self.nothing(span))),

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, FnArg, Ident, ItemFn, Meta, Pat, ReturnType, Type, spanned::Spanned};
 
-use super::index;
+use super::{index, written};
 use crate::{
     diag::{Code, Errors},
     kernel::model::{Extent, Form, Header, Input, Output, Scalar},
@@ -25,7 +25,10 @@ pub(in crate::kernel) fn header(args: &TokenStream, item: &ItemFn, errors: &mut 
     }
     let inputs = inputs(item, form, errors);
     let index = if form == Form::Index { index::index(item, errors) } else { Vec::new() };
-    let outputs = outputs(item, form, errors);
+    let outputs = match inputs.iter().find(|input| input.is_written) {
+        Some(state) => written::outputs(item, state, errors),
+        None => outputs(item, form, errors),
+    };
     if errors.count() > before {
         return None;
     }
@@ -119,6 +122,7 @@ fn inputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Input> {
         }
         inputs.push(input);
     }
+    written::check(&inputs, errors);
     let draws = inputs.iter().any(|input| input.scalar == Scalar::Random);
     let mut values = inputs.iter().filter(|input| input.scalar.is_stored());
     // A kernel of random numbers and numbers alone is passed the shape.
@@ -148,8 +152,10 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
     let is_key = is_key(&typed.attrs, errors);
     // In the order of the tokens, as rustc lists errors.
     let name = name(&typed.pat, errors);
+    let written = index::written(&typed.ty).filter(|_| form == Form::Index);
     let ty = match form {
-        Form::Index => index::parameter(&typed.ty, errors).map(|(scalar, view)| (scalar, Extent::One, view)),
+        Form::Index => index::parameter(written.unwrap_or(&typed.ty), errors)
+            .map(|(scalar, view)| (scalar, Extent::One, view)),
         _ => extent(&typed.ty, form, errors).map(|(scalar, extent)| (scalar, extent, None)),
     };
     let (name, mutable) = name?;
@@ -170,7 +176,8 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
         let help = "remove `#[key]`: only a number is part of a recording's key, such as `n: u32`";
         errors.push(Code::KernelItem, key, "a `#[key]` parameter of a kernel is a number", help);
     }
-    Some(Input { name, mutable, scalar, extent, view, is_key: is_key.is_some() })
+    let (is_written, is_key) = (written.is_some(), is_key.is_some());
+    Some(Input { name, mutable, scalar, extent, view, is_written, is_key })
 }
 
 /// Refuses a random number where there is none.

@@ -144,6 +144,12 @@ fn refuse_type<T>(ty: &Type, help: &str, errors: &mut Errors) -> Option<T> {
     None
 }
 
+/// `View<…>` of `&mut View<…>`, a state that the kernel writes.
+pub(super) fn written(ty: &Type) -> Option<&Type> {
+    let Type::Reference(reference) = peeled(ty) else { return None };
+    (reference.mutability.is_some() && view(&reference.elem).is_some()).then_some(&reference.elem)
+}
+
 /// The first arguments of `View<…>`.
 pub(super) fn view(ty: &Type) -> Option<[Option<&GenericArgument>; 3]> {
     let Type::Path(path) = peeled(ty) else { return None };

@@ -8,12 +8,13 @@ mod names;
 mod rows;
 mod statement;
 mod views;
+mod written;
 
 pub(super) use header::header;
 
 use syn::{ItemFn, Stmt};
 
-use self::names::Names;
+use self::{names::Names, written::Written};
 use super::model::{Body, Extent, Form, Header, TypeId, ViewType};
 use crate::diag::{Code, Errors};
 
@@ -31,6 +32,8 @@ struct Parser<'e> {
     finds_places: bool,
     /// The types of what folds of rows have for each lane.
     folds: Vec<TypeId>,
+    /// What it writes.
+    written: Option<Written>,
 }
 
 /// Reads the body of a function whose signature is known.
@@ -45,6 +48,7 @@ pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body 
         indexes_rows: false,
         finds_places: false,
         folds: Vec::new(),
+        written: None,
     };
     for input in &header.inputs {
         let ty = parser.fresh();
@@ -62,12 +66,26 @@ pub(super) fn body(item: &ItemFn, header: &Header, errors: &mut Errors) -> Body 
             parser.names.note_bound(local);
         }
     }
+    parser.bind_written(header);
     parser.collect_items(&item.block.stmts);
     let block = parser.block(&item.block, true);
+    let (block, end) = parser.end_written(block, header);
     let Parser { names, types, indexes_rows, finds_places, folds, .. } = parser;
     let has_loops = names.has_loops();
     let Names { locals, callees, constants, items, .. } = names;
-    Body { block, locals, callees, constants, items, types, indexes_rows, finds_places, folds, has_loops }
+    Body {
+        block,
+        locals,
+        callees,
+        constants,
+        items,
+        types,
+        indexes_rows,
+        finds_places,
+        folds,
+        has_loops,
+        end,
+    }
 }
 
 impl Parser<'_> {

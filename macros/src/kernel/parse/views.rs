@@ -1,6 +1,6 @@
 //! Views: where they can be, and their methods.
 
-use syn::{Expr as SynExpr, ExprMethodCall};
+use syn::{Expr as SynExpr, ExprMethodCall, spanned::Spanned};
 
 use super::{Parser, index};
 use crate::{
@@ -25,10 +25,11 @@ impl Parser<'_> {
     }
 
     /// A view, as helps show it.
-    fn shown(&self, view: LocalId) -> Shown {
+    pub(super) fn shown(&self, view: LocalId) -> Shown {
         let local = &self.names.locals[view];
         let ViewType { scalar, rank } = local.view.unwrap_or(ViewType { scalar: Scalar::F32, rank: 1 });
-        Shown { name: local.name.to_string(), scalar, rank }
+        let is_written = self.is_written(view);
+        Shown { name: local.name.to_string(), scalar, rank, is_written }
     }
 
     pub(super) fn refuse_view(&mut self, view: LocalId, at: &SynExpr) {
@@ -54,8 +55,8 @@ impl Parser<'_> {
     pub(super) fn view_method(&mut self, view: LocalId, call: &ExprMethodCall) -> Kind {
         let shown = self.shown(view);
         let name = call.method.to_string();
-        let Some(op) = ViewOp::named(&name) else {
-            let known: Vec<&str> = ViewOp::ALL.iter().map(|op| op.name()).collect();
+        let Some(op) = ViewOp::named(&name, shown.is_written) else {
+            let known: Vec<&str> = ViewOp::of(shown.is_written).map(ViewOp::name).collect();
             let help = match (views::instead(&name, &shown), nearest(&name, &known)) {
                 (Some(instead), _) => instead,
                 (None, Some(near)) => format!("did you mean `{near}`?"),
@@ -78,8 +79,14 @@ impl Parser<'_> {
                 made.index = self.index(view, index);
                 made.other = Some(Box::new(self.expr(other)));
             }
+            (ViewOp::Set, [index, value]) => {
+                made.index = self.index(view, index);
+                let value = self.expr(value);
+                return self.write(made, value, call.span());
+            }
             _ => {
-                let count = if op == ViewOp::AtOr { "two arguments" } else { "one argument" };
+                let count =
+                    if matches!(op, ViewOp::AtOr | ViewOp::Set) { "two arguments" } else { "one argument" };
                 let message = format!("`{name}` of a view has {count}");
                 let help = format!("write `{}`", op.example(&shown));
                 self.errors.push(Code::KernelMethod, &call.method, message, help);

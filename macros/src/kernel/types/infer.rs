@@ -59,6 +59,7 @@ impl<'a> Inference<'a> {
     pub(super) fn run(&mut self) {
         let body = self.body;
         self.block(&body.block);
+        self.check_end();
         if body.block.value.is_none() && !body.block.diverges() {
             let help = "end with the value, without a `;`, or `return` it on every path";
             let at = self.header.output_span;
@@ -66,6 +67,16 @@ impl<'a> Inference<'a> {
         } else {
             let at = body.block.value.as_ref().map_or(body.block.span, |value| value.span);
             self.same(body.block.ty, self.output, at);
+        }
+    }
+
+    /// Refuses a value at the end of a body without a result.
+    fn check_end(&mut self) {
+        let Some((end, at)) = self.body.end else { return };
+        if !matches!(self.types.get(end), Inferred::Unit | Inferred::Unknown) {
+            let help = "end with `;`, and compute a result in a kernel of its own";
+            let message = "a kernel that writes a state has no result";
+            self.errors.push_span(Code::KernelMismatch, at, message, help);
         }
     }
 

@@ -18,7 +18,11 @@ impl Inference<'_> {
             self.expr(other);
             self.is(other.ty, element, other.span);
         }
-        let scalar = if call.op == ViewOp::Dim { Scalar::I32 } else { element };
+        let scalar = match call.op {
+            ViewOp::Dim => Scalar::I32,
+            ViewOp::Set => Scalar::U32,
+            ViewOp::At | ViewOp::AtOr => element,
+        };
         self.is(expr.ty, scalar, expr.span);
     }
 }

@@ -77,6 +77,23 @@ template <typename E, int N, typename I, class... P> DEVICE auto at(Cx& cx, cons
     return at_or(x, T(), place...);
 }
 
+// One more than the number of the element at an index, which is to be written; 0 out of range, which is noted.
+template <typename E, int N, typename I, class... P> DEVICE u32 place(Cx& cx, const View<E, N, I>& x, P... place) {
+    const u32 index[N] = {place...};
+    I offset = 0;
+    bool within = true;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+        if (within && index[k] >= x.size[k]) {
+            cx.note(index[k], x.size[k]);
+            within = false;
+        }
+        offset += (I)index[k] * x.stride[k];
+    }
+    // The launch checks that the state has fewer elements.
+    return within ? (u32)offset + 1u : 0u;
+}
+
 // The results: `multiplier` and `shift` divide by a size where numbers have 31 bits.
 template <int R> struct Out {
     u64 size[R];

@@ -196,6 +196,27 @@ pub fn at_or<T: Readable, const N: usize>(view: View<'_, T, N>, index: [u32; N],
     }
 }
 
+/// One more than the number of the element at an index, which is to be written; out of range, that is noted, and the result is
+/// 0, which stands for none.
+#[must_use]
+#[inline(always)]
+pub fn target<T: Readable, const N: usize>(context: &Context, view: View<'_, T, N>, index: [u32; N]) -> u32 {
+    match view.place(index) {
+        // The launch checks that the state has fewer elements.
+        Ok(place) => (place as u32).wrapping_add(1),
+        Err(beyond) => {
+            context.note(beyond);
+            0
+        }
+    }
+}
+
+/// Returns the number of the element that is written, if there is one, and its value.
+#[must_use]
+pub fn written<T>((value, place): (T, u32)) -> Option<(usize, T)> {
+    place.checked_sub(1).map(|place| (place as usize, value))
+}
+
 /// The size of a dimension.
 #[must_use]
 #[inline(always)]

@@ -38,6 +38,22 @@ pub(super) fn scatter_rows(access: &Access<'_>, launch: &Launch) -> Result<(), F
     fault
 }
 
+/// Elements at places that count from 1; 0 is none.
+pub(super) fn write_elements(access: &Access<'_>, launch: &Launch) {
+    let (places, src, state) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
+    let places = values(access, places);
+    with_word!(state.dtype, T => {
+        let (src, dst) = (access.slice::<T>(src), access.slice_mut::<T>(state));
+        // In order, on one thread: of elements given twice the last wins.
+        for (place, value) in places.iter().zip(src) {
+            let place = (*place as usize).checked_sub(1);
+            if let Some(to) = place.and_then(|place| dst.get_mut(place)) {
+                *to = *value;
+            }
+        }
+    });
+}
+
 /// Returns the rows that are written, as `(row of the source, row of the state)` in order, and the fault of
 /// those that do not exist.
 pub(in crate::ops) fn places(

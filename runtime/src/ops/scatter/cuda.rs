@@ -32,6 +32,26 @@ struct ScatterParams {
 }
 const _: () = assert!(size_of::<ScatterParams>() == 272);
 
+/// Mirrors `ElementParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct ElementParams {
+    x: u64,
+    y: u64,
+    to: Places,
+}
+const _: () = assert!(size_of::<ElementParams>() == 96);
+
+/// Elements at places that count from 1.
+pub(super) fn write_elements(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
+    const NAMES: [&str; 5] = ["elements_1", "elements_2", "elements_4", "", ""];
+    let (x, y) = (&launch.inputs[1], &launch.outputs[0]);
+    let to = Places::find_from_one(gpu, launch, &launch.inputs[0])?;
+    let grid = Grid::line(gpu.props().blocks_for(to.n(), THREADS), THREADS);
+    let kernel = Kernel::plain(&SOURCE, for_word(NAMES, y.dtype.size() as u64));
+    submit(gpu, kernel, grid, &ElementParams { x: x.addr, y: y.addr, to })
+}
+
 pub(super) fn scatter_rows(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
     let to = Places::find(gpu, launch, &x[0], x.get(2))?;

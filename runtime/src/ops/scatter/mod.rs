@@ -9,11 +9,13 @@ use crate::{AsOperand, Element, Result, State, Tensor, backend::View, value::lay
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod elements;
 mod operation;
 
 pub(super) use cpu::places;
 #[cfg(feature = "cuda")]
 pub(super) use cuda::places as cuda_places;
+pub(crate) use elements::write;
 
 /// Writes row `i` of `src` to row `index[i]` of `state`, in place.
 ///

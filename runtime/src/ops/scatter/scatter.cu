@@ -43,6 +43,27 @@ template <int W> DEVICE void scatter(const ScatterParams& p) {
     }
 }
 
+// `y[index[i] - 1] = x[i]` for the last `i` of each element; 0 is no element.
+struct ElementParams {
+    u64 x;
+    u64 y;
+    Places to;
+};
+static_assert(sizeof(ElementParams) == 96, "mirrored by cuda.rs");
+
+template <int W> DEVICE void elements(const ElementParams& p) {
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < p.to.n; i += (u64)gridDim.x * blockDim.x) {
+        const u32 place = p.to.at(i);
+        if (place == SKIP || place >= p.to.rows || !p.to.is_last(i, place)) continue;
+        ((Raw<W>*)p.y)[place] = ((const Raw<W>*)p.x)[i];
+    }
+}
+
+#define ELEMENTS(W)                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                \
+        elements_##W(const __grid_constant__ ElementParams p) { in_order(); elements<W>(p); }
+ELEMENTS(1) ELEMENTS(2) ELEMENTS(4)
+
 #define SCATTER(W)                                                                   \
     extern "C" __global__ void __launch_bounds__(256)                                \
         scatter_##W(const __grid_constant__ ScatterParams p) { in_order(); scatter<W>(p); }

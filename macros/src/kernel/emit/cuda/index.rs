@@ -42,6 +42,7 @@ impl Cuda<'_> {
         match call.op {
             ViewOp::Dim => format!("views::dim({view}, {}u)", call.axis),
             ViewOp::At => format!("views::at(cx, {view}, {index})"),
+            ViewOp::Set => format!("views::place(cx, {view}, {index})"),
             ViewOp::AtOr => format!("views::at_or({view}, {}, {index})", other.unwrap_or_default()),
         }
     }

@@ -47,7 +47,9 @@ pub(super) fn signature(header: &Header) -> TokenStream {
 pub(super) fn function(header: &Header, native: &Native<'_>) -> TokenStream {
     let signature = signature(header);
     let block = native.statements(&native.body.block);
-    quote!(#[allow(clippy::too_many_arguments)] #signature { #block })
+    // What is written first may be replaced.
+    let replaced = header.written().map(|_| quote!(#[allow(unused_assignments)]));
+    quote!(#replaced #[allow(clippy::too_many_arguments)] #signature { #block })
 }
 
 impl Native<'_> {
@@ -64,6 +66,7 @@ impl Native<'_> {
         match call.op {
             ViewOp::Dim => quote_spanned!(at=> #lang::views::dim(#view, #axis)),
             ViewOp::At => quote_spanned!(at=> #lang::views::at(#context, #view, [#(#index),*])),
+            ViewOp::Set => quote_spanned!(at=> #lang::views::target(#context, #view, [#(#index),*])),
             ViewOp::AtOr => quote_spanned!(at=> #lang::views::at_or(#view, [#(#index),*], #other)),
         }
     }

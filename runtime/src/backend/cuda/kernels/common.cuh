@@ -125,7 +125,7 @@ struct Places {
     u64 real;          // u32*: the number of indices that count; 0: all
     FaultSink sink;
     u32 op;
-    u32 pad;
+    u32 base;          // the index of the first row
     u64 n;
     u64 index_stride;  // in elements
     u64 rows;          // of the state
@@ -138,7 +138,7 @@ struct Places {
         return most < n ? most : n;
     }
 
-    DEVICE u32 at(u64 i) const { return ((const u32*)index)[i * index_stride]; }
+    DEVICE u32 at(u64 i) const { return ((const u32*)index)[i * index_stride] - base; }
 
     DEVICE u64 first_slot(u32 row) const { return (row * 0x9e3779b97f4a7c15ull >> 32) & mask; }
 
@@ -189,6 +189,15 @@ struct Places {
             }
         }
         return !__syncthreads_or(again);
+    }
+
+    // Returns whether no later index refers to the row, which exists, of index `i`; each thread has an index of its own.
+    DEVICE bool is_last(u64 i, u32 row) const {
+        if (table) return last(row) == i;
+        for (u64 j = i + 1; j < n; ++j) {
+            if (at(j) == row) return false;
+        }
+        return true;
     }
 };
 static_assert(sizeof(Places) == 80, "mirrored by places.rs");

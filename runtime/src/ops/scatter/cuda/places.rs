@@ -26,7 +26,7 @@ pub(in crate::ops) struct Places {
     real: u64,
     sink: FaultSink,
     op: u32,
-    pad: u32,
+    base: u32,
     n: u64,
     index_stride: u64,
     rows: u64,
@@ -58,27 +58,42 @@ impl Places {
         index: &View,
         real: Option<&View>,
     ) -> Result<Self> {
+        Self::new(gpu, launch, index, real).entered(gpu)
+    }
+
+    /// With a table that is still to be filled.
+    fn new(gpu: &mut dyn Submit, launch: &Launch, index: &View, real: Option<&View>) -> Self {
         let n = index.layout.count() as u64;
         let slots = slots(n);
-        let places = Self {
+        Self {
             index: index.addr,
             real: real.map_or(0, |view| view.addr),
             sink: gpu.faults(),
             op: gpu.fault_op(launch.op.name()),
-            pad: 0,
+            base: 0,
             n,
             index_stride: index.layout.strides()[0] as u64,
             rows: launch.outputs[0].layout.shape()[0] as u64,
             table: if slots > 0 { launch.workspace } else { 0 },
             mask: slots.saturating_sub(1),
-        };
+        }
+    }
+
+    /// Fills the table, if there is one.
+    fn entered(self, gpu: &mut dyn Submit) -> Result<Self> {
+        let slots = slots(self.n);
         if slots > 0 {
-            for (name, items) in [("places_clear", slots), ("places_enter", n)] {
+            for (name, items) in [("places_clear", slots), ("places_enter", self.n)] {
                 let grid = Grid::line(gpu.props().blocks_for(items, THREADS), THREADS);
-                submit(gpu, Kernel::plain(&SOURCE, name), grid, &places)?;
+                submit(gpu, Kernel::plain(&SOURCE, name), grid, &self)?;
             }
         }
-        Ok(places)
+        Ok(self)
+    }
+
+    /// Likewise, with indices that count from 1; 0 is skipped.
+    pub(super) fn find_from_one(gpu: &mut dyn Submit, launch: &Launch, index: &View) -> Result<Self> {
+        Self { base: 1, ..Self::new(gpu, launch, index, None) }.entered(gpu)
     }
 
     /// Returns the number of indices, including those that are not written.
