@@ -75,11 +75,27 @@ fn expected(program: &Program) -> Vec<Vec<u32>> {
             None => (0..last.inputs).map(|i| input(program, i, &place)).collect(),
         };
         let values = interpret::results(program, program.functions.len() - 1, &inputs);
+        if let Some(sizes) = last.index.as_ref().and_then(|index| index.state.as_ref()) {
+            written(program, sizes, &values, &mut results);
+            continue;
+        }
         for (to, value) in results.iter_mut().zip(values) {
             to.push(stored(program, value).bits());
         }
     }
     results
+}
+
+/// Writes what an element writes, of which `values` are the results; the state is the only one of all results.
+fn written(program: &Program, sizes: &[usize], values: &[Value], results: &mut Vec<Vec<u32>>) {
+    results.truncate(1);
+    results[0].resize(sizes.iter().product(), 0);
+    let [Value::Bool(true), index @ .., value] = values else { return };
+    let place = index.iter().zip(sizes).fold(0, |place, (part, size)| {
+        let Value::I32(part) = part else { panic!("{part:?}") };
+        place * size + part.rem_euclid(*size as i32) as usize
+    });
+    results[0][place] = stored(program, *value).bits();
 }
 
 /// What the parameters of a kernel of indices are that are values, and the index; views are read by their places.
@@ -142,7 +158,7 @@ fn text(programs: &[Program]) -> String {
     programs.iter().for_each(|program| text += &render::module(program));
     text += "fn main() {\nlet mut rt = Runtime::new(device()).unwrap();\n";
     for program in programs {
-        let _ = writeln!(text, "p{}::run(&rt.step().unwrap()).unwrap();", program.seed);
+        let _ = writeln!(text, "p{}::run(&mut rt).unwrap();", program.seed);
     }
     text += "for arch in std::env::args().skip(1) {\n";
     for program in programs {
@@ -279,6 +295,8 @@ fn the_generator_uses_the_whole_language() {
         "#[kernel(index)]",
         ".at_or([",
         ".dim(",
+        "&mut View<",
+        "state.set([",
         "step.scope()",
     ] {
         assert!(texts.contains(part), "no `{part}`");

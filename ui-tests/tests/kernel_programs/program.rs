@@ -178,6 +178,8 @@ pub(crate) struct IndexParts {
     pub(crate) views: Vec<usize>,
     /// Number of variables after the parameters that are the index.
     pub(crate) rank: usize,
+    /// The sizes of a state that is written. Then the results are: if there is a write, its index, and the value.
+    pub(crate) state: Option<Vec<usize>>,
 }
 
 #[derive(Clone, Debug)]

@@ -47,7 +47,12 @@ fn stored(program: &Program, ty: Ty) -> &'static str {
 
 fn run(program: &Program) -> String {
     let last = program.last();
-    let mut text = "pub fn run(step: &Step<'_>) -> Result<()> {\n".to_owned();
+    let mut text = "pub fn run(rt: &mut Runtime) -> Result<()> {\n".to_owned();
+    let state = last.index.as_ref().and_then(|index| index.state.as_ref()).zip(last.outputs.last());
+    if let Some((sizes, ty)) = state {
+        let _ = writeln!(text, "let state = State::<{}>::zeros(rt, &{sizes:?})?;", stored(program, *ty));
+    }
+    text += "let step = &rt.step()?;\n";
     let mut arguments = Vec::new();
     for (i, argument) in program.arguments.iter().enumerate() {
         let ty = last.variables[i];
@@ -77,6 +82,9 @@ fn run(program: &Program) -> String {
         if index.views.is_empty() {
             arguments.insert(0, "step.scope()".to_owned());
         }
+        if state.is_some() {
+            arguments.push("&state".to_owned());
+        }
         arguments.push(format!("{:?}", program.shape));
     }
     let results: Vec<String> = (0..last.outputs.len()).map(|i| format!("y{i}")).collect();
@@ -90,6 +98,12 @@ fn run(program: &Program) -> String {
         true => format!("::<{}>", program.float),
         false => String::new(),
     };
+    if state.is_some() {
+        let (name, arguments) = (&last.name, arguments.join(", "));
+        let _ = writeln!(text, "{name}{generics}({arguments})?;\nlet y = ops::load(step.scope(), &state)?;");
+        let _ = writeln!(text, "show(step, {}, 0, &y)?;", program.seed);
+        return text + "Ok(())\n}\n";
+    }
     let _ = writeln!(
         text,
         "let {}: {} = {}{generics}({})?;",
@@ -110,6 +124,11 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// If the function writes a state.
+    fn writes(&self) -> bool {
+        self.function.index.as_ref().is_some_and(|index| index.state.is_some())
+    }
+
     fn name(&self, variable: usize) -> &str {
         &self.function.names[variable]
     }
@@ -176,9 +195,8 @@ impl Writer<'_> {
             Statement::Continue(0) => "continue;".to_owned(),
             Statement::Break(out) => format!("break 'l{};", loops.len() - 1 - out),
             Statement::Continue(out) => format!("continue 'l{};", loops.len() - 1 - out),
-            Statement::Return(values) => {
-                format!("return {};", tuple(values.iter().map(|value| self.value(value)).collect()))
-            }
+            Statement::Return(values) if self.writes() => format!("{}; return;", self.ends(values)),
+            Statement::Return(values) => format!("return {};", self.ends(values)),
         };
         text.push_str(&line);
         text.push('\n');

@@ -165,7 +165,10 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
         check_random(&typed.ty, form, is_value, is_key, errors);
     }
     if mutable && view.is_some() {
-        let help = "remove `mut`: views are read, and the result is the value of the function";
+        let help = match written {
+            Some(_) => "remove this `mut`; `set` writes values of the view",
+            None => "remove `mut`: views are read, and the result is the value of the function",
+        };
         errors.push(Code::KernelRow, &typed.pat, "a view cannot be changed", help);
     }
     if mutable && extent == Extent::Row {

@@ -26,6 +26,8 @@ pub(super) struct Written {
     place: LocalId,
     /// If there is a write.
     is_set: bool,
+    /// Number of errors above the body.
+    errors: usize,
 }
 
 /// Refuses a second state.
@@ -45,7 +47,7 @@ pub(super) fn outputs(item: &ItemFn, state: &Input, errors: &mut Errors) -> Vec<
             Code::KernelItem,
             ty,
             NO_RESULT,
-            "remove it, and compute a result in a kernel of its own",
+            "remove `-> …`, and compute a result in a kernel of its own",
         );
     }
     [state.scalar, Scalar::U32].map(|scalar| Output { scalar, extent: Extent::One }).to_vec()
@@ -64,7 +66,7 @@ impl Parser<'_> {
             let ty = self.fresh();
             self.names.bind(Ident::new(name, at), true, ty)
         });
-        self.written = Some(Written { view, value, place, is_set: false });
+        self.written = Some(Written { view, value, place, is_set: false, errors: self.errors.count() });
     }
 
     /// `x.set([i, j], v)`: both variables change.
@@ -100,8 +102,8 @@ impl Parser<'_> {
         mut block: Block,
         header: &Header,
     ) -> (Block, Option<(TypeId, Span)>) {
-        let Some(Written { view, value, place, is_set }) = self.written else { return (block, None) };
-        if !is_set {
+        let Some(Written { view, value, place, is_set, errors }) = self.written else { return (block, None) };
+        if !is_set && self.errors.count() == errors {
             let (shown, name) = (self.shown(view), &header.inputs[view].name);
             let help = format!(
                 "write `{}`; a state that is only read is a `View`, without `&mut`",

@@ -70,3 +70,31 @@ pub(crate) fn write<'s, T: Element>(
     let inputs = [flat(places.view(name)?, count)?, flat(values.view(name)?, count)?];
     scope.launch(WriteElements { name }.into(), &inputs, &[flat(target, elements)?])
 }
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::*;
+    use crate::{
+        DType,
+        backend::{
+            Op,
+            cuda::kernels::testing::{Recorder, whole},
+        },
+    };
+
+    #[test]
+    fn elements_are_written_by_their_size_after_a_table_of_many() {
+        for (dtype, kernel) in
+            [(DType::F32, "elements_4"), (DType::Bf16, "elements_2"), (DType::Bool, "elements_1")]
+        {
+            for (count, before) in [(2048, 0), (2049, 2)] {
+                let (places, values) = (whole(0x100, DType::U32, &[count]), whole(0x9000, dtype, &[count]));
+                let op = Op::from(WriteElements { name: "put" });
+                let run = Recorder::of(op, &[places, values], &[whole(0x8000_0000, dtype, &[70_000])]);
+                let names: Vec<&str> = run.calls.iter().map(|call| call.0.name).collect();
+                let all = ["places_clear", "places_enter", kernel];
+                assert_eq!(names, all[2 - before..]);
+            }
+        }
+    }
+}

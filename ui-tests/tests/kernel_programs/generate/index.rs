@@ -28,8 +28,21 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
             rng.random_bool(0.7).then(|| (i, view(&mut rng, &sizes, true)))
         })
         .collect();
+    // Every third one writes a state.
+    let state = (seed % 15 == 4).then(|| {
+        let rank = rng.random_range(1..=3);
+        (0..rank).map(|_| rng.random_range(1..=7)).collect()
+    });
     let dimensions: Vec<(usize, usize)> = views.iter().map(|(i, view)| (*i, view.axes.len())).collect();
-    let last = Writer::index_function(&mut rng, &functions, inputs, rank, dimensions, exact);
+    let indexed = views.iter().map(|(i, _)| *i).collect();
+    let last = Writer::index_function(
+        &mut rng,
+        &functions,
+        inputs,
+        dimensions,
+        IndexParts { views: indexed, rank, state },
+        exact,
+    );
     let arguments = (0..inputs)
         .map(|i| match views.iter().find(|(view, _)| *view == i) {
             Some((_, view)) => Argument::Tensor(view.clone()),
@@ -48,24 +61,31 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
 }
 
 impl Writer<'_> {
-    /// A function of an index of `rank` parts; `views` are parameters and their dimensions.
+    /// A function of an index; `views` are parameters and their dimensions.
     fn index_function(
         rng: &mut StdRng,
         callees: &[Function],
         inputs: usize,
-        rank: usize,
         views: Vec<(usize, usize)>,
+        parts: IndexParts,
         exact: bool,
     ) -> Function {
         let mut variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
         let mut names: Vec<String> = (0..inputs).map(|i| format!("p{i}")).collect();
+        let rank = parts.rank;
         variables.extend(vec![Ty::I32; rank]);
         names.extend((0..rank).map(|i| format!("i{i}")));
         let is_view = |i: &usize| views.iter().any(|(view, _)| view == i);
         let scope = (0..inputs + rank).filter(|i| !is_view(i)).collect();
-        let outputs: Vec<Ty> =
-            (0..if rng.random_bool(0.25) { rng.random_range(2..=4) } else { 1 }).map(|_| ty(rng)).collect();
-        let index = Some(IndexParts { views: views.iter().map(|(view, _)| *view).collect(), rank });
+        let outputs: Vec<Ty> = match &parts.state {
+            None => (0..if rng.random_bool(0.25) { rng.random_range(2..=4) } else { 1 })
+                .map(|_| ty(rng))
+                .collect(),
+            Some(sizes) => {
+                std::iter::once(Ty::Bool).chain(sizes.iter().map(|_| Ty::I32)).chain([ty(rng)]).collect()
+            }
+        };
+        let index = Some(parts);
         let writer = Writer::new(rng, callees, exact, variables, names);
         let mut writer = Writer { scope, outputs: outputs.clone(), views, ..writer };
         let mut body = Vec::new();

@@ -1,7 +1,7 @@
 //! Kernels of indices as text.
 
 use super::{Writer, tuple};
-use crate::program::{Argument, Function, IndexParts, Program, Read, Ty};
+use crate::program::{Argument, Expr, Function, IndexParts, Program, Read, Ty};
 
 /// A function of an index.
 pub(super) fn kernel(program: &Program, function: &Function, index: &IndexParts) -> String {
@@ -16,19 +16,37 @@ pub(super) fn kernel(program: &Program, function: &Function, index: &IndexParts)
             }
         })
         .collect();
+    if let (Some(sizes), Some(ty)) = (&index.state, function.outputs.last()) {
+        parameters.push(format!("state: &mut View<{}, {}>", ty.name(), sizes.len()));
+    }
     let names = &function.names[function.inputs..function.inputs + index.rank];
     parameters.push(format!("[{}]: [i32; {}]", names.join(", "), index.rank));
     let outputs = tuple(function.outputs.iter().map(|ty| ty.name().to_owned()).collect());
+    let result = match &index.state {
+        None => format!(" -> {outputs}"),
+        Some(_) => String::new(),
+    };
     let mut text =
-        format!("#[kernel(index)]\npub fn {}({}) -> {outputs} {{\n", function.name, parameters.join(", "));
+        format!("#[kernel(index)]\npub fn {}({}){result} {{\n", function.name, parameters.join(", "));
     text += "const SLOPE: f32 = 0.1;\n";
     let writer = Writer { program, function };
     writer.statements(&function.body, &mut Vec::new(), &mut text);
-    let results = function.results.iter().map(|result| writer.value(result)).collect();
-    text + &tuple(results) + "\n}\n"
+    text + &writer.ends(&function.results) + "\n}\n"
 }
 
 impl Writer<'_> {
+    /// The results, or the write of a state that they are.
+    pub(super) fn ends(&self, results: &[Expr]) -> String {
+        let values: Vec<String> = results.iter().map(|result| self.value(result)).collect();
+        let ([condition, index @ .., value], true) = (&values[..], self.writes()) else {
+            return tuple(values);
+        };
+        let wrapped = index.iter().enumerate();
+        let index: Vec<String> =
+            wrapped.map(|(axis, part)| format!("({part}).rem_euclid(state.dim({axis}))")).collect();
+        format!("if {condition} {{ state.set([{}], {value}) }}", index.join(", "))
+    }
+
     pub(super) fn read(&self, view: usize, read: &Read) -> String {
         let name = self.name(view);
         match read {
