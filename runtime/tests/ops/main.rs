@@ -45,4 +45,5 @@ mod scatter_add;
 mod shape;
 mod statistics;
 mod training;
+mod transformers;
 mod written;
