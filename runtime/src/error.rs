@@ -503,6 +503,25 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The same error of an operation that called the one that it names.
+    #[must_use]
+    pub(crate) fn of_operation(mut self, caller: &'static str) -> Self {
+        if let Self::Shape { op, .. }
+        | Self::Axis { op, .. }
+        | Self::Argument { op, .. }
+        | Self::DifferentRuntimes { op }
+        | Self::PaddedMix { op, .. }
+        | Self::PaddedSize { op, .. }
+        | Self::OutsideSegment { op, .. }
+        | Self::NeverComputed { op } = &mut self
+        {
+            *op = caller;
+        }
+        self
+    }
+}
+
 /// The mismatch between a block of memory and the tensors.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,8 +36,9 @@ enum Given {
 /// An argument of an element-wise operation after the first: a reference to a tensor, a scalar, a parameter or state
 /// with elements `T`, or a number.
 ///
-/// A number becomes a constant of the recording; for tensors of `f16` and `bf16` it is an `f32`. One that changes from
-/// call to call is a `#[host]` scalar, or a `#[key]`, which has a recording for each value.
+/// A number becomes a constant of the recording; for tensors of `f16` and `bf16` it is an `f32`, which comparisons and
+/// selections round to the type of the elements. One that changes from call to call is a `#[host]` scalar, or a `#[key]`,
+/// which has a recording for each value.
 ///
 /// ```
 /// use graphable::prelude::*;
@@ -165,6 +166,20 @@ impl<'s> Call<'s> {
                 DType::Bf16 => (Compute::U16, u32::from(bf16::from_f32(value).to_bits())),
                 DType::F32 | DType::I32 | DType::U32 => (Compute::U32, *bits),
                 DType::U8 | DType::Bool => (Compute::U8, *bits),
+            };
+        }
+        self
+    }
+
+    /// Numbers as those that elements `T` can be, for a kernel that compares them.
+    pub(crate) fn rounded<T: Element>(mut self) -> Self {
+        for given in &mut self.arguments {
+            let Given::Constant(Number { bits, .. }) = given else { continue };
+            let value = f32::from_bits(*bits);
+            *bits = match T::DTYPE {
+                DType::F16 => f16::from_f32(value).to_f32().to_bits(),
+                DType::Bf16 => bf16::from_f32(value).to_f32().to_bits(),
+                _ => *bits,
             };
         }
         self

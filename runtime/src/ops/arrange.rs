@@ -1,14 +1,20 @@
 //! Tensors whose elements are those of others at other places, and triangles.
 
 use super::{
-    arange, arange_step, broadcast_to, cast, check::check_axis, concat, eq, full, gather, narrow, reshape,
-    unsqueeze, where_,
+    arange, arange_step, broadcast_to, cast,
+    check::{Shape, check_axis},
+    composed::composed,
+    concat, contiguous, eq, full,
+    gather::picked,
+    narrow, unsqueeze, where_,
 };
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
 use crate::{
-    AsOperand, Dim, Element, Error, IntoShape, Result, Scope, Tensor,
+    AsOperand, Element, Error, IntoShape, Result, Scope, Tensor,
     kernel::{call::Call, definition::Kernel as _},
+    tensor::Shown,
+    value::layout::{Layout, Marks},
 };
 
 mod of {
@@ -38,8 +44,17 @@ mod of {
 /// Returns [`Error::Argument`] for no tensor; [`Error::Axis`] if `axis` is larger than the rank; [`Error::Rank`];
 /// [`Error::Shape`] if the shapes differ; [`Error::PaddedMix`] if their padding does.
 pub fn stack<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result<Tensor<'s, T>> {
-    let all: Vec<Tensor<'s, T>> = tensors.iter().map(|x| unsqueeze(x, axis)).collect::<Result<_>>()?;
-    concat(&all.iter().collect::<Vec<_>>(), axis)
+    const NAME: &str = "stack";
+    if let Some((first, rest)) = tensors.split_first()
+        && rest.iter().any(|x| x.sizes() != first.sizes())
+    {
+        let shown: Vec<Shown<'_>> = tensors.iter().map(|x| (*x).into()).collect();
+        return Err(first.scope().shape_error(NAME, &shown, "all shapes must be equal"));
+    }
+    composed(NAME, || {
+        let all: Vec<Tensor<'s, T>> = tensors.iter().map(|x| unsqueeze(x, axis)).collect::<Result<_>>()?;
+        concat(&all.iter().collect::<Vec<_>>(), axis)
+    })
 }
 
 /// Slices of `x` along `axis` at `index`: another name of [`gather`].
@@ -61,7 +76,7 @@ pub fn index_select<'s, T: Element>(
     axis: usize,
     index: &(impl AsOperand<'s, u32> + ?Sized),
 ) -> Result<Tensor<'s, T>> {
-    gather(x, axis, index)
+    picked("index_select", x, axis, index)
 }
 
 /// `x` with the elements along `axis` in reverse.
@@ -83,7 +98,8 @@ pub fn flip<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
     check_axis("flip", axis, x.rank())?;
     x.scope().refuse_padded("flip", x.raw.marks, axis)?;
     let size = x.size(axis);
-    gather(x, axis, &arange_step::<u32>(x.scope(), size, size.saturating_sub(1) as f64, -1.0)?)
+    let back = arange_step::<u32>(x.scope(), size, size.saturating_sub(1) as f64, -1.0)?;
+    composed("flip", || picked("flip", x, axis, &back))
 }
 
 /// `x` with the elements along `axis` moved by `shift` places; those that leave at one end enter at the other.
@@ -107,8 +123,10 @@ pub fn roll<'s, T: Element>(x: &Tensor<'s, T>, shift: isize, axis: usize) -> Res
     x.scope().refuse_padded("roll", x.raw.marks, axis)?;
     let size = x.size(axis);
     let moved = if size == 0 { 0 } else { shift.rem_euclid(size as isize) as usize };
-    let (front, back) = (narrow(x, axis, size - moved, moved)?, narrow(x, axis, 0, size - moved)?);
-    concat(&[&front, &back], axis)
+    composed("roll", || {
+        let (front, back) = (narrow(x, axis, size - moved, moved)?, narrow(x, axis, 0, size - moved)?);
+        concat(&[&front, &back], axis)
+    })
 }
 
 /// `x` as often in each dimension as `times` says, one number for each.
@@ -135,18 +153,23 @@ pub fn repeat<'s, T: Element>(x: &Tensor<'s, T>, times: &[usize]) -> Result<Tens
     let mut all = x.clone();
     for (axis, &times) in times.iter().enumerate().filter(|(_, times)| **times != 1) {
         x.scope().refuse_padded("repeat", x.raw.marks, axis)?;
-        let size =
-            x.size(axis).checked_mul(times).ok_or_else(|| Error::TooLarge { shape: x.sizes().to_vec() })?;
-        // Repeated in front, as rows of which each is a whole.
-        let rows: Vec<Dim<'s>> = std::iter::once(times.into()).chain(all.shape()).collect();
-        let mut order: Vec<usize> = (1..=all.rank()).collect();
-        order.insert(axis, 0);
-        let wide = super::permute(&broadcast_to(&unsqueeze(&all, 0)?, rows)?, &order)?;
-        let to: Vec<Dim<'s>> =
-            (0..all.rank()).map(|a| if a == axis { size.into() } else { all.dim(a) }).collect();
-        all = reshape(&wide, to)?;
+        all = composed("repeat", || repeated(&all, axis, times))?;
     }
     Ok(all)
+}
+
+/// `x` so many times along an axis. What is repeated is the inside of each row of the dimensions before it, whatever their
+/// number and their padding.
+fn repeated<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, times: usize) -> Result<Tensor<'s, T>> {
+    let mut shape: Shape = x.sizes().into();
+    shape[axis] =
+        shape[axis].checked_mul(times).ok_or_else(|| Error::TooLarge { shape: x.sizes().to_vec() })?;
+    let shape = Layout::contiguous(&shape)?;
+    let (rows, inside): (usize, usize) =
+        (x.sizes()[..axis].iter().product(), x.sizes()[axis..].iter().product());
+    let whole = contiguous(x)?.alias(Layout::contiguous(&[rows, 1, inside])?, 0, Marks::NONE);
+    let wide = contiguous(&broadcast_to(&whole, [rows, times, inside])?)?;
+    Ok(wide.alias(shape, 0, x.raw.marks))
 }
 
 /// For each number of `ids` a row of `classes` elements: 1 at that number, 0 elsewhere, so all 0 if it is not below `classes`.
@@ -165,8 +188,10 @@ pub fn repeat<'s, T: Element>(x: &Tensor<'s, T>, times: &[usize]) -> Result<Tens
 /// # Errors
 /// Returns [`Error::Rank`].
 pub fn one_hot<'s, T: Element>(ids: &Tensor<'s, u32>, classes: usize) -> Result<Tensor<'s, T>> {
-    let ids = unsqueeze(ids, ids.rank())?;
-    cast(&eq(&ids, &arange::<u32>(ids.scope(), classes)?)?)
+    composed("one_hot", || {
+        let ids = unsqueeze(ids, ids.rank())?;
+        cast(&eq(&ids, &arange::<u32>(ids.scope(), classes)?)?)
+    })
 }
 
 /// A mask of two dimensions that is true on the diagonal and below it: at `[i, j]` if `j - i <= diagonal`.
@@ -213,9 +238,11 @@ macro_rules! triangles {
                 let why = "a matrix is needed, at least two dimensions";
                 return Err($x.scope().shape_error(stringify!($name), &[$x.into()], why));
             };
-            let $mask = tri($x.scope(), ($x.dim(rows), $x.dim(rows + 1)), $which)?;
-            let $zero = &full($x.scope(), (), T::from_f64(0.0))?;
-            where_(&$mask, $($picked),*)
+            composed(stringify!($name), || {
+                let $mask = tri($x.scope(), ($x.dim(rows), $x.dim(rows + 1)), $which)?;
+                let $zero = &full($x.scope(), (), T::from_f64(0.0))?;
+                where_(&$mask, $($picked),*)
+            })
         }
     )*};
 }

@@ -4,7 +4,7 @@ use std::any::TypeId;
 
 use smallvec::SmallVec;
 
-use super::{by_type::ByType, check::broadcast, pointwise::of_two};
+use super::{by_type::ByType, check::broadcast, composed::composed};
 use crate::{
     Argument, AsOperand, Element, Number, Operand, Result, Tensor,
     kernel::{
@@ -122,7 +122,7 @@ macro_rules! compare {
         /// # Ok::<(), Error>(())
         /// ```
         ///
-        /// `b` may be a number. Shapes broadcast; padding marks unite.
+        /// `b` may be a number, which is rounded to `T` as an element of a tensor is. Shapes broadcast; padding marks unite.
         ///
         /// # Errors
         /// Returns [`Error::Shape`] if the shapes do not broadcast; [`Error::PaddedMix`] if one dimension is
@@ -135,7 +135,9 @@ macro_rules! compare {
             b: impl Argument<'s, T>,
         ) -> Result<Tensor<'s, bool>> {
             const OF: ByType = ByType::new::<f32s::$name, i32s::$name, u32s::$name, u8s::$name>();
-            of_two(OF.of::<T>(), a, b)
+            let mut call = Call::new(OF.of::<T>(), a)?;
+            call.argument(b)?;
+            call.rounded::<T>().launch()
         }
     )*};
 }
@@ -218,9 +220,11 @@ pub fn masked_fill<'s, T: Element>(
     const NAME: &str = "masked_fill";
     let scope = x.scope();
     let mut call = Call::within(selection(T::DTYPE.size()), scope);
-    call.argument::<bool>(mask)?;
-    call.argument(value)?;
-    call.argument::<T>(x)?;
+    composed(NAME, || {
+        call.argument::<bool>(mask)?;
+        call.argument(value)?;
+        call.argument::<T>(x)
+    })?;
     let operands: SmallVec<[Operand; 3]> = call.operands().map(|(_, operand)| operand).collect();
     let (shape, marks) = broadcast(NAME, scope, &operands)?;
     for axis in (0..shape.len()).filter(|axis| {
@@ -233,7 +237,7 @@ pub fn masked_fill<'s, T: Element>(
         let shown: SmallVec<[Shown<'_>; 3]> = operands.iter().map(Into::into).collect();
         return Err(scope.shape_error(NAME, &shown, "mask and value must broadcast to the tensor"));
     }
-    call.moving::<T>().launch()
+    composed(NAME, || call.moving::<T>().launch())
 }
 
 /// The selection of elements of so many bytes.

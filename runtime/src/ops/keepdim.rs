@@ -1,6 +1,6 @@
 //! Reductions that leave a dimension of size 1.
 
-use super::unsqueeze;
+use super::{composed::composed, unsqueeze};
 use crate::{Float, Number, Result, Tensor};
 
 macro_rules! keepdim {
@@ -24,7 +24,7 @@ macro_rules! keepdim {
             axis: usize,
             $($more: $ty,)?
         ) -> Result<Tensor<'s, $of>> {
-            unsqueeze(&super::$plain(x, axis $(, $more)?)?, axis)
+            composed(stringify!($name), || unsqueeze(&super::$plain(x, axis $(, $more)?)?, axis))
         }
     )*};
 }

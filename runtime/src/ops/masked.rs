@@ -3,6 +3,7 @@
 use super::{
     argmax,
     check::check_axis,
+    composed::composed,
     create::{arange, size},
     max, min, softmax, unsqueeze,
 };
@@ -78,7 +79,7 @@ macro_rules! masked {
             mask: &(impl AsOperand<'s, bool> + ?Sized),
             axis: usize,
         ) -> Result<Tensor<'s, $to>> {
-            $plain(&counted(stringify!($name), x, mask, axis, $other)?, axis)
+            composed(stringify!($name), || $plain(&counted(stringify!($name), x, mask, axis, $other)?, axis))
         }
     )*};
 }
@@ -116,8 +117,9 @@ pub fn masked_softmax<'s, T: Float>(
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
-    let some = counted("masked_softmax", x, mask, axis, f32::NEG_INFINITY)?;
-    let y = softmax(&some, axis)?;
+    const NAME: &str = "masked_softmax";
+    let some = composed(NAME, || counted(NAME, x, mask, axis, f32::NEG_INFINITY))?;
+    let y = composed(NAME, || softmax(&some, axis))?;
     Ok(y.alias(y.raw.layout, 0, some.raw.marks.with(axis, x.raw.marks.get(axis))))
 }
 

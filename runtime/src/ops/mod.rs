@@ -41,6 +41,7 @@ mod cast;
 mod channel_norm;
 pub(crate) mod check;
 mod compare;
+mod composed;
 mod concat;
 mod conv;
 mod create;

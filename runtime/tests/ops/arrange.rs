@@ -119,3 +119,14 @@ fn misuse_is_refused() {
         assert!(matches!(ops::one_hot::<f32>(&ids, 3), Err(Error::Rank { .. })));
     });
 }
+
+#[test]
+fn tensors_of_the_highest_rank_are_repeated() {
+    in_step(|step| {
+        let x = step.tensor(&[1, 2, 1, 1, 2, 1], &[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+        let y = ops::repeat(&x, &[1, 2, 1, 1, 1, 2]).unwrap();
+        assert_eq!(y.shape(), [1, 4, 1, 1, 2, 2]);
+        let once = [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0];
+        assert_eq!(step.read(&y).unwrap(), [once, once].concat());
+    });
+}

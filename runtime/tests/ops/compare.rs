@@ -93,3 +93,27 @@ fn where_moves_bits() {
         assert_eq!(bits.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), [0x7f80_0001; 2]);
     });
 }
+
+#[test]
+fn numbers_are_rounded_to_the_type_of_the_tensor() {
+    fn check<T: graphable::Float>()
+    where
+        f32: for<'s> graphable::Argument<'s, T>,
+    {
+        in_step(|step| {
+            let x = step.tensor(&[2], &[T::from_f64(0.3), T::from_f64(0.5)]).unwrap();
+            let read = |y: Result<Tensor<'_, bool>>| step.read(&y.unwrap()).unwrap();
+            assert_eq!(read(ops::eq(&x, 0.3)), [true, false]);
+            assert_eq!(read(ops::ne(&x, 0.3)), [false, true]);
+            assert_eq!(
+                (read(ops::lt(&x, 0.3)), read(ops::gt(&x, 0.3))),
+                (vec![false, false], vec![false, true])
+            );
+            assert_eq!(
+                (read(ops::le(&x, 0.3)), read(ops::ge(&x, 0.3))),
+                (vec![true, false], vec![true, true])
+            );
+        });
+    }
+    for_types!(check: f32, f16, bf16);
+}

@@ -26,9 +26,12 @@ mod indexed;
 mod kernels;
 mod losses;
 mod matmul;
+mod misuse;
 mod models;
 mod moe;
 mod norm;
+#[path = "../common/operations.rs"]
+mod operations;
 mod order;
 mod pool;
 mod ragged;

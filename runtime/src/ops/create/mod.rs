@@ -3,7 +3,9 @@
 use self::operation::{Arange, Fill};
 use super::{check::check_axis, launch::compute};
 use crate::{
-    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor, memory::COPY, value::layout::Marks,
+    Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor,
+    memory::COPY,
+    value::{dim::MarkedSize, layout::Marks},
 };
 
 mod cpu;
@@ -33,7 +35,16 @@ mod operation;
 /// # Errors
 /// Returns [`Error::Rank`], [`Error::TooLarge`]; [`Error::PaddedSize`] for a size computed from a padded one.
 pub fn full<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>, value: T) -> Result<Tensor<'s, T>> {
-    let given = scope.resolve("full", shape.into_sizes())?;
+    filled("full", scope, shape, value)
+}
+
+fn filled<'s, T: Element>(
+    name: &'static str,
+    scope: Scope<'s>,
+    shape: impl IntoShape<'s>,
+    value: T,
+) -> Result<Tensor<'s, T>> {
+    let given = scope.resolve(name, shape.into_sizes())?;
     compute(scope, Fill(value.to_f64()), &[], &given.sizes, given.marks)
 }
 
@@ -98,7 +109,7 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
 /// # Errors
 /// See [`full`].
 pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Result<Tensor<'s, T>> {
-    full(scope, shape, T::from_f64(0.0))
+    filled("zeros", scope, shape, T::from_f64(0.0))
 }
 
 /// Creates a tensor with the shape and padding marks of `x`, filled with `value`.
@@ -172,7 +183,8 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 /// # Errors
 /// Returns [`Error::PaddedSize`] for a size computed from a padded one.
 pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Tensor<'s, T>> {
-    arange_step(scope, n, 0.0, 1.0)
+    let n = scope.resolve_dim("arange", n.into_dim())?;
+    numbered(scope, n, 0.0, 1.0)
 }
 
 /// `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
@@ -197,8 +209,12 @@ pub fn arange_step<'s, T: Number>(
 ) -> Result<Tensor<'s, T>> {
     if !start.is_finite() || !step.is_finite() {
         let why = format!("start {start}, step {step}; both must be finite");
-        return Err(Error::Argument { op: "arange", why });
+        return Err(Error::Argument { op: "arange_step", why });
     }
-    let n = scope.resolve_dim("arange", n.into_dim())?;
+    let n = scope.resolve_dim("arange_step", n.into_dim())?;
+    numbered(scope, n, start, step)
+}
+
+fn numbered<'s, T: Number>(scope: Scope<'s>, n: MarkedSize, start: f64, step: f64) -> Result<Tensor<'s, T>> {
     compute(scope, Arange { start, step }, &[], &[n.size], Marks::NONE.with(0, n.symbol))
 }

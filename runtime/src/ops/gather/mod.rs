@@ -86,20 +86,29 @@ pub fn gather<'s, T: Element>(
     axis: usize,
     index: &(impl AsOperand<'s, u32> + ?Sized),
 ) -> Result<Tensor<'s, T>> {
-    const NAME: &str = "gather";
+    picked("gather", x, axis, index)
+}
+
+/// [`gather`] under another name.
+pub(super) fn picked<'s, T: Element>(
+    name: &'static str,
+    x: &Tensor<'s, T>,
+    axis: usize,
+    index: &(impl AsOperand<'s, u32> + ?Sized),
+) -> Result<Tensor<'s, T>> {
     let scope = x.scope();
-    check_axis(NAME, axis, x.rank())?;
-    let index = index.operand(NAME, scope)?;
+    check_axis(name, axis, x.rank())?;
+    let index = index.operand(name, scope)?;
     let &[n] = index.view.layout.shape() else {
         let shapes = [x.into(), (&index).into()];
-        return Err(scope.shape_error(NAME, &shapes, "the index must have one dimension, `[N]`"));
+        return Err(scope.shape_error(name, &shapes, "the index must have one dimension, `[N]`"));
     };
     let mut shape: Shape = x.sizes().into();
     shape[axis] = n;
     let marks = x.raw.marks.with(axis, index.marks.get(0));
-    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[x.view(NAME)?, index.view]);
+    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[x.view(name)?, index.view]);
     let counts = add_counts(scope, &mut inputs, index.marks, x.raw.marks.get(axis));
-    compute(scope, Gather { axis, counts }, &inputs, &shape, marks)
+    compute(scope, Gather { name, axis, counts }, &inputs, &shape, marks)
 }
 
 /// Lists the real sizes of padded operands: of the index, whose padding may have any contents, and of the

@@ -61,6 +61,8 @@ impl Operation for Embedding {
 /// `[x, index: u32 N, (counts)] -> [y]`: picks slices along `axis`. Out of range faults, reads as zeros.
 #[derive(Debug)]
 pub(super) struct Gather {
+    /// What the user called.
+    pub(super) name: &'static str,
     /// The axis of `x` that `index` counts.
     pub(super) axis: usize,
     /// The sizes that are counted on the device.
@@ -69,7 +71,7 @@ pub(super) struct Gather {
 
 impl Operation for Gather {
     fn name(&self) -> &'static str {
-        "gather"
+        self.name
     }
 
     fn parameters(&self, to: &mut dyn Hasher) {

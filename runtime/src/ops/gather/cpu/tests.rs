@@ -43,8 +43,13 @@ fn gather_picks_slices_along_any_axis() {
             let mut out = shape.clone();
             out[axis] = n;
             let mut y = Array::output(dtype, &out);
-            let fault = run(Gather { axis, counts: Counts::NONE }, &[&x, &index], &mut y);
-            assert_fault(fault, Gather { axis, counts: Counts::NONE }, &index.values(), shape[axis]);
+            let fault = run(Gather { name: "gather", axis, counts: Counts::NONE }, &[&x, &index], &mut y);
+            assert_fault(
+                fault,
+                Gather { name: "gather", axis, counts: Counts::NONE },
+                &index.values(),
+                shape[axis],
+            );
             let (values, index) = (x.values(), index.values());
             let expected: Vec<f64> = (0..out.iter().product())
                 .map(|i| {
@@ -67,7 +72,7 @@ fn large_gathers_split() {
         let mut out = shape;
         out[axis] = 200;
         let mut y = Array::output(DType::F32, &out);
-        run(Gather { axis, counts: Counts::NONE }, &[&x, &index], &mut y).unwrap();
+        run(Gather { name: "gather", axis, counts: Counts::NONE }, &[&x, &index], &mut y).unwrap();
         let (values, index) = (x.values(), index.values());
         let expected: Vec<f64> = (0..out[0] * out[1])
             .map(|i| {

@@ -49,7 +49,7 @@ proptest! {
         let mut out = shape.clone();
         out[axis] = n;
         let (index, y) = (whole(0x100, DType::U32, &[n]), whole(0x8000, t, &out));
-        let run = Recorder::of(Gather { axis, counts: Counts::NONE }, &[x, index], &[y]);
+        let run = Recorder::of(Gather { name: "gather", axis, counts: Counts::NONE }, &[x, index], &[y]);
         let mut want = Vec::new();
         for i in 0..y.layout.count() {
             let (mut rest, mut at) = (i, 0);
