@@ -476,7 +476,7 @@ fn misuse_is_refused() {
         is_shape(ops::sample_with(&scalar, SampleConfig::new(), &uniforms).err());
         is_shape(ops::top_log_probs(&scalar, 1).err());
         is_shape(ops::token_log_probs(&x, &step.tensor(&[3], &[0u32; 3]).unwrap()).err());
-        is_argument(ops::top_log_probs(&x, 4).err(), "topk", "k is 4");
+        is_argument(ops::top_log_probs(&x, 4).err(), "top_log_probs", "k is 4");
         let beyond = ops::token_log_probs(&x, &step.tensor(&[2], &[0u32, 3]).unwrap()).unwrap();
         let refused = step.read(&beyond).err();
         assert!(matches!(refused, Some(Error::IndexOutOfRange { index: 3, .. })), "{refused:?}");

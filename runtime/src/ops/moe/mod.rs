@@ -10,6 +10,7 @@ use crate::{
     ops::{
         broadcast_to,
         check::{meet, refuse},
+        composed::composed,
         div, embedding, full, narrow,
         order::Groups,
         reshape,
@@ -163,7 +164,7 @@ pub fn moe_permute<'s, T: Element>(x: &Tensor<'s, T>, routes: &MoeRoutes<'s>) ->
         let why = "the input must be `[T, D]`, a row for each token of the second, `[T, K]`";
         return Err(x.scope().shape_error(NAME, &[x.into(), tokens.into()], why));
     }
-    embedding(tokens, x)
+    composed(NAME, || embedding(tokens, x))
 }
 
 /// For each token the sum of the rows of its choices, each multiplied by its weight: from `x`, `[T, K, D]` at the places of

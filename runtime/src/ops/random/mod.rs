@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use self::range::Bounds;
-use super::{check::refuse, gather::gather, order::argsort, state};
+use super::{check::refuse, composed::composed, gather::gather, order::argsort, state};
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
 use crate::{
@@ -173,7 +173,7 @@ pub fn randint<'s, T: Integer>(
         _ => kernels::u32s::DEFINITION,
     };
     let mut call = Call::within(kernel, scope);
-    call.random(rng)?;
+    composed(NAME, || call.random(rng))?;
     match T::DTYPE {
         DType::I32 => call.key(low as i32),
         DType::U8 => call.key(low as u8),
@@ -181,7 +181,7 @@ pub fn randint<'s, T: Integer>(
     }
     // At most 2^32 - 1.
     call.key((high - low) as u32);
-    call.launch_shaped(shape)
+    composed(NAME, || call.launch_shaped(shape))
 }
 
 /// 1 with probability `p[i]`, otherwise 0, with the shape and padding marks of `p`: PyTorch's `bernoulli`.
@@ -259,11 +259,13 @@ pub fn randperm<'s>(rng: &Rng, scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<
     const NAME: &str = "randperm";
     let n = scope.resolve_dim(NAME, n.into_dim())?;
     refuse(NAME, scope, Marks::NONE.with(0, n.symbol), [0])?;
-    let (first, second) = kernels::bits(scope, rng, [n.size])?;
-    // By the second words, and then, stably, by the first.
-    let order = argsort(&second, 0, false)?;
-    let last = argsort(&gather(&first, 0, &order)?, 0, false)?;
-    gather(&order, 0, &last)
+    composed(NAME, || {
+        let (first, second) = kernels::bits(scope, rng, [n.size])?;
+        // By the second words, and then, stably, by the first.
+        let order = argsort(&second, 0, false)?;
+        let last = argsort(&gather(&first, 0, &order)?, 0, false)?;
+        gather(&order, 0, &last)
+    })
 }
 
 /// Returns a copy of the state of `rng`, in the order of the calls: `[4]`, the words of the seed and of the counter, lower
@@ -303,7 +305,7 @@ pub fn randperm<'s>(rng: &Rng, scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<
 /// # Errors
 /// Returns only the errors of every operation (see [`ops`](crate::ops)).
 pub fn rng_state<'s>(rng: &Rng, scope: Scope<'s>) -> Result<Tensor<'s, u32>> {
-    state::load(scope, &rng.state)
+    composed("rng_state", || state::load(scope, &rng.state))
 }
 
 /// Overwrites the state of `rng` with one that [`rng_state`] returned.
@@ -321,5 +323,5 @@ pub fn rng_state<'s>(rng: &Rng, scope: Scope<'s>) -> Result<Tensor<'s, u32>> {
 /// # Errors
 /// Returns [`Error::Shape`] if it is not of four elements, and [`Error::PaddedMix`] if it is padded.
 pub fn set_rng_state<'s>(rng: &Rng, state: &Tensor<'s, u32>) -> Result<()> {
-    state::store(&rng.state, state)
+    composed("set_rng_state", || state::store(&rng.state, state))
 }

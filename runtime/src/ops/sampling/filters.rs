@@ -9,6 +9,7 @@ use crate::{
         call::Call,
         definition::{Definition, Kernel as _},
     },
+    ops::composed::composed,
 };
 
 /// Makes tokens that were `seen` less likely: their logits are divided by `penalty` if positive, and multiplied if not.
@@ -38,7 +39,9 @@ pub fn apply_repetition_penalty<'a, 's: 'a>(
 ) -> Result<Tensor<'s, f32>> {
     let penalty = penalty.into();
     check_repetition_penalty("apply_repetition_penalty", penalty)?;
-    penalized(of::repetition_penalty::DEFINITION, logits, seen, penalty)
+    composed("apply_repetition_penalty", || {
+        penalized(of::repetition_penalty::DEFINITION, logits, seen, penalty)
+    })
 }
 
 /// Makes tokens that were `seen` less likely: `penalty` is subtracted from their logits.
@@ -68,7 +71,7 @@ pub fn apply_presence_penalty<'a, 's: 'a>(
 ) -> Result<Tensor<'s, f32>> {
     let penalty = penalty.into();
     check_presence_penalty("apply_presence_penalty", penalty)?;
-    penalized(of::presence_penalty::DEFINITION, logits, seen, penalty)
+    composed("apply_presence_penalty", || penalized(of::presence_penalty::DEFINITION, logits, seen, penalty))
 }
 
 /// Logits, less the largest of their row, divided by `temperature`: below 1, likely tokens become likelier.
@@ -99,7 +102,7 @@ pub fn apply_temperature<'a, 's: 'a>(
 ) -> Result<Tensor<'s, f32>> {
     let temperature = temperature.into();
     check_temperature("apply_temperature", temperature)?;
-    filtered(of::temperature::DEFINITION, logits, temperature)
+    composed("apply_temperature", || filtered(of::temperature::DEFINITION, logits, temperature))
 }
 
 /// The `k` largest logits of each row; the others become `-inf`.
@@ -125,9 +128,11 @@ pub fn apply_top_k<'a, 's: 'a>(
     logits: &Tensor<'s, f32>,
     k: impl Into<PerRow<'a, 's, u32>>,
 ) -> Result<Tensor<'s, f32>> {
-    let mut call = Call::new(of::top_k::DEFINITION, logits)?;
-    call.argument(k.into())?;
-    call.launch_rows()
+    composed("apply_top_k", || {
+        let mut call = Call::new(of::top_k::DEFINITION, logits)?;
+        call.argument(k.into())?;
+        call.launch_rows()
+    })
 }
 
 /// The most likely tokens of each row that together have at least the probability `p`; the logits of the others become `-inf`.
@@ -158,7 +163,7 @@ pub fn apply_top_p<'a, 's: 'a>(
 ) -> Result<Tensor<'s, f32>> {
     let p = p.into();
     check_part("apply_top_p", "top_p", p)?;
-    filtered(of::top_p::DEFINITION, logits, p)
+    composed("apply_top_p", || filtered(of::top_p::DEFINITION, logits, p))
 }
 
 /// The tokens of each row that are at least `p` times as likely as the most likely one; the logits of the others become
@@ -186,7 +191,7 @@ pub fn apply_min_p<'a, 's: 'a>(
 ) -> Result<Tensor<'s, f32>> {
     let p = p.into();
     check_part("apply_min_p", "min_p", p)?;
-    filtered(of::min_p::DEFINITION, logits, p)
+    composed("apply_min_p", || filtered(of::min_p::DEFINITION, logits, p))
 }
 
 /// A kernel of logits and one parameter.

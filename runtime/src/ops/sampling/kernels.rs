@@ -198,7 +198,7 @@ pub(super) mod of {
 
     /// The logarithm of the probability of a token.
     #[kernel(rows)]
-    pub(in crate::ops::sampling) fn log_prob(x: Row<f32>, token: u32) -> f32 {
+    pub(in crate::ops::sampling) fn token_log_probs(x: Row<f32>, token: u32) -> f32 {
         let max = x.max();
         let total = x.map(|v| weight(v, max)).sum();
         let logit = x.at(if token == NO_TOKEN { 0 } else { token });

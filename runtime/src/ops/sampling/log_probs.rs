@@ -4,7 +4,7 @@ use super::kernels::of;
 use crate::{
     AsOperand, Float, Result, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    ops::{cast, topk},
+    ops::{cast, composed::composed, topk},
 };
 
 /// The logarithm of the probability of a token of each row of `logits`.
@@ -32,9 +32,11 @@ pub fn token_log_probs<'s, T: Float>(
     logits: &Tensor<'s, T>,
     tokens: &(impl AsOperand<'s, u32> + ?Sized),
 ) -> Result<Tensor<'s, f32>> {
-    let mut call = Call::new(of::log_prob::DEFINITION, &cast::<_, f32>(logits)?)?;
-    call.argument::<u32>(tokens)?;
-    call.launch_rows()
+    composed("token_log_probs", || {
+        let mut call = Call::new(of::token_log_probs::DEFINITION, &cast::<_, f32>(logits)?)?;
+        call.argument::<u32>(tokens)?;
+        call.launch_rows()
+    })
 }
 
 /// The logarithms of the `n` largest probabilities of each row of `logits`, the largest first, and their tokens.
@@ -60,7 +62,9 @@ pub fn top_log_probs<'s, T: Float>(
     logits: &Tensor<'s, T>,
     n: usize,
 ) -> Result<(Tensor<'s, f32>, Tensor<'s, u32>)> {
-    let log_probs: Tensor<'s, f32> =
-        Call::new(of::log_probs::DEFINITION, &cast::<_, f32>(logits)?)?.launch_rows()?;
-    topk(&log_probs, n, log_probs.rank() - 1)
+    composed("top_log_probs", || {
+        let log_probs: Tensor<'s, f32> =
+            Call::new(of::log_probs::DEFINITION, &cast::<_, f32>(logits)?)?.launch_rows()?;
+        topk(&log_probs, n, log_probs.rank() - 1)
+    })
 }

@@ -35,7 +35,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         of::min_p::DEFINITION,
         of::greedy::DEFINITION,
         of::choose::DEFINITION,
-        of::log_prob::DEFINITION,
+        of::token_log_probs::DEFINITION,
         of::log_probs::DEFINITION,
         of::place::DEFINITION,
     ]

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     AsOperand, Float, Result, Rng, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    ops::{cast, uniform},
+    ops::{cast, composed::composed, uniform},
 };
 
 /// Chooses a token of each row of `logits` at random, by penalties, temperature and filters.
@@ -63,14 +63,16 @@ pub fn sample<'s, T: Float>(
     config: SampleConfig<'_, 's>,
 ) -> Result<Tensor<'s, u32>> {
     config.check("sample")?;
-    let logits = penalized(cast(logits)?, config)?;
-    if config.temperature.number() == Some(0.0) {
-        return greedy(&logits);
-    }
-    let logits = filtered(logits, config)?;
-    let shape = logits.shape();
-    let Some((_, rows)) = shape.split_last() else { return greedy(&logits) };
-    choose_token(&logits, &uniform::<f32>(rng, logits.scope(), rows, 0.0..1.0)?)
+    composed("sample", || {
+        let logits = penalized(cast(logits)?, config)?;
+        if config.temperature.number() == Some(0.0) {
+            return greedy(&logits);
+        }
+        let logits = filtered(logits, config)?;
+        let shape = logits.shape();
+        let Some((_, rows)) = shape.split_last() else { return greedy(&logits) };
+        choose_token(&logits, &uniform::<f32>(rng, logits.scope(), rows, 0.0..1.0)?)
+    })
 }
 
 /// Chooses a token of each row of `logits` by penalties, temperature and filters, with a number from 0 to 1 for each row.
@@ -104,11 +106,13 @@ pub fn sample_with<'s, T: Float>(
     uniforms: &(impl AsOperand<'s, f32> + ?Sized),
 ) -> Result<Tensor<'s, u32>> {
     config.check("sample_with")?;
-    let logits = penalized(cast(logits)?, config)?;
-    if config.temperature.number() == Some(0.0) {
-        return greedy(&logits);
-    }
-    choose_token(&filtered(logits, config)?, uniforms)
+    composed("sample_with", || {
+        let logits = penalized(cast(logits)?, config)?;
+        if config.temperature.number() == Some(0.0) {
+            return greedy(&logits);
+        }
+        choose_token(&filtered(logits, config)?, uniforms)
+    })
 }
 
 /// Chooses a token of each row of `logits` with the probability that [`softmax`](crate::ops::softmax) gives it, by a number
@@ -142,10 +146,12 @@ pub fn choose_token<'s>(
     uniforms: &(impl AsOperand<'s, f32> + ?Sized),
 ) -> Result<Tensor<'s, u32>> {
     let last = logits.sizes().last().map_or(0, |size| size.saturating_sub(1));
-    let mut call = Call::new(of::choose::DEFINITION, logits)?;
-    call.argument::<f32>(uniforms)?;
-    call.key((usize::BITS - last.leading_zeros()).div_ceil(2));
-    call.launch_rows()
+    composed("choose_token", || {
+        let mut call = Call::new(of::choose::DEFINITION, logits)?;
+        call.argument::<f32>(uniforms)?;
+        call.key((usize::BITS - last.leading_zeros()).div_ceil(2));
+        call.launch_rows()
+    })
 }
 
 /// The first of the largest logits of each row.

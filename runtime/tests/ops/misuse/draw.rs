@@ -2,8 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use graphable::{Dim, Element, Number, Result, Scope, State, Tensor, ops};
+use graphable::{Dim, Element, Number, Result, Rng as Random, Scope, Tensor, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+
+use super::Owned;
 
 /// A size that no memory has room for.
 const CLAIMED: usize = 1 << 45;
@@ -15,27 +17,34 @@ pub(super) struct Draw<'a, 's> {
     elsewhere: Option<Scope<'s>>,
     /// A size that may be padded.
     rows: Dim<'s>,
-    pub(super) state: &'a State<f32>,
+    pub(super) owned: &'a Owned,
+    pub(super) random: &'a Random,
     /// Whether tensors are made with their dimensions the other way round in memory.
     turned: bool,
     rng: RefCell<StdRng>,
     /// How likely an argument is a wrong one.
-    odds: f64,
+    odds: Cell<f64>,
     wrong: Cell<usize>,
     foreign: Cell<bool>,
 }
 
 impl<'a, 's> Draw<'a, 's> {
-    pub(super) fn new(scope: Scope<'s>, rows: impl Into<Dim<'s>>, state: &'a State<f32>, seed: u64) -> Self {
+    pub(super) fn new(
+        scope: Scope<'s>,
+        rows: impl Into<Dim<'s>>,
+        (owned, random): (&'a Owned, &'a Random),
+        seed: u64,
+    ) -> Self {
         let mut rng = StdRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         // A third of the calls is right.
         let odds = [0.0, 0.2, 0.5][rng.random_range(0..3)];
-        let (rng, wrong) = (RefCell::new(rng), Cell::new(0));
+        let (rng, wrong, odds) = (RefCell::new(rng), Cell::new(0), Cell::new(odds));
         Self {
             scope,
             elsewhere: None,
             rows: rows.into(),
-            state,
+            owned,
+            random,
             turned: false,
             rng,
             odds,
@@ -78,9 +87,17 @@ impl<'a, 's> Draw<'a, 's> {
 
     /// Whether the next argument is a wrong one.
     fn errs(&self) -> bool {
-        let errs = self.rng.borrow_mut().random_bool(self.odds);
+        let errs = self.rng.borrow_mut().random_bool(self.odds.get());
         self.wrong.set(self.wrong.get() + usize::from(errs));
         errs
+    }
+
+    /// Draws what fits.
+    pub(super) fn fit<T>(&self, draw: impl FnOnce() -> T) -> T {
+        let odds = self.odds.replace(0.0);
+        let drawn = draw();
+        self.odds.set(odds);
+        drawn
     }
 
     /// `right`, or one of the others.

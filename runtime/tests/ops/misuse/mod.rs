@@ -16,7 +16,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use graphable::{Error, Result, Runtime, Schedule, State, Step, Tensor, graphable, ops};
+use graphable::{Error, Params, Result, Rng, Runtime, Schedule, State, Step, Tensor, graphable, ops};
 
 use self::{
     draw::Draw,
@@ -139,6 +139,30 @@ impl Refusal {
     }
 }
 
+/// What operations write to.
+#[derive(Params)]
+pub(super) struct Owned {
+    state: State<f32>,
+    seen: State<bool>,
+    /// Of three channels.
+    mean: State<f32>,
+    var: State<f32>,
+}
+
+impl Owned {
+    /// As before each call.
+    fn reset(&self, step: &Step<'_>, rng: &Rng) {
+        let rows: Vec<f32> = (0..20).map(|i| i as f32 * 0.25).collect();
+        let Owned { state, seen, mean, var } = self;
+        ops::store(state, &step.tensor(&[5, 2, 2], &rows).unwrap()).unwrap();
+        ops::store(seen, &ops::zeros(step.scope(), [8, 4]).unwrap()).unwrap();
+        for statistic in [mean, var] {
+            ops::store(statistic, &ops::full(step.scope(), [3], 1.0).unwrap()).unwrap();
+        }
+        rng.seed(step, 1).unwrap();
+    }
+}
+
 /// What a bucketed function makes of drawn arguments: one of the results.
 #[graphable]
 fn padded(
@@ -147,18 +171,19 @@ fn padded(
     #[host]
     #[dims(B, 2)]
     x: &Tensor<f32>,
-    state: &State<f32>,
+    owned: &Owned,
+    rng: &Rng,
 ) -> Result<Tensor<f32>> {
-    one_of_results(entry, seed, x, state)
+    one_of_results(entry, seed, x, (owned, rng))
 }
 
 fn one_of_results<'s>(
     entry: usize,
     seed: u64,
     x: &Tensor<'s, f32>,
-    state: &State<f32>,
+    owned: (&Owned, &Rng),
 ) -> Result<Tensor<'s, f32>> {
-    let draw = Draw::new(x.scope(), x.dim(0), state, seed);
+    let draw = Draw::new(x.scope(), x.dim(0), owned, seed);
     let mut results = all().nth(entry).map_or(Ok(Vec::new()), |entry| (entry.call)(&draw))?;
     let which = seed as usize % results.len().max(1);
     if results.is_empty() { ops::full(x.scope(), (), 0.0) } else { results.swap_remove(which).values }
@@ -168,16 +193,20 @@ fn one_of_results<'s>(
 struct World {
     rt: Runtime,
     elsewhere: Runtime,
-    state: State<f32>,
+    owned: Owned,
+    rng: Rng,
     graph: PaddedGraph,
 }
 
 impl World {
     fn new() -> Self {
         let (mut rt, elsewhere) = (Runtime::new(device()).unwrap(), Runtime::new(device()).unwrap());
-        let state = State::zeros(&rt, &[5, 2, 2]).unwrap();
+        let zeros = |shape: &[usize]| State::zeros(&rt, shape).unwrap();
+        let (state, mean, var) = (zeros(&[5, 2, 2]), zeros(&[3]), zeros(&[3]));
+        let owned = Owned { state, seen: State::zeros(&rt, &[8, 4]).unwrap(), mean, var };
+        let rng = Rng::new(&rt, 1).unwrap();
         let graph = PaddedGraph::builder().bucket("B", Schedule::new([8])).build(&mut rt).unwrap();
-        Self { rt, elsewhere, state, graph }
+        Self { rt, elsewhere, owned, rng, graph }
     }
 
     /// Makes a call in all ways.
@@ -211,8 +240,9 @@ impl World {
     fn plain(&mut self, entry: &Entry, seed: u64, turned: bool) -> Result<(End, bool), String> {
         let end = {
             let (step, elsewhere) = (self.rt.step().unwrap(), self.elsewhere.step().unwrap());
-            reset(&step, &self.state);
-            let draw = Draw::new(step.scope(), ROWS, &self.state, seed).with_elsewhere(elsewhere.scope());
+            self.owned.reset(&step, &self.rng);
+            let draw = Draw::new(step.scope(), ROWS, (&self.owned, &self.rng), seed)
+                .with_elsewhere(elsewhere.scope());
             let draw = if turned { draw.turned() } else { draw };
             let result = caught(|| (entry.call)(&draw))?;
             let end = read_all(&step, result, entry)?;
@@ -229,19 +259,14 @@ impl World {
     /// With a bucket.
     fn padded(&mut self, (number, entry): (usize, &Entry), seed: u64) -> Result<End, String> {
         let step = self.rt.step().unwrap();
-        reset(&step, &self.state);
+        self.owned.reset(&step, &self.rng);
         let x = vec![1.0f32; 2 * ROWS];
-        let result = caught(|| self.graph.call(&step, number, seed, &x, &self.state))?;
+        let result = caught(|| self.graph.call(&step, number, seed, &x, &self.owned, &self.rng))?;
         let result = result.map(|values| vec![Any { shape: values.shape().to_vec(), values: Ok(values) }]);
         let end = read_all(&step, result, entry)?;
         is_usable(&step)?;
         Ok(end)
     }
-}
-
-fn reset(step: &Step<'_>, state: &State<f32>) {
-    let rows: Vec<f32> = (0..20).map(|i| i as f32 * 0.25).collect();
-    ops::store(state, &step.tensor(&[5, 2, 2], &rows).unwrap()).unwrap();
 }
 
 /// A panic is a fault.

@@ -1,10 +1,10 @@
 //! How each operation is called. An operation is added by one entry: its name, and a call with drawn arguments.
 
 use graphable::{
-    Result, Tensor, bf16,
+    Dim, Result, Tensor, bf16,
     ops::{
-        self, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig, RopeConfig,
-        RopeStyle,
+        self, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig, MoeRoutes,
+        RopeConfig, RopeStyle, SampleConfig,
     },
 };
 
@@ -267,22 +267,132 @@ const LAYERS: &[Entry] = entries! {
         ops::attention(&q, &k, &v, mask, g.real(0.5)).map(Made::made)
     };
     cache_view: |g| {
-        let view = ops::cache_view(g.state).narrow(g.or(0, &[2, usize::MAX]), g.or(1, &[5, usize::MAX]), g.or(2, &[9, usize::MAX]))?;
+        let view = ops::cache_view(&g.owned.state).narrow(g.or(0, &[2, usize::MAX]), g.or(1, &[5, usize::MAX]), g.or(2, &[9, usize::MAX]))?;
         let view = view.reshape(g.sizes(&[2.into(), 2.into(), 2.into()]))?;
         let view = view.permute(&[g.or(0, &[1, 9]), g.or(1, &[0, 7]), 2])?;
         ops::attention(&g.f(&[3.into(), 2.into(), 2.into()])?, &view, &view, AttentionMask::None, 0.5).map(Made::made)
     };
-    store: |g| { ops::store(g.state, &g.f(&[5.into(), 2.into(), 2.into()])?)?; ops::load(g.scope(), g.state).map(Made::made) };
-    load: |g| ops::load(g.scope(), g.state).map(Made::made);
+    store: |g| { ops::store(&g.owned.state, &g.f(&[5.into(), 2.into(), 2.into()])?)?; ops::load(g.scope(), &g.owned.state).map(Made::made) };
+    load: |g| ops::load(g.scope(), &g.owned.state).map(Made::made);
     scatter_rows: |g| {
         let n = g.dim();
-        ops::scatter_rows(g.state, &g.index(&[n], 5)?, &g.f(&[n, 2.into(), 2.into()])?)?;
-        ops::load(g.scope(), g.state).map(Made::made)
+        ops::scatter_rows(&g.owned.state, &g.index(&[n], 5)?, &g.f(&[n, 2.into(), 2.into()])?)?;
+        ops::load(g.scope(), &g.owned.state).map(Made::made)
     };
     rope_scatter: |g| {
         let (n, config) = (g.dim(), RopeConfig::new(g.real(100.0), RopeStyle::HalfSplit));
-        ops::rope_scatter(g.state, &g.index(&[n], 5)?, &g.f(&[n, 2.into(), 2.into()])?, &g.index::<u32>(&[n], 9)?, config)?;
-        ops::load(g.scope(), g.state).map(Made::made)
+        ops::rope_scatter(&g.owned.state, &g.index(&[n], 5)?, &g.f(&[n, 2.into(), 2.into()])?, &g.index::<u32>(&[n], 9)?, config)?;
+        ops::load(g.scope(), &g.owned.state).map(Made::made)
+    };
+};
+
+const RANDOM: &[Entry] = entries! {
+    uniform: |g| ops::uniform::<f32>(g.random, g.scope(), g.sizes(&g.shape(0, 1)), g.real(0.0)..g.real(1.0)).map(Made::made);
+    normal: |g| ops::normal::<f32>(g.random, g.scope(), g.sizes(&g.shape(0, 1)), g.real(0.5), g.real(1.0)).map(Made::made);
+    exponential: |g| ops::exponential::<f32>(g.random, g.scope(), g.sizes(&g.shape(0, 1)), g.real(1.0)).map(Made::made);
+    gumbel: |g| ops::gumbel::<f32>(g.random, g.scope(), g.sizes(&g.shape(0, 1))).map(Made::made);
+    randint: |g| ops::randint(g.random, g.scope(), g.sizes(&g.shape(0, 1)), g.int(3)..g.int(9)).map(Made::made);
+    bernoulli: |g| ops::bernoulli(g.random, &ops::sigmoid(&g.f(&g.shape(0, 1))?)?).map(Made::made);
+    dropout: |g| ops::dropout(g.random, &g.f(&g.shape(0, 1))?, g.real(0.5)).map(Made::made);
+    randperm: |g| ops::randperm(g.random, g.scope(), g.size()).map(Made::made);
+    rng_state: |g| ops::rng_state(g.random, g.scope()).map(Made::made);
+    set_rng_state: |g| {
+        ops::set_rng_state(g.random, &g.index(&[4.into()], 9)?)?;
+        ops::uniform::<f32>(g.random, g.scope(), [2], 0.0..1.0).map(Made::made)
+    };
+    apply_repetition_penalty: |g| {
+        let x = [g.dim(), g.n().into()];
+        ops::apply_repetition_penalty(&g.f(&x)?, &g.t::<bool>(&x)?, g.real(1.5)).map(Made::made)
+    };
+    apply_presence_penalty: |g| {
+        let x = [g.dim(), g.n().into()];
+        ops::apply_presence_penalty(&g.f(&x)?, &g.t::<bool>(&x)?, g.real(1.5)).map(Made::made)
+    };
+    apply_temperature: |g| ops::apply_temperature(&g.f(&[g.dim(), g.n().into()])?, g.real(0.5)).map(Made::made);
+    apply_top_k: |g| {
+        let x = [g.dim(), g.n().into()];
+        ops::apply_top_k(&g.f(&x)?, &g.index::<u32>(&x[..1], 4)?).map(Made::made)
+    };
+    apply_top_p: |g| ops::apply_top_p(&g.f(&[g.dim(), g.n().into()])?, g.real(0.5)).map(Made::made);
+    apply_min_p: |g| ops::apply_min_p(&g.f(&[g.dim(), g.n().into()])?, g.real(0.5)).map(Made::made);
+    choose_token: |g| {
+        let x = [g.dim(), g.n().into()];
+        ops::choose_token(&g.f(&x)?, &ops::sigmoid(&g.f(&x[..1])?)?).map(Made::made)
+    };
+    sample: |g| {
+        let x = [g.dim(), g.n().into()];
+        let (logits, k, p) = (g.f(&x)?, g.index::<u32>(&x[..1], 4)?, g.real(0.5));
+        ops::sample(g.random, &logits, SampleConfig::new().top_k(&k).top_p(p).temperature(g.real(0.5))).map(Made::made)
+    };
+    sample_with: |g| {
+        let x = [g.dim(), g.n().into()];
+        let (logits, seen, uniforms) = (g.f(&x)?, g.t::<bool>(&x)?, ops::sigmoid(&g.f(&x[..1])?)?);
+        let config = SampleConfig::new().repetition_penalty(&seen, g.real(1.5)).min_p(g.real(0.25));
+        ops::sample_with(&logits, config, &uniforms).map(Made::made)
+    };
+    mark_tokens: |g| {
+        ops::mark_tokens(&g.owned.seen, &g.index(&[g.dim()], 4)?)?;
+        ops::load(g.scope(), &g.owned.seen).map(Made::made)
+    };
+    token_log_probs: |g| {
+        let (b, n) = (g.dim(), g.n());
+        ops::token_log_probs(&g.f(&[b, n.into()])?, &g.index::<u32>(&[b], n)?).map(Made::made)
+    };
+    top_log_probs: |g| {
+        let n = g.n();
+        ops::top_log_probs(&g.f(&[g.dim(), n.into()])?, g.or(n, &[0, 1, 9, usize::MAX])).map(Made::made)
+    };
+};
+
+/// Two experts of three for each token.
+fn routes<'s>(g: &Draw<'_, 's>, tokens: Dim<'s>) -> Result<MoeRoutes<'s>> {
+    g.fit(|| ops::moe_route(&g.index(&[tokens, 2.into()], 3)?, 3))
+}
+
+const MODELS: &[Entry] = entries! {
+    moe_route: |g| {
+        let routes = ops::moe_route(&g.index(&[g.dim(), g.n().into()], 3)?, g.or(3, &[0, 7, 1 << 31, usize::MAX]))?;
+        Ok([routes.tokens(), routes.places(), routes.ends()].into_iter().flat_map(|x| x.clone().made()).collect())
+    };
+    moe_permute: |g| {
+        let t = g.dim();
+        ops::moe_permute(&g.f(&[t, g.n().into()])?, &routes(g, t)?).map(Made::made)
+    };
+    moe_unpermute: |g| {
+        let t = g.dim();
+        let (x, weights) = (g.f(&[t, 2.into(), g.n().into()])?, g.f(&[t, 2.into()])?);
+        ops::moe_unpermute(&x, &weights, &routes(g, t)?).map(Made::made)
+    };
+    grouped_mm: |g| {
+        let (t, k) = (g.dim(), g.n());
+        let routes = routes(g, t)?;
+        ops::grouped_mm(&g.f(&[t, 2.into(), k.into()])?, &g.f(&[3.into(), k.into(), g.n().into()])?, routes.ends()).map(Made::made)
+    };
+    grouped_mm_nt: |g| {
+        let (t, k) = (g.dim(), g.n());
+        let routes = routes(g, t)?;
+        ops::grouped_mm_nt(&g.f(&[t, 2.into(), k.into()])?, &g.f(&[3.into(), g.n().into(), k.into()])?, routes.ends()).map(Made::made)
+    };
+    scatter_add: |g| {
+        let (n, m, d) = (g.n(), g.dim(), g.n().into());
+        ops::scatter_add(&g.f(&[n.into(), d])?, g.or(0, &[1, 2, usize::MAX]), &g.index(&[m, d], n)?, &g.f(&[m, d])?).map(Made::made)
+    };
+    index_add: |g| {
+        let (n, m, d) = (g.n(), g.dim(), g.dim());
+        ops::index_add(&g.f(&[n.into(), d])?, g.or(0, &[1, 2, usize::MAX]), &g.index(&[m], n)?, &g.f(&[m, d])?).map(Made::made)
+    };
+    cross_entropy_weighted: |g| {
+        let (b, c) = (g.dim(), g.n());
+        let (logits, labels, weights) = (g.f(&[b, c.into()])?, g.index::<i32>(&[b], c)?, g.f(&[c.into()])?);
+        ops::cross_entropy_weighted(&logits, &labels, &weights, g.int(-100), g.real(0.25)).map(Made::made)
+    };
+    nll_loss_weighted: |g| {
+        let (b, c) = (g.dim(), g.n());
+        ops::nll_loss_weighted(&g.f(&[b, c.into()])?, &g.index::<i32>(&[b], c)?, &g.f(&[c.into()])?, g.int(-100)).map(Made::made)
+    };
+    batch_norm_training: |g| {
+        let (x, c) = (g.f(&[g.dim(), 3.into(), g.n().into()])?, [3.into()]);
+        ops::batch_norm_training(&x, &g.owned.mean, &g.owned.var, &g.f(&c)?, &g.f(&c)?, g.real(0.5), g.real(1e-1)).map(Made::made)
     };
 };
 
@@ -356,8 +466,20 @@ const WINDOWS: &[&[Entry]] = windows! {
     2: conv2d conv2d_bias conv_transpose2d conv_transpose2d_bias max_pool2d avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d upsample_nearest2d upsample_bilinear2d;
 };
 
-const TABLES: [&[Entry]; 10] =
-    [FLOATS, NUMBERS, PAIRS, FLOAT_PAIRS, ALONG, FLOATS_ALONG, MASKED, ELEMENTS, SHAPES, LAYERS];
+const TABLES: [&[Entry]; 12] = [
+    FLOATS,
+    NUMBERS,
+    PAIRS,
+    FLOAT_PAIRS,
+    ALONG,
+    FLOATS_ALONG,
+    MASKED,
+    ELEMENTS,
+    SHAPES,
+    LAYERS,
+    RANDOM,
+    MODELS,
+];
 
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
     TABLES.into_iter().chain(WINDOWS.iter().copied()).flatten()
