@@ -2,8 +2,10 @@
 //! anywhere among them.
 
 mod assigned;
+mod closures;
 mod host_moved;
 mod passed_over;
+mod taken_names;
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
@@ -303,7 +305,7 @@ impl Generator {
             .filter(|v| from_around || v.blocks == scope.blocks)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..33) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..34) };
         match choice {
             0..3 => {
                 let (name, mut value) = (self.name(), self.value(scope));
@@ -345,20 +347,7 @@ impl Generator {
                 scope.add(&name, Kind::Ref, false);
                 text(format!("let {name} = {t};"))
             }
-            7 => {
-                let name = self.pick(&["f", "g"]).to_owned();
-                let captured = self.tensor(scope);
-                let body = match self.rng.random_range(0..3) {
-                    0 => {
-                        scope.hold(captured.trim_start_matches('&'));
-                        format!("|v| ops::add(v, {captured})")
-                    }
-                    1 => format!("|v| scaled(v, {})", self.float(scope)),
-                    _ => "|v| ops::mul(v, &m.layers[1].b)".to_owned(),
-                };
-                scope.add(&name, Kind::Closure, false);
-                text(format!("let {name} = {body};"))
-            }
+            7 => self.closure(scope),
             8 => {
                 let t = self.tensor(scope);
                 let mark = if self.chance(0.3) { self.eager() } else { String::new() };
@@ -567,6 +556,7 @@ impl Generator {
             29 => self.shadowing(scope, depth),
             30 => self.left_early(scope),
             31 if !self.whole => self.host_moved(scope),
+            32 => self.taken_name(scope),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);
