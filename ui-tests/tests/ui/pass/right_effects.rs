@@ -71,13 +71,13 @@ mod g074 {
     use graphable::prelude::*;
 
     #[graphable]
-    fn decode(x: &Tensor<f32>, #[host] keep: &Tensor<f32>) -> Result<Tensor<f32>> {
-        ops::mul(x, keep)
+    fn decode(x: &Tensor<f32>, rng: &Rng) -> Result<Tensor<f32>> {
+        ops::dropout(rng, x, 0.1)
     }
 
-    fn run(graph: &DecodeGraph, step: &Step<'_>, random: impl Fn() -> f32) -> Result<Vec<f32>> {
+    fn run(graph: &DecodeGraph, step: &Step<'_>, rng: &Rng) -> Result<Vec<f32>> {
         let x = step.tensor(&[2], &[1.0, 2.0])?;
-        let y = graph.call(step, &x, &[random(), random()])?;
+        let y = graph.call(step, &x, rng)?;
         step.read(&y)
     }
 }

@@ -101,7 +101,11 @@ impl Operation for Fork {
 /// # Errors
 /// Returns errors of the device, and those of an operation that writes state.
 pub(in crate::kernel) fn advance_by(scope: Scope<'_>, state: View, by: u32) -> Result<()> {
-    scope.launch(Op::from(Advance(by)), &[], &[state])
+    let op = match by {
+        1 => const { Op::fixed(&Advance(1)) },
+        _ => Advance(by).into(),
+    };
+    scope.launch(op, &[], &[state])
 }
 
 /// Derives `child` from `parent`.
