@@ -70,7 +70,7 @@ pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
 /// is a tensor; each further one is a tensor, a scalar, a parameter or state, or a number, which becomes a
 /// constant of the recording. Several results are returned as a tuple.
 ///
-/// A kernel can use `f32`, `i32`, `u32`, `u8` and `bool`; arithmetic, comparisons and logic; `let`,
+/// A kernel can use `f32`, `i32`, `u32`, `u8` and `bool`, and random numbers (`r: Random`); arithmetic, comparisons and logic; `let`,
 /// assignments, `if`, `match` on integers, `for` over ranges of constants, `break`, `continue` and `return`;
 /// `as`, the methods of numbers, constants, and calls of other kernels. On both devices,
 ///

@@ -1,0 +1,70 @@
+//! Where kernels have no random numbers, and what these are not.
+
+use graphable::prelude::*;
+
+#[kernel]
+fn as_key(x: f32, #[key] r: Random) -> f32 {
+    x + r.uniform()
+}
+
+#[kernel(rows)]
+fn of_rows(x: Row<f32>, r: Random) -> Row<f32> {
+    x.map(|v| v + r.uniform())
+}
+
+#[kernel(index)]
+fn of_views(x: View<f32, 1>, r: Random, [i]: [i32; 1]) -> f32 {
+    x.at([i]) + r.uniform()
+}
+
+#[kernel]
+fn returned(x: f32, r: Random) -> (f32, Random) {
+    (x, r)
+}
+
+#[kernel]
+fn added(x: f32, r: Random) -> f32 {
+    x + r
+}
+
+#[kernel]
+fn doubled(x: f32, r: Random) -> f32 {
+    x + (r * r).uniform()
+}
+
+#[kernel]
+fn compared(x: f32, r: Random, s: Random) -> f32 {
+    if r == s { x } else { 0.0 }
+}
+
+#[kernel]
+fn converted(x: f32, r: Random) -> f32 {
+    x + r as f32
+}
+
+#[kernel]
+fn made(x: u32) -> f32 {
+    (x as Random).uniform()
+}
+
+#[kernel]
+fn of_a_float(x: f32) -> f32 {
+    x.normal()
+}
+
+#[kernel]
+fn drawn(x: f32, r: Random) -> f32 {
+    x + r.random()
+}
+
+#[kernel]
+fn misspelt(x: f32, r: Random) -> f32 {
+    x + r.uniforn()
+}
+
+#[kernel]
+fn late(#[key] n: u32, r: Random, x: f32) -> f32 {
+    x + (r.below(n)) as f32
+}
+
+fn main() {}
