@@ -9,6 +9,7 @@ use graphable_examples::{
     fetch::{Cache, SMOLLM2},
     gguf::Gguf,
     llama::{Language, Session},
+    sampling::SamplingOptions,
 };
 
 use graphable::{Device, Mode};
@@ -18,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = Gguf::open(&folder.join(SMOLLM2.files[0].name))?;
     for mode in [Mode::Piecewise, Mode::Full] {
         for early in [false, true] {
-            let mut session = Session::load(&file, Language::from_gguf(&file)?, Device::cpu(), mode, 64)?;
+            let (language, greedy) = (Language::from_gguf(&file)?, SamplingOptions::default());
+            let mut session = Session::load(&file, language, Device::cpu(), mode, 64, greedy)?;
             session.runtime().free_at_last_use(early);
             session.capture(|_, _| {})?;
             let memory = session.runtime().memory();

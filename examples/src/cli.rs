@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Parser, ValueEnum};
 
-use crate::{Error, Result};
+use crate::{Error, Result, sampling::SamplingOptions};
 
 /// Chat with SmolLM2-135M-Instruct, its decode function captured as graph segments.
 ///
@@ -31,7 +31,27 @@ pub struct Generate {
     #[arg(long, value_name = "T", default_value_t = 0.0, allow_negative_numbers = true)]
     pub temperature: f32,
 
-    /// Random seed for sampling
+    /// Sample from this many of the likeliest tokens; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    pub top_k: u32,
+
+    /// Sample from the likeliest tokens that have this probability together; 1 for all
+    #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
+    pub top_p: f32,
+
+    /// Leave out tokens below this part of the largest probability; 0 for none
+    #[arg(long, value_name = "P", default_value_t = 0.0, allow_negative_numbers = true)]
+    pub min_p: f32,
+
+    /// Make tokens of the prompt and the answer less likely by this factor; 1 for no change
+    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    pub repetition_penalty: f32,
+
+    /// Subtract this from the logits of tokens of the answer; 0 for no change
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    pub presence_penalty: f32,
+
+    /// Random seed for sampling; equal seeds give equal answers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
@@ -42,6 +62,22 @@ pub struct Generate {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a comment here would replace the description in --help")]
     pub common: Common,
+}
+
+impl Generate {
+    /// The options of sampling.
+    #[must_use]
+    pub fn sampling(&self) -> SamplingOptions {
+        SamplingOptions {
+            repetition_penalty: self.repetition_penalty,
+            presence_penalty: self.presence_penalty,
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            seed: self.seed,
+        }
+    }
 }
 
 /// Compare sentences with all-MiniLM-L6-v2: the cosine of the first to each of the others.
@@ -302,7 +338,8 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_readme() {
         let a = Generate::try_parse_from(["generate", "--prompt", "hi"]).unwrap();
-        assert_eq!((a.max_new_tokens, a.temperature, a.seed, a.model), (64, 0.0, 0, None));
+        assert_eq!(a.sampling(), SamplingOptions::default());
+        assert_eq!((a.max_new_tokens, a.model), (64, None));
         assert_eq!((a.common.mode, a.common.json, a.common.quiet), (ModeArg::Piecewise, false, false));
         assert_eq!(a.common.device, "auto");
     }
@@ -319,6 +356,7 @@ mod tests {
         refused(&["--mode", "fast"], &["fast", "none, piecewise, full"]);
         refused(&["--max-new-tokens", "0"], &["at least one token"]);
         refused(&["--max-new-tokens", "many"], &["whole number from 1"]);
+        refused(&["--top-k", "-1"], &["--top-k"]);
         refused(&["--sed", "3"], &["--seed"]);
         let e = Embed::try_parse_from(["embed", "alone"]).unwrap_err().to_string();
         assert!(e.contains("SENTENCE"), "{e}");
@@ -343,6 +381,11 @@ mod tests {
             "prompt",
             "max-new-tokens",
             "temperature",
+            "top-k",
+            "top-p",
+            "min-p",
+            "repetition-penalty",
+            "presence-penalty",
             "seed",
             "model",
             "mode",

@@ -10,7 +10,6 @@ use crate::{
     llama::{DecodeGraph, Language, Session},
     progress::CaptureBar,
     report::FinishReason,
-    sampling::Sampler,
 };
 
 /// Answers one prompt as the options say.
@@ -21,7 +20,8 @@ pub fn run(args: Generate) -> Result<()> {
     let common = &args.common;
     let loud = !common.quiet;
     // What needs no model is checked before one is fetched.
-    let mut sampler = Sampler::new(args.temperature, args.seed)?;
+    let sampling = args.sampling();
+    sampling.check()?;
     let device = device(&common.device)?;
     let path = match &args.model {
         Some(path) => path.clone(),
@@ -33,7 +33,7 @@ pub fn run(args: Generate) -> Result<()> {
     let language = Language::from_gguf(&file)?;
     let prompt = language.prompt(&args.prompt)?;
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
-    let mut session = Session::load(&file, language, device, common.mode.into(), capacity)?;
+    let mut session = Session::load(&file, language, device, common.mode.into(), capacity, sampling)?;
     // The weights are on the device now.
     drop(file);
     let load = start.elapsed();
@@ -47,9 +47,8 @@ pub fn run(args: Generate) -> Result<()> {
     drop(bar);
     let capture = start.elapsed();
 
-    let answer = session.answer(&prompt, args.max_new_tokens, &mut sampler, |text| {
-        if common.json { Ok(()) } else { print(text) }
-    })?;
+    let answer = session
+        .answer(&prompt, args.max_new_tokens, |text| if common.json { Ok(()) } else { print(text) })?;
     let report = session.report(answer, load, capture);
     print(&if common.json { report.to_json() } else { "\n".into() })?;
     if loud {

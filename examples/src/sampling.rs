@@ -1,68 +1,90 @@
-//! Choosing the next token from the logits.
-
-use rand::{Rng, SeedableRng, rngs::StdRng};
+//! How the next token is chosen, as options say.
 
 use crate::{Error, Result};
 
-/// Picks tokens: the likeliest, or at random by temperature.
-#[derive(Clone, Debug)]
-pub struct Sampler {
-    temperature: f32,
-    random: StdRng,
+/// Options of sampling, in the order in which they apply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SamplingOptions {
+    /// Above 1, tokens of the prompt and the answer become less likely; 1 changes nothing.
+    pub repetition_penalty: f32,
+    /// Subtracted from the logits of tokens of the answer; 0 changes nothing.
+    pub presence_penalty: f32,
+    /// 0 always takes the likeliest token.
+    pub temperature: f32,
+    /// So many of the likeliest tokens; 0 for all.
+    pub top_k: u32,
+    /// The likeliest tokens that have this probability together; 1 for all.
+    pub top_p: f32,
+    /// Tokens that have at least this part of the largest probability; 0 for all.
+    pub min_p: f32,
+    /// Equal seeds give equal choices.
+    pub seed: u64,
 }
 
-impl Sampler {
-    /// A sampler. Temperature 0 is greedy; equal seeds give equal choices.
+impl Default for SamplingOptions {
+    /// The likeliest token, always.
+    fn default() -> Self {
+        Self {
+            repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            temperature: 0.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            seed: 0,
+        }
+    }
+}
+
+impl SamplingOptions {
+    /// Checks that all values are possible.
     ///
-    /// Fails if `temperature` is negative or not finite.
-    pub fn new(temperature: f32, seed: u64) -> Result<Self> {
-        if !temperature.is_finite() || temperature < 0.0 {
-            return Err(Error::Option {
-                option: format!("--temperature {temperature}"),
-                why: "a temperature is a number from 0".into(),
-                help: "0 always takes the likeliest token, 0.7 varies a little, 1 samples as trained".into(),
-            });
-        }
-        Ok(Self { temperature, random: StdRng::seed_from_u64(seed) })
-    }
-
-    /// The next token's id, which is an index of `logits`. The first of equal ones wins when greedy;
-    /// NaN is never chosen. `None` if no logit is a number above negative infinity.
-    pub fn next(&mut self, logits: &[f32]) -> Option<u32> {
-        let best = greedy(logits)?;
-        if self.temperature == 0.0 {
-            return Some(best);
-        }
-        let max = logits[best as usize];
-        if max == f32::INFINITY {
-            return Some(best);
-        }
-        // In f64, so that the sum over a large vocabulary does not lose the tail.
-        let weight = |l: f32| {
-            let w = f64::from((l - max) / self.temperature).exp();
-            if w.is_nan() { 0.0 } else { w }
-        };
-        let total: f64 = logits.iter().map(|&l| weight(l)).sum();
-        let mut left = self.random.random::<f64>() * total;
-        for (id, &l) in logits.iter().enumerate() {
-            left -= weight(l);
-            if left < 0.0 {
-                return Some(id as u32);
+    /// # Errors
+    /// [`Error::Option`] for the first one that is not.
+    pub fn check(&self) -> Result<()> {
+        let is_part = |p: f32| (0.0..=1.0).contains(&p);
+        let refuse = |is_valid: bool, name: &str, value: f32, why: &str, help: &str| match is_valid {
+            true => Ok(()),
+            false => {
+                Err(Error::Option { option: format!("--{name} {value}"), why: why.into(), help: help.into() })
             }
-        }
-        // Rounding may leave a crumb.
-        Some(best)
+        };
+        refuse(
+            self.temperature.is_finite() && self.temperature >= 0.0,
+            "temperature",
+            self.temperature,
+            "a temperature is a number from 0",
+            "0 always takes the likeliest token, 0.7 varies a little, 1 samples as trained",
+        )?;
+        refuse(
+            is_part(self.top_p),
+            "top-p",
+            self.top_p,
+            "it is a probability, from 0 to 1",
+            "0.9 leaves out the least likely tokens, 1 none",
+        )?;
+        refuse(
+            is_part(self.min_p),
+            "min-p",
+            self.min_p,
+            "it is a part of the largest probability, from 0 to 1",
+            "0.05 leaves out tokens of less than a twentieth of it, 0 none",
+        )?;
+        refuse(
+            self.repetition_penalty.is_finite() && self.repetition_penalty > 0.0,
+            "repetition-penalty",
+            self.repetition_penalty,
+            "it divides logits, so it is a number above 0",
+            "1.1 makes repetitions a little rarer, 1 changes nothing",
+        )?;
+        refuse(
+            self.presence_penalty.is_finite(),
+            "presence-penalty",
+            self.presence_penalty,
+            "it is subtracted from logits, so it is a number",
+            "0.5 makes repetitions a little rarer, 0 changes nothing",
+        )
     }
-}
-
-fn greedy(logits: &[f32]) -> Option<u32> {
-    let mut best: Option<(usize, f32)> = None;
-    for (id, &l) in logits.iter().enumerate() {
-        if l > best.map_or(f32::NEG_INFINITY, |(_, b)| b) {
-            best = Some((id, l));
-        }
-    }
-    best.map(|(id, _)| id as u32)
 }
 
 #[cfg(test)]
@@ -70,44 +92,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn greedy_takes_the_first_maximum_and_no_nan() {
-        let mut s = Sampler::new(0.0, 0).unwrap();
-        assert_eq!(s.next(&[1.0, f32::NAN, 3.0, 3.0]), Some(2));
-        assert_eq!(s.next(&[]), None);
-        assert_eq!(s.next(&[f32::NAN, f32::NEG_INFINITY]), None);
-    }
-
-    #[test]
-    fn a_seed_gives_the_same_choices_and_another_seed_others() {
-        let logits: Vec<f32> = (0..100).map(|i| (i % 7) as f32 * 0.1).collect();
-        let draw = |seed| {
-            let mut s = Sampler::new(1.0, seed).unwrap();
-            (0..50).map(|_| s.next(&logits).unwrap()).collect::<Vec<_>>()
+    fn impossible_values_are_refused() {
+        let new = SamplingOptions::default;
+        let refused = |options: SamplingOptions, name: &str| {
+            let e = options.check().unwrap_err().to_string();
+            assert!(e.contains(name) && e.contains("help:"), "{e}");
         };
-        assert_eq!(draw(1), draw(1));
-        assert_ne!(draw(1), draw(2));
-    }
-
-    #[test]
-    fn frequencies_follow_the_softmax() {
-        let mut s = Sampler::new(0.5, 7).unwrap();
-        let logits = [0.0, 0.5 * 2f32.ln(), f32::NEG_INFINITY, f32::NAN];
-        let n = 30_000;
-        let mut counts = [0usize; 4];
-        for _ in 0..n {
-            counts[s.next(&logits).unwrap() as usize] += 1;
+        for value in [-1.0, f32::NAN, f32::INFINITY] {
+            refused(SamplingOptions { temperature: value, ..new() }, "--temperature");
+            refused(SamplingOptions { top_p: value, ..new() }, "--top-p");
+            refused(SamplingOptions { min_p: value, ..new() }, "--min-p");
+            refused(SamplingOptions { repetition_penalty: value, ..new() }, "--repetition-penalty");
         }
-        // Temperature 0.5 doubles the difference: weights 1 and 2.
-        let share = counts[1] as f64 / n as f64;
-        assert!((share - 2.0 / 3.0).abs() < 0.01, "{counts:?}");
-        assert_eq!(counts[2] + counts[3], 0);
-    }
-
-    #[test]
-    fn impossible_temperatures_are_refused() {
-        for t in [-1.0, f32::NAN, f32::INFINITY] {
-            let e = Sampler::new(t, 0).unwrap_err().to_string();
-            assert!(e.contains("--temperature") && e.contains("help:"), "{e}");
-        }
+        refused(SamplingOptions { top_p: 1.5, ..new() }, "--top-p");
+        refused(SamplingOptions { repetition_penalty: 0.0, ..new() }, "--repetition-penalty");
+        refused(SamplingOptions { presence_penalty: f32::NAN, ..new() }, "--presence-penalty");
+        let all = SamplingOptions {
+            repetition_penalty: 1.1,
+            presence_penalty: -0.5,
+            temperature: 0.8,
+            top_k: 40,
+            top_p: 0.0,
+            min_p: 1.0,
+            seed: 7,
+        };
+        all.check().unwrap();
+        new().check().unwrap();
     }
 }

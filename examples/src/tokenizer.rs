@@ -108,6 +108,11 @@ impl ChatTokenizer {
         Ok(bos.into_iter().chain(encoding.get_ids().iter().copied()).collect())
     }
 
+    /// The tokens that end an answer; there is at least one.
+    pub fn stops(&self) -> &[u32] {
+        &self.stops
+    }
+
     /// Whether the token ends an answer.
     pub fn is_stop(&self, id: u32) -> bool {
         self.stops.contains(&id)

@@ -14,7 +14,7 @@ use crate::{
     gguf::Gguf,
     llama::{DecodeGraph, Language, Session},
     progress::CaptureBar,
-    sampling::Sampler,
+    sampling::SamplingOptions,
     timeline,
 };
 
@@ -132,14 +132,14 @@ fn decode(args: &Tree, device: Device) -> Result<Shown> {
     let file = Gguf::open(&path)?;
     let language = Language::from_gguf(&file)?;
     let prompt = language.prompt(PROMPT)?;
-    let mut session = Session::load(&file, language, device, args.mode.into(), prompt.len() + TOKENS)?;
+    let (capacity, greedy) = (prompt.len() + TOKENS, SamplingOptions::default());
+    let mut session = Session::load(&file, language, device, args.mode.into(), capacity, greedy)?;
     // The weights are on the device now.
     drop(file);
     session.runtime().keep_topology(true);
     let bar = CaptureBar::new(!args.quiet);
     session.capture(|function, p| bar.show(function, &p))?;
     drop(bar);
-    let mut greedy = Sampler::new(0.0, 0)?;
-    session.answer(&prompt, TOKENS, &mut greedy, |_| Ok(()))?;
+    session.answer(&prompt, TOKENS, |_| Ok(()))?;
     shown(args, session.runtime(), DecodeGraph::PLAN.report())
 }

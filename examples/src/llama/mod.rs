@@ -5,5 +5,5 @@ mod model;
 mod session;
 
 pub use config::Config;
-pub use model::{DecodeGraph, KvCache, Llama, PrefillGraph, decode, prefill};
+pub use model::{DecodeGraph, KvCache, Llama, PrefillGraph, Turn, decode, prefill};
 pub use session::{Answer, Language, Session};

@@ -5,19 +5,22 @@
 //! 1. Structs that derive [`Params`] hold the weights; a field is found in the file by its name.
 //! 2. [`KvCache`] holds [`State`], memory that the functions change in place.
 //! 3. Helpers are plain functions under `#[graphable]`; where they are called they are inlined.
-//! 4. [`prefill`] has no boundary, so each bucket of prompt lengths is one graph.
-//! 5. [`decode`] has a boundary in every layer: attention runs on each call, and what lies between
+//! 4. [`Turn`] is what leads from one token to the next without the host: [`choose`] samples, and leaves the token on the
+//!    device for the next call.
+//! 5. [`prefill`] has no boundary, so each bucket of prompt lengths is one graph.
+//! 6. [`decode`] has a boundary in every layer: attention runs on each call, and what lies between
 //!    two attentions is one segment.
 //!
 //! In shapes, `T` is the number of tokens of a call, `D` the width of the model, `H` and `K` its query
 //! and key heads, `E` the width of a head, `V` the vocabulary and `S` the rows of the cache.
 
 use graphable::{
-    ops::{AttentionMask, RopeConfig, RopeStyle},
+    ops::{AttentionMask, RopeConfig, RopeStyle, SampleConfig},
     prelude::*,
 };
 
 use super::Config;
+use crate::sampling::SamplingOptions;
 
 /// Weights of one layer. Matrices are `[out, in]`.
 ///
@@ -94,6 +97,84 @@ impl KvCache {
         let layer = |_| Ok(LayerCache { keys: zeros()?, values: zeros()? });
         Ok(Self { layers: (0..config.layers).map(layer).collect::<Result<_>>()? })
     }
+
+    /// The keys of the first layer.
+    pub fn first_keys(&self) -> &State<f32> {
+        &self.layers[0].keys
+    }
+}
+
+/// What leads from one token to the next, on the device.
+///
+/// A call whose result does not count leaves no trace in it: the host may launch a call before it has read whether the
+/// call before ended the answer.
+#[derive(Params)]
+pub struct Turn {
+    /// The last token, `[1]`.
+    token: State<u32>,
+    /// Whether it ended the answer, `[1]`.
+    ended: State<bool>,
+    /// The tokens of the conversation, `[V]`.
+    seen: State<bool>,
+    /// Those of the answer, `[V]`.
+    answered: State<bool>,
+    /// The tokens that end an answer.
+    stops: Param<u32>,
+    rng: Rng,
+    #[config]
+    repetition_penalty: f32,
+    #[config]
+    presence_penalty: f32,
+    #[config]
+    temperature: f32,
+    #[config]
+    top_k: u32,
+    #[config]
+    top_p: f32,
+    #[config]
+    min_p: f32,
+}
+
+impl Turn {
+    /// The state of a conversation that has not begun.
+    ///
+    /// # Errors
+    /// If the device has no room for it.
+    pub fn new(rt: &Runtime, config: &Config, stops: &[u32], sampling: SamplingOptions) -> Result<Self> {
+        // A token that is none ends the answer as well.
+        let stops: Vec<u32> = stops.iter().copied().chain([ops::NO_TOKEN]).collect();
+        Ok(Self {
+            token: State::zeros(rt, &[1])?,
+            ended: State::zeros(rt, &[1])?,
+            seen: State::zeros(rt, &[config.vocab])?,
+            answered: State::zeros(rt, &[config.vocab])?,
+            stops: Param::new(rt, &[stops.len()], &stops)?,
+            rng: Rng::new(rt, sampling.seed)?,
+            repetition_penalty: sampling.repetition_penalty,
+            presence_penalty: sampling.presence_penalty,
+            temperature: sampling.temperature,
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+        })
+    }
+
+    /// Begins an answer; what was said before stays seen, or is forgotten.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    pub fn begin(&self, step: &Step<'_>, forget: bool) -> Result<()> {
+        let none = ops::zeros(step.scope(), self.seen.shape())?;
+        if forget {
+            ops::store(&self.seen, &none)?;
+        }
+        ops::store(&self.answered, &none)
+    }
+
+    /// The generator of its random numbers.
+    pub fn rng(&self) -> &Rng {
+        &self.rng
+    }
 }
 
 /// How `layer` rotates queries and keys.
@@ -115,18 +196,19 @@ fn project(h: &Tensor<f32>, positions: &Tensor<u32>, layer: &Layer) -> Result<[T
     Ok([q, heads(&layer.k)?, heads(&layer.v)?])
 }
 
-/// Puts new keys, rotated, and values into the cache, then lets each query see all rows up to its own
+/// Puts new keys, rotated, and values into `rows` of the cache, then lets each query see all rows up to its own
 /// position. Gives `[T, H * E]`.
 #[graphable]
 fn attend(
     qkv: &[Tensor<f32>; 3],
     positions: &Tensor<u32>,
+    rows: &Tensor<u32>,
     layer: &Layer,
     cache: &LayerCache,
 ) -> Result<Tensor<f32>> {
     let [q, k, v] = qkv;
-    ops::rope_scatter(&cache.keys, positions, k, positions, rope(layer))?;
-    ops::scatter_rows(&cache.values, positions, v)?;
+    ops::rope_scatter(&cache.keys, rows, k, positions, rope(layer))?;
+    ops::scatter_rows(&cache.values, rows, v)?;
     let scale = (q.dim(2).get()? as f32).sqrt().recip();
     let a = ops::attention(q, &cache.keys, &cache.values, AttentionMask::Positions(positions), scale)?;
     ops::reshape(&a, (q.dim(0), q.dim(1) * q.dim(2)))
@@ -147,8 +229,38 @@ fn logits(h: &Tensor<f32>, model: &Llama) -> Result<Tensor<f32>> {
     ops::linear(&x, model.output.as_ref().unwrap_or(&model.embed))
 }
 
-/// Reads a piece of a prompt: `tokens` and their `positions`, `[T]`. Gives the logits `[1, V]` after
-/// the token at index `last`, `[1]`.
+/// Chooses the token that follows by its `logits`, `[1, V]`, and keeps it for the next call. Where the call is `skipped`,
+/// `[1]`, nothing changes.
+#[graphable]
+fn choose(logits: &Tensor<f32>, skipped: &Tensor<bool>, turn: &Turn) -> Result<Tensor<u32>> {
+    let config = SampleConfig::new()
+        .repetition_penalty(&turn.seen, turn.repetition_penalty)
+        .presence_penalty(&turn.answered, turn.presence_penalty)
+        .temperature(turn.temperature)
+        .top_k(turn.top_k)
+        .top_p(turn.top_p)
+        .min_p(turn.min_p);
+    let before = ops::rng_state(&turn.rng, logits.scope())?;
+    let token = ops::sample(&turn.rng, logits, config)?;
+    let after = ops::rng_state(&turn.rng, logits.scope())?;
+    ops::set_rng_state(&turn.rng, &ops::where_(skipped, &before, &after)?)?;
+
+    let counted = ops::where_(skipped, ops::NO_TOKEN, &token)?;
+    if turn.repetition_penalty != 1.0 {
+        ops::mark_tokens(&turn.seen, &counted)?;
+    }
+    if turn.presence_penalty != 0.0 {
+        ops::mark_tokens(&turn.answered, &counted)?;
+    }
+    let token = ops::where_(skipped, &turn.token, &token)?;
+    ops::store(&turn.token, &token)?;
+    let stops = ops::any(&ops::eq(&token, &turn.stops)?, 0)?;
+    ops::store(&turn.ended, &ops::logical_or(skipped, &stops)?)?;
+    Ok(token)
+}
+
+/// Reads a piece of a prompt: `tokens` and their `positions`, `[T]`. Gives the token that follows the one at index
+/// `last`, `[1]`, and its logits, `[1, V]`; the token counts unless the prompt is `unfinished`, `[1]`.
 #[graphable]
 pub fn prefill(
     #[host]
@@ -160,38 +272,48 @@ pub fn prefill(
     #[host]
     #[dims(1)]
     last: &Tensor<u32>,
+    #[host]
+    #[dims(1)]
+    unfinished: &Tensor<bool>,
     model: &Llama,
     kv: &KvCache,
-) -> Result<Tensor<f32>> {
+    turn: &Turn,
+) -> Result<(Tensor<u32>, Tensor<f32>)> {
+    if turn.repetition_penalty != 1.0 {
+        ops::mark_tokens(&turn.seen, tokens)?;
+    }
     let mut h = ops::embedding(tokens, &model.embed)?;
     for (layer, cache) in model.layers.iter().zip(&kv.layers) {
         let qkv = project(&h, positions, layer)?;
-        let attended = attend(&qkv, positions, layer, cache)?;
+        let attended = attend(&qkv, positions, positions, layer, cache)?;
         h = feed_forward(&h, &attended, layer)?;
     }
     // One row of many: the vocabulary is by far the widest matrix.
-    logits(&ops::gather(&h, 0, last)?, model)
+    let logits = logits(&ops::gather(&h, 0, last)?, model)?;
+    Ok((choose(&logits, unfinished, turn)?, logits))
 }
 
-/// Takes one more token and its position, `[1]` each, and gives the logits `[1, V]` after it.
+/// Reads the last token, which goes to this `position`, `[1]`, and gives the one after it, `[1]`. After the end of an
+/// answer, it changes nothing.
 #[graphable]
 pub fn decode(
-    #[host]
-    #[dims(1)]
-    token: &Tensor<u32>,
     #[host]
     #[dims(1)]
     position: &Tensor<u32>,
     model: &Llama,
     kv: &KvCache,
-) -> Result<Tensor<f32>> {
-    let mut h = ops::embedding(token, &model.embed)?;
+    turn: &Turn,
+) -> Result<Tensor<u32>> {
+    let ended = ops::load(position.scope(), &turn.ended)?;
+    let row = ops::where_(&ended, u32::MAX, position)?;
+    let token = ops::where_(&ended, 0, &turn.token)?;
+    let mut h = ops::embedding(&token, &model.embed)?;
     for (layer, cache) in model.layers.iter().zip(&kv.layers) {
         let qkv = project(&h, position, layer)?;
         // Its shape never changes, so the whole call can be one graph too (`--mode full`).
         let attended = #[eager(support = Always)]
-        attend(&qkv, position, layer, cache)?;
+        attend(&qkv, position, &row, layer, cache)?;
         h = feed_forward(&h, &attended, layer)?;
     }
-    logits(&h, model)
+    choose(&logits(&h, model)?, &ended, turn)
 }

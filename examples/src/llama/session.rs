@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use graphable::{CaptureProgress, Device, Mode, Runtime, Schedule, load};
+use graphable::{CaptureProgress, Device, Mode, PendingRead, RngState, Runtime, Schedule, load, ops};
 
 use super::{
     Config,
-    model::{DecodeGraph, KvCache, Llama, PrefillGraph},
+    model::{DecodeGraph, KvCache, Llama, PrefillGraph, Turn},
 };
 use crate::{
     Error, Result,
     chat::{Message, Template},
     gguf::Gguf,
     report::{FinishReason, Report},
-    sampling::Sampler,
+    sampling::SamplingOptions,
     tokenizer::ChatTokenizer,
 };
 
@@ -62,11 +62,25 @@ pub struct Session {
     decode: DecodeGraph,
     model: Llama,
     kv: KvCache,
+    turn: Turn,
     rt: Runtime,
     language: Language,
     mode: Mode,
     capacity: usize,
+    said: Option<Said>,
 }
+
+/// Where a conversation is.
+#[derive(Clone, Copy)]
+struct Said {
+    /// Rows of the cache.
+    rows: usize,
+    /// The last token, which was not read.
+    last: u32,
+}
+
+/// A token that was launched.
+type Launched = PendingRead<u32>;
 
 /// What [`Session::answer`] returns.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,10 +100,11 @@ pub struct Answer {
 }
 
 impl Session {
-    /// Loads a model onto a device. Prompt and answer together may have `capacity` tokens, but never
-    /// more than the model's context.
+    /// Loads a model onto a device. A conversation may have `capacity` tokens, but never more than the model's
+    /// context.
     ///
     /// # Errors
+    /// [`Error::Option`] for impossible options of sampling.
     /// If tensors are missing from the file or have other shapes than its metadata says (all of them
     /// in one error), or the device has no room.
     pub fn load(
@@ -98,7 +113,9 @@ impl Session {
         device: Device,
         mode: Mode,
         capacity: usize,
+        sampling: SamplingOptions,
     ) -> Result<Self> {
+        sampling.check()?;
         let config = Config::from_gguf(file)?;
         let mut rt = Runtime::new(device)?;
         let help = "use a complete model of the Llama architecture, or download the file again";
@@ -106,11 +123,12 @@ impl Session {
             load::load::<Llama>(&rt, file, &config).map_err(|source| Error::Weights { source, help })?;
         let capacity = capacity.clamp(1, config.context);
         let kv = KvCache::new(&rt, &config, capacity)?;
+        let turn = Turn::new(&rt, &config, language.tokenizer.stops(), sampling)?;
         // Each function has one kind of batch: what a pair of modes says of the two is known here.
         let prefill = PrefillGraph::builder().bucket("T", Schedule::new(PIECES)).mode(mode.mixed());
         let prefill = prefill.build(&mut rt)?;
         let decode = DecodeGraph::builder().mode(mode.decode()).build(&mut rt)?;
-        Ok(Self { prefill, decode, model, kv, rt, language, mode, capacity })
+        Ok(Self { prefill, decode, model, kv, turn, rt, language, mode, capacity, said: None })
     }
 
     /// How the model reads and writes.
@@ -128,14 +146,15 @@ impl Session {
     /// # Errors
     /// What the runtime says.
     pub fn capture(&mut self, mut progress: impl FnMut(&str, CaptureProgress<'_>)) -> Result<()> {
-        let Self { prefill, decode, model, kv, rt, .. } = self;
-        prefill.capture_all_with(rt, model, kv, |p| progress("prefill", p))?;
-        decode.capture_all_with(rt, model, kv, |p| progress("decode", p))?;
+        let Self { prefill, decode, model, kv, turn, rt, .. } = self;
+        prefill.capture_all_with(rt, model, kv, turn, |p| progress("prefill", p))?;
+        decode.capture_all_with(rt, model, kv, turn, |p| progress("decode", p))?;
         Ok(())
     }
 
-    /// Continues `prompt` until the model ends its answer, or after `max_new_tokens`, or when the
-    /// cache is full. Nothing is remembered of earlier calls. `on_text` gets the text as it comes.
+    /// Begins a conversation: continues `prompt` until the model ends its answer, or after `max_new_tokens`, or when the
+    /// cache is full. Nothing is remembered of earlier calls, except how far the random numbers are. `on_text` gets the
+    /// text as it comes.
     ///
     /// # Errors
     /// [`Error::PromptTooLong`] if the cache has no room for the prompt; what `on_text` and the
@@ -144,45 +163,72 @@ impl Session {
         &mut self,
         prompt: &[u32],
         max_new_tokens: usize,
-        sampler: &mut Sampler,
+        on_text: impl FnMut(&str) -> Result<()>,
+    ) -> Result<Answer> {
+        self.said = None;
+        self.reply(prompt, max_new_tokens, on_text)
+    }
+
+    /// As [`answer`](Self::answer), after all that was said since; without that, or after an error, it begins a
+    /// conversation.
+    ///
+    /// # Errors
+    /// Those of [`answer`](Self::answer).
+    pub fn reply(
+        &mut self,
+        prompt: &[u32],
+        max_new_tokens: usize,
         mut on_text: impl FnMut(&str) -> Result<()>,
     ) -> Result<Answer> {
-        if prompt.len() > self.capacity {
-            return Err(Error::PromptTooLong { prompt: prompt.len(), context: self.capacity });
+        let said = self.said.take();
+        let (start, last) = said.map_or((0, None), |said| (said.rows, Some(said.last)));
+        let read: Vec<u32> = last.into_iter().chain(prompt.iter().copied()).collect();
+        self.check_room(start + read.len())?;
+        let begin = Instant::now();
+        {
+            let step = self.rt.step()?;
+            self.turn.begin(&step, said.is_none())?;
         }
-        let start = Instant::now();
-        let mut logits = self.read(prompt)?;
-        let Self { decode, model, kv, rt, language, capacity, .. } = self;
-        let mut stream = language.tokenizer.stream();
-        let (mut text, mut tokens) = (String::new(), Vec::new());
+        let mut pending = self.read(start, &read)?;
+        // The token that is launched next goes to this row.
+        let mut row = start + read.len();
+        let (mut text, mut tokens, mut launched) = (String::new(), Vec::new(), 1);
+        let mut stream = self.language.tokenizer.stream();
         let mut say = |part: String| {
             text.push_str(&part);
             on_text(&part)
         };
         let mut first = None;
         let finish = loop {
-            let id = choose(sampler, &logits)?;
+            // The next token is on its way before this one is known. If this one ends the answer, the device skips it.
+            let next = if launched < max_new_tokens && row < self.capacity {
+                let Self { decode, model, kv, turn, rt, .. } = self;
+                launched += 1;
+                row += 1;
+                let step = rt.step()?;
+                let token = decode.call(&step, &[row as u32 - 1], model, kv, turn)?;
+                Some(step.read_later(&token)?)
+            } else {
+                None
+            };
+            let id = token(pending)?;
             first.get_or_insert_with(Instant::now);
             tokens.push(id);
             say(stream.push(id))?;
-            // Where this token goes, if it is read at all.
-            let position = prompt.len() + tokens.len() - 1;
-            if language.tokenizer.is_stop(id) {
+            if self.language.tokenizer.is_stop(id) {
                 break FinishReason::Stop;
             }
-            if tokens.len() >= max_new_tokens {
-                break FinishReason::Length;
+            match next {
+                Some(next) => pending = next,
+                None if tokens.len() >= max_new_tokens => break FinishReason::Length,
+                None => break FinishReason::Context,
             }
-            if position == *capacity {
-                break FinishReason::Context;
-            }
-            let step = rt.step()?;
-            let out = decode.call(&step, &[id], &[position as u32], model, kv)?;
-            logits = step.read(&out)?;
         };
         say(stream.finish())?;
-        let (end, first) = (Instant::now(), first.unwrap_or(start));
-        let (prefill, decode) = (first - start, end - first);
+        let (end, first) = (Instant::now(), first.unwrap_or(begin));
+        let (prefill, decode) = (first - begin, end - first);
+        let rows = start + read.len() + tokens.len() - 1;
+        self.said = tokens.last().map(|&last| Said { rows, last });
         Ok(Answer { text, finish, tokens, prompt_tokens: prompt.len(), prefill, decode })
     }
 
@@ -191,25 +237,57 @@ impl Session {
     /// # Errors
     /// As [`Session::answer`].
     pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
-        if tokens.len() > self.capacity {
-            return Err(Error::PromptTooLong { prompt: tokens.len(), context: self.capacity });
-        }
-        self.read(tokens)
-    }
-
-    /// Reads a prompt into the cache, piece by piece. Gives the logits after its last token.
-    fn read(&mut self, prompt: &[u32]) -> Result<Vec<f32>> {
-        let largest = PIECES[PIECES.len() - 1];
+        self.check_room(tokens.len())?;
+        self.said = None;
         let mut logits = Vec::new();
-        for (i, piece) in prompt.chunks(largest).enumerate() {
-            let start = (i * largest) as u32;
-            let positions: Vec<u32> = (start..).take(piece.len()).collect();
-            let last = [piece.len() as u32 - 1];
+        for (start, piece) in pieces(0, tokens) {
             let step = self.rt.step()?;
-            let out = self.prefill.call(&step, piece, &positions, &last, &self.model, &self.kv)?;
+            let [positions, last] = places(start, piece);
+            let (prefill, model, kv) = (&self.prefill, &self.model, &self.kv);
+            let (_, out) = prefill.call(&step, piece, &positions, &last, &[true], model, kv, &self.turn)?;
             logits = step.read(&out)?;
         }
         Ok(logits)
+    }
+
+    /// How far the random numbers are.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    pub fn random_state(&mut self) -> Result<RngState> {
+        let step = self.rt.step()?;
+        Ok(self.turn.rng().save(&step)?)
+    }
+
+    /// The keys of the first layer that are in the cache, row by row.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    pub fn first_keys(&mut self) -> Result<Vec<f32>> {
+        let step = self.rt.step()?;
+        Ok(step.read(&ops::load(step.scope(), self.kv.first_keys())?)?)
+    }
+
+    fn check_room(&self, tokens: usize) -> Result<()> {
+        match tokens > self.capacity {
+            true => Err(Error::PromptTooLong { prompt: tokens, context: self.capacity }),
+            false => Ok(()),
+        }
+    }
+
+    /// Reads a prompt into the cache from a row on, piece by piece. Gives the token after its last one.
+    fn read(&mut self, start: usize, prompt: &[u32]) -> Result<Launched> {
+        let mut launched = None;
+        for (at, piece) in pieces(start, prompt) {
+            let step = self.rt.step()?;
+            let [positions, last] = places(at, piece);
+            let unfinished = at + piece.len() < start + prompt.len();
+            let (prefill, model, kv) = (&self.prefill, &self.model, &self.kv);
+            let (token, _) =
+                prefill.call(&step, piece, &positions, &last, &[unfinished], model, kv, &self.turn)?;
+            launched = Some(step.read_later(&token)?);
+        }
+        launched.ok_or_else(|| Error::Template { why: "it turns the prompt into nothing".into() })
     }
 
     /// What happened, from the first call to this answer. `load` and `capture` are what the caller measured.
@@ -242,10 +320,25 @@ impl Session {
     }
 }
 
-fn choose(sampler: &mut Sampler, logits: &[f32]) -> Result<u32> {
-    sampler.next(logits).ok_or_else(|| Error::Model {
-        what: "model".into(),
-        why: "it gave no logit that is a number".into(),
-        help: "the weights are damaged: download the file again".into(),
-    })
+/// The pieces of a prompt, each with its first row.
+fn pieces(start: usize, prompt: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
+    let largest = PIECES[PIECES.len() - 1];
+    prompt.chunks(largest).enumerate().map(move |(i, piece)| (start + i * largest, piece))
+}
+
+/// The positions of a piece, and the index of its last token.
+fn places(start: usize, piece: &[u32]) -> [Vec<u32>; 2] {
+    [(start as u32..).take(piece.len()).collect(), vec![piece.len() as u32 - 1]]
+}
+
+/// Waits for a token.
+fn token(launched: Launched) -> Result<u32> {
+    match launched.wait()?[..] {
+        [id] if id != ops::NO_TOKEN => Ok(id),
+        _ => Err(Error::Model {
+            what: "model".into(),
+            why: "it gave no logit that is a number".into(),
+            help: "the weights are damaged: download the file again".into(),
+        }),
+    }
 }

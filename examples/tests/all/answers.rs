@@ -5,30 +5,36 @@ use graphable_examples::{
     Error,
     gguf::Gguf,
     llama::{Language, Session},
-    sampling::Sampler,
+    report::FinishReason,
+    sampling::SamplingOptions,
 };
 
-use crate::{reference::Reference, smollm2, tiny};
+use crate::{
+    reference::{Reference, likeliest},
+    smollm2, tiny,
+};
 
 const MODES: [Mode; 3] = [Mode::None, Mode::Piecewise, Mode::Full];
 
 fn load(file: &Gguf, mode: Mode, capacity: usize) -> Session {
+    sampling(file, mode, capacity, SamplingOptions::default())
+}
+
+fn sampling(file: &Gguf, mode: Mode, capacity: usize, options: SamplingOptions) -> Session {
     let language = Language::from_gguf(file).unwrap();
-    Session::load(file, language, Device::cpu(), mode, capacity).unwrap()
+    Session::load(file, language, Device::cpu(), mode, capacity, options).unwrap()
 }
 
 fn ask(session: &mut Session, prompt: &[u32], n: usize) -> Vec<u32> {
-    let mut greedy = Sampler::new(0.0, 0).unwrap();
-    session.answer(prompt, n, &mut greedy, |_| Ok(())).unwrap().tokens
+    session.answer(prompt, n, |_| Ok(())).unwrap().tokens
 }
 
 fn naive(file: &Gguf, prompt: &[u32], n: usize, stop: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut model = Reference::load(file);
-    let mut greedy = Sampler::new(0.0, 0).unwrap();
     let mut logits = prompt.iter().fold(Vec::new(), |_, &id| model.next(id));
     let mut tokens = Vec::new();
     loop {
-        let id = greedy.next(&logits).unwrap();
+        let id = likeliest(&logits);
         tokens.push(id);
         if stop(id) || tokens.len() == n {
             return tokens;
@@ -91,8 +97,7 @@ fn the_answer_ends_with_the_cache() {
     // Two more tokens can be read, and the last one of three need not be.
     let answer = ask(&mut session, &prompt, 50);
     assert!(answer.len() == 3 || answer.last() == Some(&1), "{answer:?}");
-    let mut greedy = Sampler::new(0.0, 0).unwrap();
-    let e = session.answer(&[7; 6], 1, &mut greedy, |_| Ok(())).unwrap_err();
+    let e = session.answer(&[7; 6], 1, |_| Ok(())).unwrap_err();
     assert!(matches!(e, Error::PromptTooLong { prompt: 6, context: 5 }), "{e}");
 }
 
@@ -113,9 +118,108 @@ fn missing_and_misshapen_tensors_are_listed_together() {
     let builder = builder.f32("output_norm.weight", &[3], &[1.0; 3]);
     let file = Gguf::from_bytes(builder.build()).unwrap();
     let language = Language::from_gguf(&file).unwrap();
-    let e = Session::load(&file, language, Device::cpu(), Mode::None, 8).map(|_| ()).unwrap_err().to_string();
+    let e = Session::load(&file, language, Device::cpu(), Mode::None, 8, SamplingOptions::default());
+    let e = e.map(|_| ()).unwrap_err().to_string();
     assert!(e.contains("blk.1.ffn_up.weight") && e.contains("output_norm.weight"), "{e}");
     assert!(e.contains("[3]") && e.contains("[32]"), "{e}");
+}
+
+/// All of them together.
+const SAMPLED: SamplingOptions = SamplingOptions {
+    repetition_penalty: 1.1,
+    presence_penalty: 0.2,
+    temperature: 2.0,
+    top_k: 100,
+    top_p: 0.98,
+    min_p: 0.01,
+    seed: 7,
+};
+
+#[test]
+fn sampled_answers_are_the_same_in_every_mode() {
+    let file = Gguf::from_bytes(tiny::llama(1).build()).unwrap();
+    let prompt: Vec<u32> = (0..18).map(|i| (i * 41 + 3) % 263).collect();
+    let turns = |mut session: Session| {
+        let mut turn = |prompt: &[u32]| session.reply(prompt, 10, |_| Ok(())).unwrap().tokens;
+        let turns = [turn(&prompt), turn(&[9, 4, 100])];
+        (turns, session.random_state().unwrap())
+    };
+    let want = turns(sampling(&file, Mode::None, 64, SAMPLED));
+    assert_eq!(want.1.counter as usize, want.0.iter().map(Vec::len).sum::<usize>());
+    assert_ne!(turns(sampling(&file, Mode::None, 64, SamplingOptions { seed: 8, ..SAMPLED })).0, want.0);
+    for mode in Mode::ALL {
+        for capture in [false, true] {
+            let mut session = sampling(&file, mode, 64, SAMPLED);
+            if capture {
+                session.capture(|_, _| ()).unwrap();
+            }
+            assert_eq!(turns(session), want, "mode {mode}, captured ahead: {capture}");
+        }
+    }
+}
+
+#[test]
+fn a_reply_continues_what_is_in_the_cache() {
+    let file = Gguf::from_bytes(tiny::llama(1).build()).unwrap();
+    let (prompt, more) = ([3, 1, 4, 1, 5], [9, 2, 6]);
+    let mut session = load(&file, Mode::Full, 64);
+    let said = ask(&mut session, &prompt, 6);
+    let reply = session.reply(&more, 6, |_| Ok(())).unwrap();
+    assert_eq!(reply.prompt_tokens, 3);
+    let all = [&prompt[..], &said, &more].concat();
+    assert_eq!(reply.tokens, naive(&file, &all, 6, |id| id == 1));
+    // What was refused is not remembered, nor is what was said before it.
+    assert!(matches!(session.reply(&[7; 60], 1, |_| Ok(())), Err(Error::PromptTooLong { .. })));
+    let reply = session.reply(&prompt, 6, |_| Ok(())).unwrap();
+    assert_eq!(reply.tokens, said);
+}
+
+#[test]
+fn a_presence_penalty_keeps_tokens_from_coming_again() {
+    let file = Gguf::from_bytes(tiny::llama(0).build()).unwrap();
+    let options = SamplingOptions { presence_penalty: 1000.0, ..SamplingOptions::default() };
+    let mut session = sampling(&file, Mode::Piecewise, 64, options);
+    for _ in 0..2 {
+        let mut tokens = ask(&mut session, &[5, 6, 7], 30);
+        let count = tokens.len();
+        tokens.sort_unstable();
+        tokens.dedup();
+        assert_eq!(tokens.len(), count);
+    }
+}
+
+/// The step after the end is launched before the end is known.
+#[test]
+fn the_step_after_the_end_leaves_no_trace() {
+    const MOST: usize = 40;
+    let file = Gguf::from_bytes(tiny::llama(2).build()).unwrap();
+    let prompt = [7, 8, 9];
+    let hot = |seed| SamplingOptions { temperature: 4.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed, ..SAMPLED };
+    let ended = (0..200).find_map(|seed| {
+        let mut session = sampling(&file, Mode::None, 64, hot(seed));
+        let answer = session.answer(&prompt, MOST, |_| Ok(())).unwrap();
+        let ends =
+            answer.finish == FinishReason::Stop && answer.tokens.len() > 1 && answer.tokens.len() < MOST;
+        ends.then_some((seed, answer.tokens.len()))
+    });
+    let (seed, length) = ended.expect("an answer that the model ends");
+    for mode in MODES {
+        // With room for one more token, it is launched; with none, it is not.
+        let turns = |most: usize| {
+            let mut session = sampling(&file, mode, 64, hot(seed));
+            session.capture(|_, _| ()).unwrap();
+            session.runtime().keep_events(true);
+            let answer = session.answer(&prompt, most, |_| Ok(())).unwrap();
+            assert_eq!((answer.finish, answer.tokens.len()), (FinishReason::Stop, length), "{mode}");
+            let calls = session.runtime().take_events().len();
+            let state = (session.random_state().unwrap(), session.first_keys().unwrap());
+            let reply = session.reply(&[11, 12], 12, |_| Ok(())).unwrap().tokens;
+            (calls, (answer.tokens, state, reply, session.random_state().unwrap()))
+        };
+        let (late, without) = (turns(MOST), turns(length));
+        assert!(late.1 == without.1, "{mode}: {:?} {:?}", late.1.2, without.1.2);
+        assert!(mode == Mode::None || late.0 > without.0, "{mode}: {} events, {} without", late.0, without.0);
+    }
 }
 
 #[test]

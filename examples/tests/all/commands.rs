@@ -113,9 +113,16 @@ fn every_mode_and_seed_does_what_it_says() {
     assert_eq!(tokens(&["--mode", "full"]), greedy);
     assert_eq!(tokens(&["--mode", "full-decode-only"]), greedy);
     assert_eq!(tokens(&["--mode", "full-and-piecewise"]), greedy);
-    let warm = |seed| tokens(&["--temperature", "5", "--seed", seed]);
-    assert_eq!(warm("1"), warm("1"));
-    assert_ne!(warm("1"), warm("2"));
+    let warm = |seed, mode| {
+        let filters = ["--temperature", "5", "--top-k", "200", "--top-p", "0.99", "--min-p", "0.001"];
+        let penalties = ["--repetition-penalty", "1.1", "--presence-penalty", "-0.1"];
+        tokens(&[&filters[..], &penalties, &["--seed", seed, "--mode", mode]].concat())
+    };
+    let want = warm("1", "none");
+    for mode in ["none", "piecewise", "full", "full-decode-only", "full-and-piecewise"] {
+        assert_eq!(warm("1", mode), want, "{mode}");
+    }
+    assert_ne!(warm("2", "none"), want);
 }
 
 #[test]
@@ -141,11 +148,16 @@ fn generate_explains_bad_input() {
     says(&["--prompt", "hi", "--model", &empty], &["general.architecture", "help:"]);
     says(&["--prompt", &"hello ".repeat(100), "--model", &model], &["context is 64", "help: shorten"]);
     assert_eq!(says(&["--prompt", "hi", "--model", "none.gguf"], &[]), Some(1));
-    let bad: [(&[&str], &[&str]); 5] = [
+    let bad: [(&[&str], &[&str]); 10] = [
         (&["--mode", "fast"], &["fast", "none, piecewise, full"]),
         (&["--device", "tpu"], &["--device tpu", "`cpu`", "`auto`", "help: pass `--device cpu`"]),
         (&["--temperature", "-1"], &["--temperature", "help:"]),
         (&["--temperature", "nan"], &["--temperature", "help:"]),
+        (&["--top-k", "-1"], &["--top-k"]),
+        (&["--top-p", "1.1"], &["--top-p 1.1", "from 0 to 1", "help:"]),
+        (&["--min-p", "-0.1"], &["--min-p -0.1", "from 0 to 1", "help:"]),
+        (&["--repetition-penalty", "0"], &["--repetition-penalty 0", "above 0", "help:"]),
+        (&["--presence-penalty", "inf"], &["--presence-penalty inf", "help:"]),
         (&["--max-new-tokens", "0"], &["at least one"]),
     ];
     for (args, wanted) in bad {

@@ -7,7 +7,7 @@ use graphable_examples::{
     bert::Encoder,
     gguf::Gguf,
     llama::{Language, Session},
-    sampling::Sampler,
+    sampling::SamplingOptions,
 };
 
 use crate::{
@@ -44,12 +44,12 @@ fn skipped(test: &str) -> bool {
 }
 
 fn load(file: &Gguf, device: Device, mode: Mode, capacity: usize) -> Session {
-    Session::load(file, Language::from_gguf(file).unwrap(), device, mode, capacity).unwrap()
+    let language = Language::from_gguf(file).unwrap();
+    Session::load(file, language, device, mode, capacity, SamplingOptions::default()).unwrap()
 }
 
 fn ask(session: &mut Session, prompt: &[u32], n: usize) -> Vec<u32> {
-    let mut greedy = Sampler::new(0.0, 0).unwrap();
-    session.answer(prompt, n, &mut greedy, |_| Ok(())).unwrap().tokens
+    session.answer(prompt, n, |_| Ok(())).unwrap().tokens
 }
 
 /// Compares answers to `prompt` of at most [`LENGTH`] tokens; past a tie, the GPU goes on from the CPU's choice.

@@ -4,6 +4,7 @@ use graphable::{Device, Mode, Runtime};
 use graphable_examples::{
     gguf::Gguf,
     llama::{Language, Session},
+    sampling::SamplingOptions,
 };
 
 use crate::tiny;
@@ -11,7 +12,8 @@ use crate::tiny;
 /// Pool bytes of the decode function's recordings: those it needs, and their sum; then those of warm-up.
 fn decode(file: &Gguf, mode: Mode, early: bool) -> [u64; 3] {
     let language = Language::from_gguf(file).unwrap();
-    let mut session = Session::load(file, language, Device::cpu(), mode, 64).unwrap();
+    let mut session =
+        Session::load(file, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap();
     let rt: &Runtime = session.runtime();
     rt.free_at_last_use(early);
     session.capture(|_, _| {}).unwrap();

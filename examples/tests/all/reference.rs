@@ -130,3 +130,9 @@ fn rope(x: &mut [f32], head: usize, position: usize, theta: f32) {
         }
     }
 }
+
+/// The first of the largest logits.
+pub(crate) fn likeliest(logits: &[f32]) -> u32 {
+    let better = |best: usize, i: usize| if logits[i] > logits[best] { i } else { best };
+    (0..logits.len()).reduce(better).unwrap() as u32
+}

@@ -500,7 +500,7 @@ fn batch(
     uniforms: &Tensor<f32>,
     seen: &State<bool>,
     rng: &graphable::Rng,
-) -> Result<(Tensor<u32>, Tensor<u32>, Tensor<f32>, Tensor<u32>)> {
+) -> Result<([Tensor<u32>; 3], Tensor<f32>)> {
     let rows = ops::cache_view(seen).narrow(0, 0, logits.dim(0))?;
     let config = SampleConfig::new().repetition_penalty(&rows, 3.0).temperature(temperature).top_k(top_k);
     let tokens = ops::sample_with(logits, config.top_p(0.95), uniforms)?;
@@ -509,7 +509,7 @@ fn batch(
     let chosen = ops::token_log_probs(logits, &tokens)?;
     let (_, best) = #[eager(support = Always)]
     ops::top_log_probs(logits, 2)?;
-    Ok((tokens, drawn, chosen, best))
+    Ok(([tokens, drawn, best], chosen))
 }
 
 /// Tokens by numbers of the host and by those of the device, the bits of log-probabilities, and the best tokens.
@@ -534,7 +534,7 @@ fn batches(mode: Mode, buckets: bool) -> Result<Vec<Sampled>> {
         let temperatures: Vec<f32> = (0..n).map(|i| [0.0, 1.0, 0.5, 3.0][(i + round) % 4]).collect();
         let top_k: Vec<u32> = (0..n).map(|i| [0, 3, 5, 1][(i * round) % 4]).collect();
         let step = rt.step()?;
-        let (tokens, drawn, chosen, best) =
+        let ([tokens, drawn, best], chosen) =
             graph.call(&step, &logits[..], &temperatures[..], &top_k[..], &uniforms[..], &seen, &stream)?;
         let bits = step.read(&chosen)?.into_iter().map(f32::to_bits).collect();
         all.push([step.read(&tokens)?, step.read(&drawn)?, bits, step.read(&best)?]);

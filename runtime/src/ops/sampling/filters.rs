@@ -102,7 +102,15 @@ pub fn apply_temperature<'a, 's: 'a>(
 ) -> Result<Tensor<'s, f32>> {
     let temperature = temperature.into();
     check_temperature("apply_temperature", temperature)?;
-    composed("apply_temperature", || filtered(of::temperature::DEFINITION, logits, temperature))
+    composed("apply_temperature", || {
+        let (max, best): (Tensor<'s, f32>, Tensor<'s, u32>) =
+            Call::new(of::best::DEFINITION, logits)?.launch_rows()?;
+        let mut call = Call::new(of::temperature::DEFINITION, logits)?;
+        call.argument(temperature)?;
+        call.argument::<f32>(&max)?;
+        call.argument::<u32>(&best)?;
+        call.launch_rows()
+    })
 }
 
 /// The `k` largest logits of each row; the others become `-inf`.

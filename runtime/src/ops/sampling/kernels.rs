@@ -66,11 +66,21 @@ pub(super) mod of {
         x.zip(seen).map(|(v, seen)| if seen && counts { v - penalty } else { v })
     }
 
-    /// Divided by the temperature, after the largest is subtracted, so that nothing overflows.
+    /// The largest logit, and the first token that has it.
     #[kernel(rows)]
-    pub(in crate::ops::sampling) fn temperature(x: Row<f32>, temperature: f32) -> Row<f32> {
-        let max = x.max();
-        let best = x.argmax();
+    pub(in crate::ops::sampling) fn best(x: Row<f32>) -> (f32, u32) {
+        (x.max(), x.argmax())
+    }
+
+    /// Divided by the temperature, after the largest is subtracted, so that nothing overflows. (Reductions in the same kernel
+    /// would need more registers than a thread has.)
+    #[kernel(rows)]
+    pub(in crate::ops::sampling) fn temperature(
+        x: Row<f32>,
+        temperature: f32,
+        max: f32,
+        best: u32,
+    ) -> Row<f32> {
         x.enumerate().map(|(i, v)| {
             let divided = if v == max { 0.0 } else { (v - max) / temperature };
             let kept = if temperature > 0.0 { v > f32::NEG_INFINITY } else { i == best && v == max };
@@ -209,11 +219,16 @@ pub(super) mod of {
         }
     }
 
+    /// The largest logit, and the logarithm of the total of all weights.
+    #[kernel(rows)]
+    pub(in crate::ops::sampling) fn total(x: Row<f32>) -> (f32, f32) {
+        let max = x.max();
+        (max, x.map(|v| weight(v, max)).sum().ln())
+    }
+
     /// The logarithms of the probabilities of all tokens.
     #[kernel(rows)]
-    pub(in crate::ops::sampling) fn log_probs(x: Row<f32>) -> Row<f32> {
-        let max = x.max();
-        let total = x.map(|v| weight(v, max)).sum().ln();
+    pub(in crate::ops::sampling) fn log_probs(x: Row<f32>, max: f32, total: f32) -> Row<f32> {
         x.map(|v| {
             let of_max = if v == max { 0.0 } else { v - max };
             if v > f32::NEG_INFINITY { of_max - total } else { f32::NEG_INFINITY }

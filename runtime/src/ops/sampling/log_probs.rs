@@ -63,8 +63,13 @@ pub fn top_log_probs<'s, T: Float>(
     n: usize,
 ) -> Result<(Tensor<'s, f32>, Tensor<'s, u32>)> {
     composed("top_log_probs", || {
-        let log_probs: Tensor<'s, f32> =
-            Call::new(of::log_probs::DEFINITION, &cast::<_, f32>(logits)?)?.launch_rows()?;
+        let logits: Tensor<'s, f32> = cast(logits)?;
+        let (max, total): (Tensor<'s, f32>, Tensor<'s, f32>) =
+            Call::new(of::total::DEFINITION, &logits)?.launch_rows()?;
+        let mut call = Call::new(of::log_probs::DEFINITION, &logits)?;
+        call.argument::<f32>(&max)?;
+        call.argument::<f32>(&total)?;
+        let log_probs: Tensor<'s, f32> = call.launch_rows()?;
         topk(&log_probs, n, log_probs.rank() - 1)
     })
 }

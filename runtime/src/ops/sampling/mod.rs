@@ -29,6 +29,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     [
         of::repetition_penalty::DEFINITION,
         of::presence_penalty::DEFINITION,
+        of::best::DEFINITION,
         of::temperature::DEFINITION,
         of::top_k::DEFINITION,
         of::top_p::DEFINITION,
@@ -36,6 +37,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         of::greedy::DEFINITION,
         of::choose::DEFINITION,
         of::token_log_probs::DEFINITION,
+        of::total::DEFINITION,
         of::log_probs::DEFINITION,
         of::place::DEFINITION,
     ]
