@@ -21,6 +21,8 @@ impl Generator {
             format!("let Lists {{ p: {part}, .. }} = {lists};"),
             format!("let ({part}, _) = ({lists}.p, 1);"),
             format!("let {part}; {part} = {lists}.q;"),
+            format!("let {part} = match {lists} {{ Lists {{ p, .. }} => p }};"),
+            format!("let {part} = if let Lists {{ q, .. }} = {lists} {{ q }} else {{ vec![] }};"),
         ];
         let moved = moves.choose(&mut self.rng).expect("there are some").clone();
         let two = self.name();
