@@ -1,12 +1,13 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed] [conv]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed] [conv] [attention]`, all when none is named.
 
 use std::process::ExitCode;
 
 use graphable::{Error, Result};
 
+mod attention;
 mod batches;
 mod calls;
 mod conv;
@@ -29,7 +30,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 11] = [
+const ALL: [(&str, Bench); 12] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -41,6 +42,7 @@ const ALL: [(&str, Bench); 11] = [
     ("norms", norms::run),
     ("indexed", indexed::run),
     ("conv", conv::run),
+    ("attention", attention::run),
 ];
 /// What `batches` starts.
 const PARTS: [(&str, Bench); 3] = [
@@ -65,7 +67,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, indexed, conv"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, indexed, conv, attention"
         );
         return ExitCode::from(2);
     }

@@ -1,4 +1,4 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels] [rows] [conv]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels] [rows] [conv] [attention]`."""
 
 import gc
 import json
@@ -313,6 +313,84 @@ def conv():
                     say(figure="conv", what=what + (", cudnn.benchmark" if benchmark else ""),
                         case=f"{short} {n} {c}x{size}x{size} {out} {window}x{window}/{stride}", launch_us=total / launches)
                     del graph, y
+
+
+def attention():
+    """SDPA with its fastest backend and compiled FlexAttention; cases named as those of `attention.rs`."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    backends = [SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION,
+                SDPBackend.MATH]
+    cases = [("decode 8x4096", 8, 1, 4096, 32, 8, 128, 40), ("decode 1x32768", 1, 1, 32768, 32, 8, 128, 40),
+             ("decode 64x1024", 64, 1, 1024, 32, 8, 64, 40), ("prefill 2048", 1, 2048, 2048, 32, 8, 128, 4),
+             ("prefill 2048 of 256", 1, 2048, 2048, 16, 8, 256, 4)]
+
+    def device_time(call, launches):
+        with torch.no_grad():
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    call()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for _ in range(launches):
+                    out = call()
+            _, total = per_call(15, 4, lambda i: graph.replay(), torch.cuda.synchronize)
+            del graph, out
+        return total / launches
+
+    for name, b, t, s, heads, kv, size, launches in cases:
+        q = torch.randn(b, heads, t, size, device=DEVICE, dtype=torch.bfloat16)
+        k, v = (torch.randn(b, kv, s, size, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
+        bias = torch.full((heads, t, s), 0.5, device=DEVICE, dtype=torch.bfloat16)
+        slopes = torch.tensor([2 ** (-8 * (h + 1) / heads) for h in range(heads)], device=DEVICE)
+        offset = s - t
+        causal = t > 1
+
+        # SDPA has no other change than a bias; of a decoded token's window, a user narrows the cache.
+        narrowed = [x[:, :, -512:] for x in (k, v)]
+        masked = bias.masked_fill(torch.ones(t, s, device=DEVICE).tril(offset) == 0, float("-inf"))
+        sdpa = {"plain": lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True, scale=0.1),
+                "bias": lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=masked[None].expand(b, -1, -1, -1),
+                                                              enable_gqa=True, scale=0.1)}
+        if not causal:
+            sdpa["window"] = lambda: F.scaled_dot_product_attention(q, *narrowed, enable_gqa=True, scale=0.1)
+        for change, call in sdpa.items():
+            best = None
+            for backend in backends:
+                try:
+                    with sdpa_kernel(backend):
+                        us = device_time(call, launches)
+                except RuntimeError:
+                    continue
+                if best is None or us < best[0]:
+                    best = (us, backend.name)
+            if best:
+                say(figure="attention", what=f"SDPA {best[1]}", case=f"{change} {name}", launch_us=best[0])
+
+        def visible(b, h, i, j):
+            return j <= i + offset
+
+        def windowed(b, h, i, j):
+            return (j <= i + offset) & (j >= i + offset - 511)
+
+        scores = {"plain": None, "bias": lambda x, b, h, i, j: x + bias[h, i, j],
+                  "alibi": lambda x, b, h, i, j: x + slopes[h] * (j - i - offset), "window": None,
+                  "soft_cap": lambda x, b, h, i, j: 50.0 * torch.tanh(x / 50.0)}
+        for change, score_mod in scores.items():
+            torch._dynamo.reset()
+            try:
+                block = create_block_mask(windowed if change == "window" else visible, None, None, t, s, device=DEVICE)
+                flex = torch.compile(flex_attention, dynamic=False)
+                us = device_time(lambda: flex(q, k, v, score_mod=score_mod, block_mask=block, scale=0.1,
+                                              enable_gqa=True), launches)
+            except Exception as error:  # a shape that FlexAttention does not take
+                print(f"FlexAttention {change} {name}: {str(error).splitlines()[0]}", flush=True)
+                continue
+            say(figure="attention", what="FlexAttention", case=f"{change} {name}", launch_us=us)
 
 
 if __name__ == "__main__":

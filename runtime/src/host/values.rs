@@ -20,8 +20,8 @@ use crate::{
     base::dtype::Element,
     model::params::ConfigValue,
     ops::{
-        AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig, RopeConfig,
-        RopeOptions, RopeScaling, RopeStyle, YarnConfig,
+        AttentionConfig, AttentionInput, AttentionMask, AttentionSlopes, AvgPoolConfig, ConvConfig,
+        ConvTransposeConfig, MaxPoolConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig,
     },
     tensor::live_out::{Decoder, LiveOut},
     value::{
@@ -337,6 +337,48 @@ impl LiveIn for AttentionMask<'_, '_> {
 impl DeviceValue for AttentionMask<'_, '_> {}
 impl ConfigValue for AttentionMask<'_, '_> {}
 
+impl<T: Element> LiveIn for AttentionInput<'_, '_, T> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        match self {
+            Self::Tensor(x) => {
+                k.word(0);
+                x.write_key(k);
+            }
+            Self::Param(x) => {
+                k.word(1);
+                x.write_key(k);
+            }
+            Self::State(x) => {
+                k.word(2);
+                x.write_key(k);
+            }
+        }
+    }
+}
+impl<T: Element> DeviceValue for AttentionInput<'_, '_, T> {}
+impl<T: Element> ConfigValue for AttentionInput<'_, '_, T> {}
+
+impl<T: Element> LiveIn for AttentionConfig<'_, '_, T> {
+    fn write_key(&self, k: &mut KeyWriter) {
+        let Self { mask, bias, slopes, window, soft_cap, sinks } = self;
+        mask.write_key(k);
+        bias.write_key(k);
+        match slopes {
+            AttentionSlopes::None => k.word(0),
+            AttentionSlopes::Standard => k.word(1),
+            AttentionSlopes::Given(slopes) => {
+                k.word(2);
+                slopes.write_key(k);
+            }
+        }
+        window.write_key(k);
+        soft_cap.write_key(k);
+        sinks.write_key(k);
+    }
+}
+impl<T: Element> DeviceValue for AttentionConfig<'_, '_, T> {}
+impl<T: Element> ConfigValue for AttentionConfig<'_, '_, T> {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -411,6 +453,17 @@ mod tests {
         let keys: HashSet<Vec<u64>> = all.iter().map(words).collect();
         assert_eq!(keys.len(), all.len());
         assert_ne!(words(&AttentionMask::None), words(&AttentionMask::Causal));
+        let plain = AttentionConfig::<f32>::new(AttentionMask::None);
+        let all = [
+            plain,
+            AttentionMask::Causal.into(),
+            plain.alibi(),
+            plain.window(1, 2),
+            plain.window(2, 1),
+            plain.soft_cap(1.0),
+            plain.soft_cap(2.0),
+        ];
+        assert_eq!(all.iter().map(words).collect::<HashSet<_>>().len(), all.len());
         let conv = ConvConfig::<2>::new();
         let others = [conv.stride(2), conv.padding(1), conv.dilation(2), conv.groups(2)];
         assert!(others.iter().all(|o| words(o) != words(&conv)));

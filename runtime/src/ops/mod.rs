@@ -79,7 +79,8 @@ pub use activation::{
     elu, hardsigmoid, hardswish, leaky_relu, logsigmoid, mish, relu6, selu, sigmoid, softplus, softsign,
 };
 pub use arrange::{flip, index_select, one_hot, repeat, roll, stack, tri, tril, triu};
-pub use attention::{AttentionMask, attention};
+pub(crate) use attention::AttentionSlopes;
+pub use attention::{AttentionConfig, AttentionInput, AttentionMask, attention};
 pub use cache::{CacheView, cache_view};
 pub use cast::cast;
 pub use channel_norm::{batch_norm, batch_norm_training, group_norm};
@@ -103,7 +104,7 @@ pub use loss::{
     binary_cross_entropy_with_logits, cross_entropy, cross_entropy_weighted, kl_div, l1_loss, mse_loss,
     nll_loss, nll_loss_weighted, smooth_l1_loss,
 };
-pub use masked::{masked_argmax, masked_max, masked_min, masked_softmax};
+pub use masked::{masked_argmax, masked_matmul, masked_max, masked_min, masked_softmax};
 pub use math::{
     acos, acosh, asin, asinh, atan, atan2, atanh, ceil, cos, cosh, erf, erfc, exp2, expm1, floor, frac,
     log1p, log2, log10, pow, reciprocal, round, sin, sinh, tan, trunc,

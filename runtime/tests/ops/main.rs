@@ -3,6 +3,7 @@
 
 mod arrange;
 mod attention;
+mod attention_variants;
 mod capturable;
 mod compare;
 mod context;

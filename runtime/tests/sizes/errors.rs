@@ -46,6 +46,8 @@ graphs! {
     };
     weight_is_padded |x, m| ops::linear_bias(&four(x)?, x, &m.weight);
     contracted |x, m| ops::matmul(&ops::transpose(&four(x)?, 0, 1)?, x);
+    half_padded_product |x, m| ops::masked_matmul(&ops::transpose(x, 0, 1)?, &four(x)?);
+    product_half_padded |x, m| ops::masked_matmul(&ops::transpose(&four(x)?, 0, 1)?, x);
     contracted_nt |x, m| ops::matmul_nt(&ops::transpose(x, 0, 1)?, &ops::transpose(&four(x)?, 0, 1)?);
     batch_of_keys |x, m| {
         let q = ops::reshape(x, (x.dim(0), 1, 1, 2))?;
@@ -76,6 +78,23 @@ graphs! {
         let q = ops::unsqueeze(&four(x)?, 1)?;
         let positions = ops::arange::<u32>(x.scope(), x.dim(0))?;
         ops::attention(&q, &q, &q, ops::AttentionMask::Positions(&positions), 1.0)
+    };
+    windowed_queries |x, m| {
+        let (q, k) = (ops::unsqueeze(x, 1)?, ops::unsqueeze(&four(x)?, 1)?);
+        let config = ops::AttentionConfig::new(ops::AttentionMask::None).window(1, 1);
+        ops::attention(&q, &k, &k, config, 1.0)
+    };
+    padded_bias |x, m| {
+        let k = ops::unsqueeze(&four(x)?, 1)?;
+        let bias = ops::full(x.scope(), (4, x.dim(0)), 0.0f32)?;
+        let config = ops::AttentionConfig::new(ops::AttentionMask::None).bias(&bias);
+        ops::attention(&k, &k, &k, config, 1.0)
+    };
+    bias_of_a_fixed_size |x, m| {
+        let q = ops::unsqueeze(x, 1)?;
+        let bias = ops::full(x.scope(), (4, 1), 0.0f32)?;
+        let config = ops::AttentionConfig::new(ops::AttentionMask::Causal).bias(&bias);
+        ops::attention(&q, &q, &q, config, 1.0)
     };
     places_of_rope |x, m| {
         let places = ops::arange::<u32>(x.scope(), 4)?;
@@ -148,9 +167,9 @@ macro_rules! always_mixed {
 #[test]
 fn what_is_refused_does_not_depend_on_the_size() {
     always_mixed! {
-        LastOfLinearGraph BiasIsPaddedGraph WeightIsPaddedGraph ContractedGraph ContractedNtGraph
+        LastOfLinearGraph BiasIsPaddedGraph WeightIsPaddedGraph ContractedGraph ContractedNtGraph HalfPaddedProductGraph ProductHalfPaddedGraph
         BatchOfKeysGraph RowsOfValuesGraph HeadsArePaddedGraph LengthIsPaddedGraph LengthsOfABatchGraph
-        PositionsArePaddedGraph PlacesOfRopeGraph PaddedPlacesOfRopeGraph PutTogetherGraph PutBelowGraph
+        PositionsArePaddedGraph WindowedQueriesGraph PaddedBiasGraph BiasOfAFixedSizeGraph PlacesOfRopeGraph PaddedPlacesOfRopeGraph PutTogetherGraph PutBelowGraph
         PaddedWeightGraph PaddedLastGraph AddedGraph StoredGraph ScatteredGraph ScatteredPlacesGraph
         BesideGraph ChosenGraph MaskedGraph
     }

@@ -2,7 +2,7 @@
 
 use graphable::{
     Result, Tensor, graphable, kernel,
-    ops::{self, AttentionMask, RopeConfig, RopeScaling, RopeStyle},
+    ops::{self, AttentionConfig, AttentionMask, RopeConfig, RopeScaling, RopeStyle},
 };
 
 use crate::{Outcome, agrees, each, refuses};
@@ -82,6 +82,59 @@ fn batched(
     let lengths = ops::arange::<u32>(x.scope(), 3)?;
     let lengths = ops::mul(&lengths, &ops::full(x.scope(), (), 5u32)?)?;
     ops::attention(&x, &x, &x, AttentionMask::Lengths(&lengths), 0.3)
+}
+
+/// What is in the padding is not zero.
+#[graphable]
+fn products_of_columns(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let shifted = ops::div(&ops::add(x, 3.0)?, x)?;
+    let finite = ops::clamp(&shifted, -9.0, 9.0)?;
+    ops::masked_matmul(&ops::transpose(&finite, 0, 1)?, &ops::exp(&ops::neg(x)?)?)
+}
+
+/// Everything that changes scores; in the padding, queries, keys, positions and the bias are others.
+#[graphable]
+fn changed_scores(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let q = ops::unsqueeze(x, 1)?;
+    let bias = ops::matmul_nt(x, x)?;
+    let sinks = ops::full(x.scope(), [1], 0.5f32)?;
+    let positions = ops::arange::<u32>(x.scope(), x.dim(0))?;
+    let config = AttentionConfig::new(AttentionMask::Positions(&positions));
+    let config = config.bias(&bias).alibi().window(2, 0).soft_cap(3.0).sinks(&sinks);
+    ops::attention(&q, &q, &q, config, 0.5)
+}
+
+/// A window around each query, over as many keys as there are.
+#[graphable]
+fn around(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let q = ops::unsqueeze(x, 1)?;
+    let length = ops::full(x.scope(), [1], 100u32)?;
+    let row = ops::unsqueeze(&ops::sum(x, 1)?, 0)?;
+    let config = AttentionConfig::new(AttentionMask::Lengths(&length)).window(1, 1).bias(&row).alibi();
+    ops::attention(&q, &q, &q, config, 0.5)
+}
+
+#[graphable]
+fn causal_window(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let q = ops::unsqueeze(x, 1)?;
+    let config = AttentionConfig::new(AttentionMask::Causal).window(3, 0).alibi();
+    ops::attention(&q, &q, &q, config, 0.5)
 }
 
 /// The length by which angles are scaled is that of the real rows; the positions of the padding are larger.
@@ -346,6 +399,14 @@ fn attention_sees_the_real_keys() {
     agrees!(PositionsGraph);
     agrees!(OneQueryGraph);
     agrees!(BatchedGraph);
+    agrees!(ChangedScoresGraph);
+    agrees!(AroundGraph);
+    agrees!(CausalWindowGraph);
+}
+
+#[test]
+fn products_over_padding_have_the_real_terms() {
+    agrees!(ProductsOfColumnsGraph);
 }
 
 #[test]

@@ -5,17 +5,19 @@
 //! the cores: there, long keys are split into ranges, merged in order at the end. All splits depend only on
 //! shapes, so the result does not depend on threads or addresses.
 //!
-//! Every mask shows a query the first so many keys. Keys it does not see never touch its result:
-//! they may hold anything, NaN included.
+//! Every mask shows a query the first so many keys, of which a window leaves the last ones. Keys it does not see never
+//! touch its result: they may hold anything, NaN included.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::operation::{Attention, MaskKind};
+use self::scores::Scores;
+pub(super) use self::scores::nearest_power;
+use super::operation::Attention;
 use crate::{
     backend::{
-        Launch,
+        Launch, View,
         cpu::{
             Access,
             kernels::{
@@ -28,6 +30,7 @@ use crate::{
     kernel::exp::exp_of_negative,
 };
 
+mod scores;
 #[cfg(test)]
 mod tests;
 
@@ -47,35 +50,25 @@ pub(super) fn attention(access: &Access<'_>, launch: &Launch, op: Attention) {
     by_float!(launch.inputs[0].dtype, attention_as(access, launch, op));
 }
 
-fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch, Attention { mask, scale }: Attention) {
-    let limits =
-        launch.inputs.get(3).map(|view| Strided { data: access.slice::<u32>(view), layout: view.layout });
+fn strided<'a, T: Real>(access: &Access<'a>, view: &View) -> Strided<'a, T> {
+    Strided { data: access.slice::<T>(view), layout: view.layout }
+}
+
+fn attention_as<T: Real>(access: &Access<'_>, launch: &Launch, op: Attention) {
     let (q, k, v) = (input::<T>(access, launch, 0), input(access, launch, 1), input(access, launch, 2));
-    let real = launch.inputs.get(4).map_or(usize::MAX, |view| access.count(view));
-    attend(q, k, v, Mask { kind: mask, limits, real }, scale, access.slice_mut::<T>(&launch.outputs[0]));
-}
-
-/// The mask: which keys each query attends to, with the data of the masks that have some.
-#[derive(Clone, Copy)]
-struct Mask<'a> {
-    kind: MaskKind,
-    limits: Option<Strided<'a, u32>>,
-    /// The number of keys; those after them are padding.
-    real: usize,
-}
-
-impl Mask<'_> {
-    /// Returns how many of the `s_len` keys query `(b, t)` of `t_len` attends to: always the first ones.
-    fn visible(&self, b: usize, t: usize, t_len: usize, s_len: usize) -> usize {
-        let limit =
-            |index: &[usize]| self.limits.map_or(0, |view| view.data[view.layout.offset_of(index)] as usize);
-        match self.kind {
-            MaskKind::None => s_len,
-            MaskKind::Causal => (t + 1 + s_len).saturating_sub(t_len),
-            MaskKind::Lengths => limit(&[b]).min(s_len).min(self.real),
-            MaskKind::Positions => limit(&[b, t]).saturating_add(1).min(s_len).min(self.real),
-        }
-    }
+    let extra = op.extra(&launch.inputs);
+    let scores = Scores {
+        kind: op.mask,
+        scale: op.scale,
+        variant: op.variant,
+        limits: extra.limits.map(|view| Strided { data: access.slice::<u32>(view), layout: view.layout }),
+        bias: extra.bias.map(|view| strided(access, view)),
+        slopes: extra.slopes.map(|view| strided(access, view)),
+        sinks: extra.sinks.map(|view| strided(access, view)),
+        real: extra.real.map_or(usize::MAX, |view| access.count(view)),
+        sizes: [q.layout.shape()[1], v.layout.shape()[1], q.layout.shape()[2]],
+    };
+    attend(q, k, v, &scores, access.slice_mut::<T>(&launch.outputs[0]));
 }
 
 /// One piece of work.
@@ -104,8 +97,7 @@ fn attend<T: Real>(
     q: Strided<'_, T>,
     k: Strided<'_, T>,
     v: Strided<'_, T>,
-    mask: Mask<'_>,
-    scale: f32,
+    rules: &Scores<'_, T>,
     out: &mut [T],
 ) {
     let (&[batches, t_len, heads, _], &[_, s_len, key_heads, dv]) = (q.layout.shape(), v.layout.shape())
@@ -127,7 +119,7 @@ fn attend<T: Real>(
         let keys = part * stretch..((part + 1) * stretch).min(s_len);
         Task { b, head, first, queries: block.min(t_len - first), keys }
     };
-    let run = |i: usize| run_task(q, k, v, &mask, scale, group, task(i));
+    let run = |i: usize| run_task(q, k, v, rules, group, task(i));
     let tasks = batches * blocks * key_heads * stretches;
     let work = batches * t_len * heads * s_len * dv;
     let partials: Vec<Partial> = if work < SERIAL {
@@ -142,7 +134,8 @@ fn attend<T: Real>(
         let mut mixed = vec![0.0; dv];
         for (h, out) in out.chunks_exact_mut(dv).enumerate() {
             let first = ((b * blocks + t / block) * key_heads + h / group) * stretches;
-            merge(&partials[first..first + stretches], t % block * group + h % group, &mut mixed);
+            let row = t % block * group + h % group;
+            merge(&partials[first..first + stretches], row, rules.sink(h), &mut mixed);
             T::store(&mixed, out);
         }
     };
@@ -159,12 +152,13 @@ fn weight(score: f32, max: f32) -> f32 {
     if score == f32::NEG_INFINITY { 0.0 } else { exp_of_negative(score - max) }
 }
 
-/// Joins the stretches of one row, in order, and divides by the total.
-fn merge(parts: &[Partial], row: usize, out: &mut [f32]) {
+/// Joins the stretches of one row, in order, and divides by the total, to which a sink contributes.
+fn merge(parts: &[Partial], row: usize, sink: Option<f32>, out: &mut [f32]) {
     let dv = out.len();
-    let max = parts.iter().map(|p| p.max[row]).fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a });
+    let largest = parts.iter().map(|p| p.max[row]).chain(sink);
+    let max = largest.fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a });
     out.fill(0.0);
-    let mut total = 0.0;
+    let mut total = sink.map_or(0.0, |sink| weight(sink, max));
     for part in parts {
         // A range with only NaN scores has no maximum, but its total and values are NaN.
         let factor = if part.max[row] == max { 1.0 } else { weight(part.max[row], max) };
@@ -207,31 +201,35 @@ fn run_task<T: Real>(
     q: Strided<'_, T>,
     k: Strided<'_, T>,
     v: Strided<'_, T>,
-    mask: &Mask<'_>,
-    scale: f32,
+    rules: &Scores<'_, T>,
     group: usize,
     task: Task,
 ) -> Partial {
-    let (t_len, d) = (q.layout.shape()[1], q.layout.shape()[3]);
-    let (s_len, dv) = (v.layout.shape()[1], v.layout.shape()[3]);
+    let (d, dv) = (q.layout.shape()[3], v.layout.shape()[3]);
     let rows = task.queries * group;
     let mut partial =
         Partial { max: vec![f32::NEG_INFINITY; rows], total: vec![0.0; rows], values: vec![0.0; rows * dv] };
-    let visible: Vec<usize> = (task.first..task.first + task.queries)
-        .map(|t| mask.visible(task.b, t, t_len, s_len).min(task.keys.end))
+    let visible: Vec<Range<usize>> = (task.first..task.first + task.queries)
+        .map(|t| {
+            let keys = rules.visible(task.b, t);
+            keys.start.max(task.keys.start)..keys.end.min(task.keys.end)
+        })
         .collect();
-    let end = visible.iter().copied().max().unwrap_or(0);
-    if end <= task.keys.start {
+    let seen = || visible.iter().filter(|keys| !keys.is_empty());
+    let (Some(start), Some(end)) = (seen().map(|keys| keys.start).min(), seen().map(|keys| keys.end).max())
+    else {
         return partial;
-    }
+    };
+    // Tiles begin at the same keys for all queries.
+    let start = start - (start - task.keys.start) % TILE;
 
     let queries = queries(&q, &task, group);
     let queries = Mat { data: &queries, rs: d, cs: 1 };
 
     let mut scores = vec![0.0; rows * TILE];
-    let (mut key_scratch, mut value_scratch, mut seen) = (Vec::new(), Vec::new(), Vec::new());
-    let product = Mode { add: false, scale, threads: false };
-    for from in (task.keys.start..end).step_by(TILE) {
+    let (mut key_scratch, mut value_scratch, mut seen) = (Vec::new(), Vec::new(), Vec::<Range<usize>>::new());
+    let product = Mode { add: false, scale: rules.scale, threads: false };
+    for from in (start..end).step_by(TILE) {
         let n = TILE.min(end - from);
         let keys = tile(&k, task.b, task.head, from..from + n, &mut key_scratch);
         let columns = if rows <= 16 { DOTS / rows } else { TILE };
@@ -242,12 +240,17 @@ fn run_task<T: Real>(
         }
 
         seen.clear();
-        seen.extend(visible.iter().map(|end| end.saturating_sub(from).min(n)));
+        let within = |key: usize| key.saturating_sub(from).min(n);
+        seen.extend(visible.iter().map(|keys| within(keys.start)..within(keys.end).max(within(keys.start))));
         for (r, scores) in scores.chunks_exact_mut(TILE).enumerate() {
-            update(&mut partial, r, &mut scores[..seen[r / group]]);
+            let keys = seen[r / group].clone();
+            let scores = &mut scores[keys.clone()];
+            let query = (task.b, task.first + r / group, task.head * group + r % group);
+            rules.adjust(scores, query, from + keys.start);
+            update(&mut partial, r, scores);
         }
         let values = tile(&v, task.b, task.head, from..from + n, &mut value_scratch);
-        mix(&mut partial.values, dv, &scores, values, &seen, group);
+        mix(&mut partial.values, dv, &scores, values, &seen, group, rules.variant.window.is_some());
     }
     partial
 }
@@ -265,23 +268,33 @@ fn queries<T: Real>(q: &Strided<'_, T>, task: &Task, group: usize) -> Vec<f32> {
 }
 
 /// Adds the values of a tile, `dv` each, to the rows of `out`, weighted by the scores of the row. Of the tile, each query
-/// sees so many values.
+/// sees a range of values.
 ///
-/// Values that all rows attend to are added for all rows together; the others row by row, since weight 0 does not erase a
-/// NaN.
-fn mix(out: &mut [f32], dv: usize, scores: &[f32], values: Mat<'_>, seen: &[usize], group: usize) {
+/// Without a window, values that all rows attend to are added for all rows together; the others row by row, since weight
+/// 0 does not erase a NaN.
+fn mix(
+    out: &mut [f32],
+    dv: usize,
+    scores: &[f32],
+    values: Mat<'_>,
+    seen: &[Range<usize>],
+    group: usize,
+    has_window: bool,
+) {
     let mode = Mode { add: true, scale: 1.0, threads: false };
-    let common = seen.iter().copied().min().unwrap_or(0);
+    // With a window, what the rows have in common would depend on rows of the padding.
+    let common = if has_window { 0 } else { seen.iter().map(|seen| seen.end).min().unwrap_or(0) };
     let weights = |r: usize, j: usize| Mat { data: &scores[r * TILE + j..], rs: TILE, cs: 1 };
     if common > 0 {
         multiply((seen.len() * group, common, dv), out, dv, weights(0, 0), values, mode);
     }
-    for (t, &seen) in seen.iter().enumerate() {
-        let rest = seen - common;
+    for (t, seen) in seen.iter().enumerate() {
+        let first = seen.start.max(common);
+        let rest = seen.end.saturating_sub(first);
         if rest > 0 {
             let to = &mut out[t * group * dv..(t + 1) * group * dv];
-            let values = Mat { data: &values.data[common * values.rs..], ..values };
-            multiply((group, rest, dv), to, dv, weights(t * group, common), values, mode);
+            let values = Mat { data: &values.data[first * values.rs..], ..values };
+            multiply((group, rest, dv), to, dv, weights(t * group, first), values, mode);
         }
     }
 }

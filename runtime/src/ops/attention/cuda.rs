@@ -2,7 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::operation::{Attention, MaskKind};
+use super::{
+    cpu::nearest_power,
+    operation::{AlibiKind, Attention, Extra, MaskKind},
+};
 use crate::{
     DType, Error, Result,
     backend::{
@@ -20,18 +23,29 @@ mod tests;
 /// The header that both sources include.
 const SHARED: &str = include_str!("attention.cuh");
 /// One query against a long cache, split over blocks.
-static DECODE: SourceFile =
+const DECODE_FILE: SourceFile =
     SourceFile::ours("attention/decode.cu", include_str!("decode.cu")).with_header("attention.cuh", SHARED);
 /// Many queries, in tiles.
-static PREFILL: SourceFile =
+const PREFILL_FILE: SourceFile =
     SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu")).with_header("attention.cuh", SHARED);
+
+static DECODE: SourceFile = DECODE_FILE;
+static PREFILL: SourceFile = PREFILL_FILE;
+// With what changes the scores besides the mask, which costs others nothing.
+static DECODE_VARIANT: SourceFile = DECODE_FILE.with_options(&["-DVARIANT=1"]);
+static PREFILL_VARIANT: SourceFile = PREFILL_FILE.with_options(&["-DVARIANT=1"]);
+// Large heads, with or without a variant.
+static DECODE_WIDE: SourceFile = DECODE_FILE.with_options(&["-DVARIANT=1", "-DWIDE=1"]);
+static PREFILL_WIDE: SourceFile = PREFILL_FILE.with_options(&["-DVARIANT=1", "-DWIDE=1"]);
 
 /// Threads of a block of the decode kernels.
 const THREADS: u32 = 128;
 /// Elements of a head that a lane holds.
 const EACH: usize = 8;
+/// Of a large head.
+const EACH_WIDE: usize = 32;
 /// The largest head.
-const MAX_SIZE: usize = 256;
+const MAX_SIZE: usize = 32 * EACH_WIDE;
 /// The number of keys that justify a separate block.
 const KEYS: usize = 64;
 /// Most parts of the keys.
@@ -42,7 +56,7 @@ const DECODE_TIMES: usize = 8;
 /// Queries of a block on tensor cores.
 const QUERIES: usize = 64;
 /// The largest head on tensor cores.
-const TILED_SIZE: usize = 128;
+const TILED_SIZE: usize = 256;
 
 /// Mirrors `Params` of `attention.cuh`.
 #[repr(C)]
@@ -74,6 +88,63 @@ struct Params {
 }
 const _: () = assert!(size_of::<Params>() == 216);
 
+/// The rest of `Params` with VARIANT.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Added {
+    bias: u64,
+    slopes: u64,
+    sinks: u64,
+    bias_strides: [u64; 4],
+    slope_stride: u64,
+    sink_stride: u64,
+    window: u32,
+    left: u32,
+    right: u32,
+    alibi: u32,
+    soft_cap: f32,
+    pad: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct VariantParams {
+    params: Params,
+    added: Added,
+}
+const _: () = assert!(size_of::<VariantParams>() == 312);
+
+impl Added {
+    fn new(op: &Attention, extra: &Extra<'_>, heads: usize) -> Self {
+        let address = |view: Option<&View>| view.map_or(0, |view| view.addr);
+        let stride = |view: Option<&View>| view.map_or(0, |view| view.layout.strides()[0] as u64);
+        let (left, right) = op.variant.window.unwrap_or_default();
+        Self {
+            bias: address(extra.bias),
+            slopes: address(extra.slopes),
+            sinks: address(extra.sinks),
+            bias_strides: extra.bias.map_or([0; 4], strides),
+            slope_stride: stride(extra.slopes),
+            sink_stride: stride(extra.sinks),
+            window: op.variant.window.is_some().into(),
+            left,
+            right,
+            alibi: if op.variant.alibi == AlibiKind::None { 0 } else { nearest_power(heads) as u32 },
+            soft_cap: op.variant.soft_cap.unwrap_or(0.0),
+            pad: 0,
+        }
+    }
+}
+
+/// The strides of up to four dimensions.
+fn strides(view: &View) -> [u64; 4] {
+    let mut out = [0; 4];
+    for (out, &stride) in out.iter_mut().zip(view.layout.strides()) {
+        *out = stride as u64;
+    }
+    out
+}
+
 /// `[B, T, Hq, D]` and so on, by name.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
@@ -100,6 +171,11 @@ impl Sizes {
     fn rows(&self) -> usize {
         self.times * self.group
     }
+
+    /// Returns whether heads are large.
+    fn are_wide(&self) -> bool {
+        self.size.max(self.size_v) > 32 * EACH
+    }
 }
 
 /// The split of rows and keys: a function of shapes alone.
@@ -113,11 +189,19 @@ struct Plan {
     splits: usize,
     /// Lanes that share a key.
     lanes: usize,
+    /// Elements of a head that a lane holds.
+    each: usize,
 }
 
 impl Plan {
-    fn new(props: &DeviceProperties, dtype: DType, z: &Sizes) -> Self {
-        let rows = z.rows().next_power_of_two().clamp(1, 8);
+    fn new(props: &DeviceProperties, dtype: DType, z: &Sizes, is_plain: bool) -> Self {
+        // As many rows as registers hold.
+        let (most, each) = match (z.are_wide(), is_plain) {
+            (true, _) => (1, EACH_WIDE),
+            (false, true) => (8, EACH),
+            (false, false) => (4, EACH),
+        };
+        let rows = z.rows().next_power_of_two().clamp(1, most);
         let chunks = z.rows().div_ceil(rows);
         let blocks = (z.batches * z.key_heads * chunks).max(1);
         // About three blocks run on a multiprocessor at the same time.
@@ -125,8 +209,8 @@ impl Plan {
         let splits = wanted.min(z.keys.div_ceil(KEYS)).clamp(1, SPLITS);
         // Tiles are not split, so operands that they do not support because of strides are not split either.
         let splits = if suits_tiles(dtype, z) { 1 } else { splits };
-        let lanes = z.size.max(z.size_v).div_ceil(EACH).next_power_of_two();
-        Self { rows, chunks, splits, lanes }
+        let lanes = z.size.max(z.size_v).div_ceil(each).next_power_of_two();
+        Self { rows, chunks, splits, lanes, each }
     }
 }
 
@@ -140,20 +224,16 @@ fn vector(view: &View) -> bool {
         && (0..3).all(|a| shape[a] <= 1 || strides[a].is_multiple_of(wide))
 }
 
-pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View]) -> u64 {
+pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], op: &Attention) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
-    let plan = Plan::new(props, inputs[0].dtype, &z);
+    let plan = Plan::new(props, inputs[0].dtype, &z, op.is_plain());
     if plan.splits == 1 {
         return 0;
     }
     (z.batches * z.key_heads * z.rows() * plan.splits * (z.size_v + 2) * size_of::<f32>()) as u64
 }
 
-pub(super) fn launch(
-    gpu: &mut dyn Submit,
-    launch: &Launch,
-    Attention { mask, scale }: Attention,
-) -> Result<()> {
+pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, op: Attention) -> Result<()> {
     let Some(z) = Sizes::of(&launch.inputs) else { return Ok(()) };
     if z.size.max(z.size_v) > MAX_SIZE {
         let why =
@@ -161,23 +241,30 @@ pub(super) fn launch(
         return Err(Error::Argument { op: launch.op.name(), why });
     }
     let (q, k, v, y) = (&launch.inputs[0], &launch.inputs[1], &launch.inputs[2], &launch.outputs[0]);
-    let limits = launch.inputs.get(3);
-    let plan = Plan::new(gpu.props(), q.dtype, &z);
-    let strides = |view: &View| -> [u64; 4] {
-        let mut out = [0; 4];
-        for (out, &stride) in out.iter_mut().zip(view.layout.strides()) {
-            *out = stride as u64;
-        }
-        out
+    let extra = op.extra(&launch.inputs);
+    let is_plain = op.is_plain();
+    let plan = Plan::new(gpu.props(), q.dtype, &z, is_plain);
+    let params = VariantParams {
+        params: parameters(launch, &op, &extra, &z, &plan),
+        added: Added::new(&op, &extra, z.key_heads * z.group),
     };
-    let limit_strides = limits.map_or([0; 4], strides);
-    let params = Params {
+    let in_tiles = [q, k, v].into_iter().all(vector) && y.addr.is_multiple_of(16);
+    if plan.splits == 1 && in_tiles && suits_tiles(q.dtype, &z) {
+        return prefill(gpu, q, &z, params, is_plain);
+    }
+    decode(gpu, q, &z, plan, &params, is_plain)
+}
+
+fn parameters(launch: &Launch, op: &Attention, extra: &Extra<'_>, z: &Sizes, plan: &Plan) -> Params {
+    let (q, k, v, y) = (&launch.inputs[0], &launch.inputs[1], &launch.inputs[2], &launch.outputs[0]);
+    let limit_strides = extra.limits.map_or([0; 4], strides);
+    Params {
         q: q.addr,
         k: k.addr,
         v: v.addr,
         y: y.addr,
-        limits: limits.map_or(0, |l| l.addr),
-        real: launch.inputs.get(4).map_or(0, |count| count.addr),
+        limits: extra.limits.map_or(0, |l| l.addr),
+        real: extra.real.map_or(0, |count| count.addr),
         partials: launch.workspace,
         q_strides: strides(q),
         k_strides: strides(k),
@@ -189,7 +276,7 @@ pub(super) fn launch(
         group: z.group as u32,
         size: z.size as u32,
         size_v: z.size_v as u32,
-        mask: match mask {
+        mask: match op.mask {
             MaskKind::None => 0,
             MaskKind::Causal => 1,
             MaskKind::Lengths => 2,
@@ -199,13 +286,8 @@ pub(super) fn launch(
         chunks: plan.chunks as u32,
         lanes: plan.lanes as u32,
         vector: (vector(k) && vector(v)).into(),
-        scale,
-    };
-    let in_tiles = [q, k, v].into_iter().all(vector) && y.addr.is_multiple_of(16);
-    if plan.splits == 1 && in_tiles && suits_tiles(q.dtype, &z) {
-        return prefill(gpu, q, &z, &params);
+        scale: op.scale,
     }
-    decode(gpu, q, &z, plan, &params)
 }
 
 /// Returns whether tensor cores are worthwhile, and support such heads.
@@ -214,35 +296,72 @@ fn suits_tiles(dtype: DType, z: &Sizes) -> bool {
     dtype != DType::F32 && z.times > DECODE_TIMES && fits(z.size) && fits(z.size_v)
 }
 
-fn prefill(gpu: &mut dyn Submit, q: &View, z: &Sizes, params: &Params) -> Result<()> {
-    let (name, room, keys) =
-        if z.size.max(z.size_v) <= 64 { ("prefill_64", 64, 64) } else { ("prefill_128", 128, 32) };
-    let chunks = z.times.div_ceil(QUERIES);
-    let blocks = z.batches * z.key_heads * z.group * chunks;
-    // Queries, and two tiles each of keys and values: at most 48 KiB, which no block must ask for.
-    let shared = (QUERIES + 4 * keys) * room * q.dtype.size();
-    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
-    let params = Params { chunks: chunks as u32, ..*params };
-    submit(gpu, Kernel::of(&PREFILL, q.dtype, name), grid, &params)
+/// Launches with the parameters that the source takes.
+fn send(
+    gpu: &mut dyn Submit,
+    kernel: Kernel,
+    grid: Grid,
+    params: &VariantParams,
+    is_plain: bool,
+) -> Result<()> {
+    if is_plain { submit(gpu, kernel, grid, &params.params) } else { submit(gpu, kernel, grid, params) }
 }
 
-fn decode(gpu: &mut dyn Submit, q: &View, z: &Sizes, plan: Plan, params: &Params) -> Result<()> {
+fn prefill(
+    gpu: &mut dyn Submit,
+    q: &View,
+    z: &Sizes,
+    mut params: VariantParams,
+    is_plain: bool,
+) -> Result<()> {
+    let (name, room, keys) = match z.size.max(z.size_v) {
+        ..=64 => ("prefill_64", 64, if is_plain { 64 } else { 32 }),
+        65..=128 => ("prefill_128", 128, 32),
+        _ => ("prefill_256", 256, 32),
+    };
+    let (source, is_plain) = match (room, is_plain) {
+        (256, _) => (&PREFILL_WIDE, false),
+        (_, false) => (&PREFILL_VARIANT, false),
+        (_, true) => (&PREFILL, true),
+    };
+    let chunks = z.times.div_ceil(QUERIES);
+    let blocks = z.batches * z.key_heads * z.group * chunks;
+    // Queries, and two tiles each of keys and values: at most 48 KiB, for which no block must ask, but for large heads.
+    let shared = (QUERIES + 4 * keys) * room * q.dtype.size();
+    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
+    params.params.chunks = chunks as u32;
+    send(gpu, Kernel::of(source, q.dtype, name), grid, &params, is_plain)
+}
+
+fn decode(
+    gpu: &mut dyn Submit,
+    q: &View,
+    z: &Sizes,
+    plan: Plan,
+    params: &VariantParams,
+    is_plain: bool,
+) -> Result<()> {
     let name = match plan.rows {
         1 => "attend_1",
         2 => "attend_2",
         4 => "attend_4",
         _ => "attend_8",
     };
-    let width = plan.lanes * EACH;
+    let (source, is_plain) = match (z.are_wide(), is_plain) {
+        (true, _) => (&DECODE_WIDE, false),
+        (false, false) => (&DECODE_VARIANT, false),
+        (false, true) => (&DECODE, true),
+    };
+    let width = plan.lanes * plan.each;
     let warps = THREADS as usize / 32;
     let shared = plan.rows * (width + warps * (width + 2)) * size_of::<f32>();
     let blocks = z.batches * z.key_heads * plan.chunks * plan.splits;
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
-    submit(gpu, Kernel::of(&DECODE, q.dtype, name), grid, params)?;
+    send(gpu, Kernel::of(source, q.dtype, name), grid, params, is_plain)?;
     if plan.splits == 1 {
         return Ok(());
     }
     let rows = z.batches * z.key_heads * z.rows();
-    let join = Kernel::of(&DECODE, q.dtype, "attend_join");
-    submit(gpu, join, Grid::line(rows as u32, THREADS), params)
+    let join = Kernel::of(source, q.dtype, "attend_join");
+    send(gpu, join, Grid::line(rows as u32, THREADS), params, is_plain)
 }

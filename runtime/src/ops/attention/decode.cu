@@ -2,14 +2,22 @@
 // times the heads of a group) of one key head, and a part of the keys. Several lanes share a key, with 8
 // elements each; every such group of lanes (a slot) runs its own online softmax. They are merged at the end.
 //
-// It also handles f32, and head sizes that the tensor cores do not support.
+// It also handles f32, and head sizes that the tensor cores do not support; with WIDE, heads of more than 256 elements, one
+// row per block.
 // Types: floats
+// Also: VARIANT
+// Also: VARIANT WIDE
 #include "common.cuh"
 #include "attention.cuh"
 
 #define THREADS 128
 #define WARPS (THREADS / WARP)
-#define EACH 8  // elements of a head per lane
+// Elements of a head per lane.
+#if defined(WIDE)
+#define EACH 32
+#else
+#define EACH 8
+#endif
 
 #define INF __int_as_float(0x7f800000)
 #if defined(T_f32)
@@ -27,7 +35,16 @@ DEVICE Part load(const T* head, u64 stride, u32 first, u32 size, u32 vector) {
     Part part;
     if (vector && first < size) {
 #pragma unroll
-        for (u32 i = 0; i < sizeof(Part) / 16; ++i) ((Words*)&part)[i] = ((const Words*)(head + first))[i];
+        for (u32 i = 0; i < sizeof(Part) / 16; ++i) {
+#if defined(WIDE)
+            // The size is a multiple of 8, not of EACH.
+            if (first + i * (16 / sizeof(T)) >= size) {
+                ((Words*)&part)[i] = Words{{0, 0, 0, 0}};
+                continue;
+            }
+#endif
+            ((Words*)&part)[i] = ((const Words*)(head + first))[i];
+        }
     } else {
 #pragma unroll
         for (u32 e = 0; e < EACH; ++e) part.at[e] = first + e < size ? head[(first + e) * stride] : from_f32<T>(0.f);
@@ -65,9 +82,25 @@ template <int R> DEVICE void attend(const Params& p) {
     }
     u32 limit[R];
     u32 top = 0;
+#if defined(VARIANT)
+    // The first visible key of each row, its position, and what else its scores need; `bottom`: the first of all.
+    u32 low[R], bottom = 0xffffffffu;
+    i64 position[R];
+    f32 slope[R];
+    const T* bias[R];
+#endif
 #pragma unroll
     for (int r = 0; r < R; ++r) {
         limit[r] = first + r < rows ? visible(p, b, (first + r) / p.group) : 0;
+#if defined(VARIANT)
+        const u32 row = first + r < rows ? first + r : 0, t = row / p.group, h = head * p.group + row % p.group;
+        position[r] = position_of(p, b, t);
+        slope[r] = slope_of(p, h);
+        bias[r] = bias_of(p, b, h, t);
+        low[r] = first_visible(p, position[r], limit[r]);
+        if (low[r] < limit[r] && low[r] < bottom) bottom = low[r];
+        if (low[r] >= limit[r]) limit[r] = 0;
+#endif
         top = limit[r] > top ? limit[r] : top;
     }
     __syncthreads();
@@ -77,8 +110,14 @@ template <int R> DEVICE void attend(const Params& p) {
     const u32 slots = THREADS / p.lanes;
     const u32 slot = threadIdx.x / p.lanes;
     // The visible keys are divided evenly, whatever the capacity of the cache.
-    const u32 per = ((top + p.splits - 1) / p.splits + slots - 1) / slots * slots;
-    const u64 start = (u64)split * per;
+#if defined(VARIANT)
+    // From a multiple of the slots on, so that a key's slot does not depend on other rows.
+    const u32 begin = bottom < top ? bottom / slots * slots : 0;
+#else
+    const u32 begin = 0;
+#endif
+    const u32 per = ((top - begin + p.splits - 1) / p.splits + slots - 1) / slots * slots;
+    const u64 start = begin + (u64)split * per;
     const u32 from = start < top ? (u32)start : top;
     const u32 to = top - from < per ? top : from + per;
 
@@ -108,9 +147,28 @@ template <int R> DEVICE void attend(const Params& p) {
             next_v = load(v + (j + slots) * p.v_strides[1], p.v_strides[3], sub * EACH, p.size_v, p.vector);
         }
         f32 score[R];
+#if defined(VARIANT)
+        // Loaded before the products are computed.
+        f32 more[R];
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            more[r] = real && j >= low[r] && j < limit[r] ? added(p, bias[r], slope[r], position[r], j) : 0.f;
+        }
+#endif
 #pragma unroll
         for (int r = 0; r < R; ++r) {
             const float4* q = (const float4*)(queries + r * width);
+#if defined(WIDE)
+            f32 dot = 0.f;
+#pragma unroll
+            for (u32 m = 0; m < EACH / 4; ++m) {
+                const float4 a = q[m * p.lanes + sub];
+                dot += a.x * to_f32(key.at[4 * m]);
+                dot += a.y * to_f32(key.at[4 * m + 1]);
+                dot += a.z * to_f32(key.at[4 * m + 2]);
+                dot += a.w * to_f32(key.at[4 * m + 3]);
+            }
+#else
             const float4 a = q[sub], z = q[p.lanes + sub];
             f32 dot = a.x * to_f32(key.at[0]);
             dot += a.y * to_f32(key.at[1]);
@@ -120,6 +178,7 @@ template <int R> DEVICE void attend(const Params& p) {
             dot += z.y * to_f32(key.at[5]);
             dot += z.z * to_f32(key.at[6]);
             dot += z.w * to_f32(key.at[7]);
+#endif
             score[r] = dot;
         }
         for (u32 d = p.lanes / 2; d; d /= 2) {
@@ -130,6 +189,10 @@ template <int R> DEVICE void attend(const Params& p) {
         for (int r = 0; r < R; ++r) {
             // Keys that a row does not see may contain anything, including NaN, so they are not multiplied by 0.
             if (!real || j >= limit[r]) continue;
+#if defined(VARIANT)
+            if (j < low[r]) continue;
+            score[r] = capped(p, score[r]) + more[r];
+#endif
             f32 weight = 0.f;
             if (score[r] > max[r]) {
                 const f32 fade = EXP(max[r] - score[r]);
@@ -181,6 +244,13 @@ template <int R> DEVICE void attend(const Params& p) {
 #pragma unroll
         for (u32 w = 0; w < WARPS; ++w) most = fmaxf(most, merged[(w * R + r) * (width + 2)]);
         f32 sum = 0.f, value = 0.f;
+#if defined(VARIANT)
+        if (p.splits == 1) {
+            const f32 sink = sink_of(p, head * p.group + row % p.group);
+            most = fmaxf(most, sink);
+            if (sink != -INF) sum = EXP(sink - most);
+        }
+#endif
 #pragma unroll
         for (u32 w = 0; w < WARPS; ++w) {
             const f32* part = merged + (w * R + r) * (width + 2);
@@ -209,9 +279,13 @@ template <int R> DEVICE void attend(const Params& p) {
         attend<R>(p);                                                                                      \
     }
 ATTEND(1)
+#if !defined(WIDE)
 ATTEND(2)
 ATTEND(4)
+#endif
+#if !defined(VARIANT)
 ATTEND(8)
+#endif
 
 // Merges the splits of a row; one block per row.
 extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_constant__ Params p) { in_order();
@@ -226,8 +300,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_c
     const u64 query = (u64)b * p.times + row / p.group;
     const u64 h = head * p.group + row % p.group;
     T* y = (T*)p.y + (query * p.key_heads * p.group + h) * p.size_v;
+#if defined(VARIANT)
+    const f32 sink = sink_of(p, (u32)h);
+    most = fmaxf(most, sink);
+#endif
     for (u32 e = threadIdx.x; e < p.size_v; e += THREADS) {
         f32 sum = 0.f, value = 0.f;
+#if defined(VARIANT)
+        if (sink != -INF) sum = EXP(sink - most);
+#endif
         for (u32 s = 0; s < p.splits; ++s) {
             const f32* part = parts + s * record;
             if (part[0] == -INF && part[1] == 0.f) continue;  // no visible keys

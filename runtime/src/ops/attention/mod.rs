@@ -2,7 +2,10 @@
 
 use smallvec::SmallVec;
 
-use self::operation::{Attention, MaskKind};
+use self::{
+    config::Slopes,
+    operation::{Attention, MaskKind},
+};
 use super::{
     check::{Shape, lifted, meet, refuse},
     launch::{launch, own},
@@ -14,37 +17,14 @@ use crate::{
     value::layout::Marks,
 };
 
+mod config;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod operation;
 
-/// The keys to which a query of [`attention`] attends. `i` counts queries, `j` keys; there are `T` and `S`.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum AttentionMask<'a, 's> {
-    /// All of them.
-    None,
-    /// Those up to its own place, the last query and the last key being one: `j <= i + (S - T)`.
-    Causal,
-    /// The first of its sequence: `j < lengths[b]`. Lengths are `[B]` (without a batch: `[1]` or a
-    /// scalar).
-    Lengths(&'a Tensor<'s, u32>),
-    /// Keys up to its position: `j <= positions[b, i]`. Positions are `[B, T]` (without a batch: `[T]`). This
-    /// is the mask of a KV cache whose row `j` holds position `j`.
-    Positions(&'a Tensor<'s, u32>),
-}
-
-impl AttentionMask<'_, '_> {
-    fn kind(self) -> MaskKind {
-        match self {
-            Self::None => MaskKind::None,
-            Self::Causal => MaskKind::Causal,
-            Self::Lengths(_) => MaskKind::Lengths,
-            Self::Positions(_) => MaskKind::Positions,
-        }
-    }
-}
+pub(crate) use config::Slopes as AttentionSlopes;
+pub use config::{AttentionConfig, AttentionInput, AttentionMask};
 
 /// One operand as `[B, rows, heads, size]`, with the marks of its first two dimensions.
 struct Heads {
@@ -69,9 +49,16 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
 /// The result of a query that attends to no key is zeros. Keys and values may be [`State`](crate::State); use
 /// a [`cache_view`](super::cache_view) for a part or a different shape of one.
 ///
+/// `config` is an [`AttentionMask`], or an [`AttentionConfig`] with one: a bias, ALiBi, a window, a soft cap and sinks, in
+/// any combination. The reference is PyTorch's `scaled_dot_product_attention` (its causal mask counts from the first key).
+///
 /// Padding of `B` and `T` propagates. A padded `S` is rejected without a mask, and with
 /// [`AttentionMask::Causal`] unless queries and keys are padded by the same symbol. With lengths or positions
-/// it is allowed: queries never attend to keys in the padding, whatever the lengths or positions are.
+/// it is allowed: queries never attend to keys in the padding, whatever the lengths or positions are. A bias is padded as
+/// queries and keys are, or repeated. Without a mask, a window or ALiBi need queries that are not padded.
+///
+/// On a GPU, heads may have up to 1024 elements. Those of 16 to 256, in multiples of 16, use tensor cores for f16 and bf16
+/// if there are more than 8 queries; those of more than 256 take a slower kernel.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -86,20 +73,21 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`]; [`Error::Argument`] if `scale` is not finite; [`Error::PaddedMix`].
-pub fn attention<'s, T: Float>(
+/// Returns [`Error::Shape`]; [`Error::Argument`] if `scale` is not finite, a soft cap is not a positive number, or heads are
+/// too large for a GPU; [`Error::PaddedMix`].
+pub fn attention<'a, 's: 'a, T: Float>(
     q: &Tensor<'s, T>,
     k: &(impl AsOperand<'s, T> + ?Sized),
     v: &(impl AsOperand<'s, T> + ?Sized),
-    mask: AttentionMask<'_, 's>,
+    config: impl Into<AttentionConfig<'a, 's, T>>,
     scale: f32,
 ) -> Result<Tensor<'s, T>> {
-    const NAME: &str = "attention";
-    let scope = q.scope();
+    let (scope, config) = (q.scope(), config.into());
     let (q, k, v) = (own(NAME, q)?, k.operand(NAME, scope)?, v.operand(NAME, scope)?);
     if !scale.is_finite() {
         return Err(Error::Argument { op: NAME, why: format!("scale {scale}; it must be finite") });
     }
+    let op = Op::from(Attention { mask: config.mask.kind(), scale, variant: config.variant(NAME)? });
     check_ranks(NAME, scope, [&q, &k, &v])?;
     let rank = q.view.layout.rank();
     let time = rank - 3;
@@ -108,41 +96,141 @@ pub fn attention<'s, T: Float>(
 
     let mut batch = meet(NAME, scope, 0, queries.batch, keys.batch)?;
     batch = meet(NAME, scope, 0, batch, values.batch)?;
-    let mut rows = queries.rows;
     let seen = meet(NAME, scope, time, keys.rows, values.rows)?;
     check_shapes(NAME, scope, &all)?;
-    let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[queries.view, keys.view, values.view]);
-    match mask {
-        AttentionMask::None => refuse(NAME, scope, Marks::NONE.with(time, seen), [time])?,
-        // The mask counts from the last query and key, which are real only together.
-        AttentionMask::Causal if seen != rows => {
-            refuse(NAME, scope, Marks::NONE.with(time, seen.or(rows)), [time])?;
-        }
-        AttentionMask::Causal => {}
-        AttentionMask::Lengths(lengths) | AttentionMask::Positions(lengths) => {
-            let given = lengths.operand(NAME, scope)?;
-            if rank == 4 {
-                batch = meet(NAME, scope, 0, batch, given.marks.get(0))?;
-            }
-            match mask {
-                AttentionMask::Positions(_) => rows = meet(NAME, scope, time, rows, given.marks.get(time))?,
-                // One length for all queries.
-                _ if rank == 3 => refuse(NAME, scope, given.marks, [0])?,
-                _ => {}
-            }
-            inputs.push(mask_view(NAME, scope, mask, &given, &all[0])?);
-            inputs.extend(seen.and_then(|symbol| scope.real_count(symbol)));
-        }
+    let mut padding = Padding { batch, rows: queries.rows, seen };
+    let mut inputs: SmallVec<[View; 8]> = SmallVec::from_slice(&[queries.view, keys.view, values.view]);
+    inputs.extend(limits(scope, config.mask, &all[0], &mut padding)?);
+    if config.is_relative() && matches!(config.mask, AttentionMask::None) {
+        // Positions count from the last query, which is real only without padding.
+        refuse(NAME, scope, Marks::NONE.with(time, padding.rows), [time])?;
+    }
+    inputs.extend(added(scope, &config, &all, padding)?);
+    if matches!(config.mask, AttentionMask::Lengths(_) | AttentionMask::Positions(_)) {
+        inputs.extend(seen.and_then(|symbol| scope.real_count(symbol)));
     }
 
-    let op = Op::from(Attention { mask: mask.kind(), scale });
     let mut shape: Shape = q.view.layout.shape().into();
     shape[rank - 1] = values.view.layout.shape()[3];
-    let marks = if rank == 4 { Marks::NONE.with(0, batch) } else { Marks::NONE }.with(time, rows);
+    let marks =
+        if rank == 4 { Marks::NONE.with(0, padding.batch) } else { Marks::NONE }.with(time, padding.rows);
     let out = scope.empty::<T>(&op, &shape, marks)?;
     let layout = if rank == 3 { lifted(&out.raw.layout)? } else { out.raw.layout };
     launch(scope, op, &inputs, &[View { layout, ..out.raw.view() }])?;
     Ok(out)
+}
+
+const NAME: &str = "attention";
+
+/// The symbols that pad the dimensions of the scores.
+#[derive(Clone, Copy)]
+struct Padding {
+    batch: Option<u8>,
+    /// Of the queries.
+    rows: Option<u8>,
+    /// Of the keys.
+    seen: Option<u8>,
+}
+
+/// Returns lengths or positions, and refuses padding that the mask does not hide.
+fn limits(
+    scope: Scope<'_>,
+    mask: AttentionMask<'_, '_>,
+    q: &Operand,
+    padding: &mut Padding,
+) -> Result<Option<View>> {
+    let (rank, time) = (q.view.layout.rank(), q.view.layout.rank() - 3);
+    let Padding { batch, rows, seen } = padding;
+    let given = match mask {
+        AttentionMask::None => {
+            refuse(NAME, scope, Marks::NONE.with(time, *seen), [time])?;
+            return Ok(None);
+        }
+        // The mask counts from the last query and key, which are real only together.
+        AttentionMask::Causal => {
+            if seen != rows {
+                refuse(NAME, scope, Marks::NONE.with(time, seen.or(*rows)), [time])?;
+            }
+            return Ok(None);
+        }
+        AttentionMask::Lengths(given) | AttentionMask::Positions(given) => given.operand(NAME, scope)?,
+    };
+    if rank == 4 {
+        *batch = meet(NAME, scope, 0, *batch, given.marks.get(0))?;
+    }
+    match mask {
+        AttentionMask::Positions(_) => *rows = meet(NAME, scope, time, *rows, given.marks.get(time))?,
+        // One length for all queries.
+        _ if rank == 3 => refuse(NAME, scope, given.marks, [0])?,
+        _ => {}
+    }
+    mask_view(NAME, scope, mask, &given, q).map(Some)
+}
+
+/// Returns the bias as `[B, Hq, T, S]`, and slopes and sinks as `[Hq]`.
+fn added<'s, T: Float>(
+    scope: Scope<'s>,
+    config: &AttentionConfig<'_, 's, T>,
+    [q, k, _]: &[Operand; 3],
+    padding: Padding,
+) -> Result<SmallVec<[View; 3]>> {
+    let mut views = SmallVec::new();
+    let rank = q.view.layout.rank();
+    let [batch, times, heads] = match *q.view.layout.shape() {
+        [b, t, h, _] => [b, t, h],
+        ref shape => [1, shape[0], shape[1]],
+    };
+    if let Some(bias) = config.bias {
+        let given = bias.operand(NAME, scope)?;
+        let scores = [batch, heads, times, k.view.layout.shape()[rank - 3]];
+        let symbols = [padding.batch, None, padding.rows, padding.seen];
+        views.push(bias_view(scope, q, &given, scores, symbols)?);
+    }
+    if let Slopes::Given(slopes) = config.slopes {
+        views.push(of_heads(scope, q, slopes.operand(NAME, scope)?, heads, "slopes")?);
+    }
+    if let Some(sinks) = config.sinks {
+        views.push(of_heads(scope, q, sinks.operand(NAME, scope)?, heads, "sinks")?);
+    }
+    Ok(views)
+}
+
+/// A bias repeated to the shape of the scores, whose padding it shares where it is not repeated.
+fn bias_view(
+    scope: Scope<'_>,
+    q: &Operand,
+    given: &Operand,
+    scores: [usize; 4],
+    symbols: [Option<u8>; 4],
+) -> Result<View> {
+    let layout = given.view.layout;
+    let without = 4 - q.view.layout.rank();
+    if layout.rank() + without <= 4 {
+        for (axis, &n) in layout.shape().iter().enumerate() {
+            let (own, of_scores) = (given.marks.get(axis), symbols[axis + 4 - layout.rank()]);
+            if n != 1 || own.is_some() {
+                meet(NAME, scope, axis, of_scores, own)?;
+            }
+        }
+        if let Some(layout) = layout.broadcast_to(&scores) {
+            return Ok(View { layout, ..given.view });
+        }
+    }
+    let why = format!(
+        "a bias must broadcast to {:?}: its sizes, aligned at the last dimension, must be equal or 1",
+        &scores[without..]
+    );
+    Err(scope.shape_error(NAME, &[q.into(), given.into()], why))
+}
+
+/// A number for each head.
+fn of_heads(scope: Scope<'_>, q: &Operand, given: Operand, heads: usize, what: &str) -> Result<View> {
+    if given.view.layout.shape() != [heads] {
+        let why = format!("{what} must be [{heads}], one for each query head");
+        return Err(scope.shape_error(NAME, &[q.into(), (&given).into()], why));
+    }
+    refuse(NAME, scope, given.marks, [0])?;
+    Ok(given.view)
 }
 
 fn check_ranks(name: &'static str, scope: Scope<'_>, operands: [&Operand; 3]) -> Result<()> {

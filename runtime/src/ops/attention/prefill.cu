@@ -1,7 +1,10 @@
 // Attention on tensor cores, for many queries. A block processes 64 queries of one head and iterates over
 // the keys in tiles, loading the next tile while it computes the current one. The softmax is computed
-// online, so scores never leave registers. f16 and bf16; head sizes up to 128, in multiples of 16.
+// online, so scores never leave registers. f16 and bf16; head sizes up to 128, in multiples of 16; with WIDE
+// up to 256.
 // Types: floats
+// Also: VARIANT
+// Also: VARIANT WIDE
 #include "common.cuh"
 #include "attention.cuh"
 
@@ -98,6 +101,13 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
     u32* seen = (u32*)room;
     if (threadIdx.x < ROWS) {
         seen[threadIdx.x] = first + threadIdx.x < p.times ? visible(p, b, first + threadIdx.x) : 0;
+#if defined(VARIANT)
+        // And the first key that it sees.
+        u32 limit = seen[threadIdx.x];
+        const u32 t = first + threadIdx.x < p.times ? first + threadIdx.x : 0;
+        seen[ROWS + threadIdx.x] = first_visible(p, position_of(p, b, t), limit);
+        seen[threadIdx.x] = limit;
+#endif
     }
     __syncthreads();
     const u32 limit0 = seen[mine], limit1 = seen[mine + 8];
@@ -106,22 +116,40 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
         top = seen[r] > top ? seen[r] : top;
         low = seen[r] < low ? seen[r] : low;
     }
+#if defined(VARIANT)
+    const u32 low0 = seen[ROWS + mine], low1 = seen[ROWS + mine + 8];
+    // The smallest and the largest first key of a row.
+    u32 bottom = 0xffffffffu, highest = 0;
+    for (u32 r = 0; r < ROWS && first + r < p.times; ++r) {
+        bottom = seen[ROWS + r] < bottom ? seen[ROWS + r] : bottom;
+        highest = seen[ROWS + r] > highest ? seen[ROWS + r] : highest;
+    }
+    const u32 begin = bottom / BN;
+    const u32 t0 = first + mine < p.times ? first + mine : 0, t1 = first + mine + 8 < p.times ? first + mine + 8 : 0;
+    const i64 position0 = position_of(p, b, t0), position1 = position_of(p, b, t1);
+    const f32 slope = slope_of(p, head);
+    const T *bias0 = bias_of(p, b, head, t0), *bias1 = bias_of(p, b, head, t1);
+#else
+    const u32 begin = 0;
+#endif
     __syncthreads();
     const u32 tiles = (top + BN - 1) / BN;
 
     load<DT, ROWS>(shared_address(queries), q, p.q_strides[1], first, p.times, p.size);
-    load<DT, BN>(shared_address(keys), k, p.k_strides[1], 0, top, p.size);
-    load<DT, BN>(shared_address(values), v, p.v_strides[1], 0, top, p.size_v);
+    load<DT, BN>(shared_address(keys), k, p.k_strides[1], begin * BN, top, p.size);
+    load<DT, BN>(shared_address(values), v, p.v_strides[1], begin * BN, top, p.size_v);
     commit();
 
-    u32 qf[DT / 16][4];
+    // Registers hold the queries, but those of large heads.
+    constexpr bool HELD = DT <= 128;
+    u32 qf[HELD ? DT / 16 : 1][4];
     f32 out[DT / 8][4];
 #pragma unroll
     for (int i = 0; i < DT / 8; ++i) out[i][0] = out[i][1] = out[i][2] = out[i][3] = 0.f;
     f32 max0 = -INF, max1 = -INF, total0 = 0.f, total1 = 0.f;
 
-    for (u32 n = 0; n < tiles; ++n) {
-        const u32 now = n % 2, then = now ^ 1;
+    for (u32 n = begin; n < tiles; ++n) {
+        const u32 now = (n - begin) % 2, then = now ^ 1;
         if (n + 1 < tiles) {
             load<DT, BN>(shared_address(keys) + then * tile_bytes, k, p.k_strides[1], (n + 1) * BN, top, p.size);
             load<DT, BN>(shared_address(values) + then * tile_bytes, v, p.v_strides[1], (n + 1) * BN, top, p.size_v);
@@ -131,11 +159,11 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
             wait<0>();
         }
         __syncthreads();
-        if (n == 0) {
+        if (HELD && n == begin) {
 #pragma unroll
             for (int i = 0; i < DT / 16; ++i) {
                 const u32 row = warp * 16 + lane % 16;
-                matrices(qf[i], shared_address(queries) + twisted<DT>(row, i * 2 + lane / 16));
+                matrices(qf[HELD ? i : 0], shared_address(queries) + twisted<DT>(row, i * 2 + lane / 16));
             }
         }
 
@@ -147,13 +175,16 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
 #pragma unroll
         for (int d = 0; d < DT / 16; ++d) {
             if (d * 16 < p.size) {
+                if (!HELD) {
+                    matrices(qf[0], shared_address(queries) + twisted<DT>(warp * 16 + lane % 16, d * 2 + lane / 16));
+                }
 #pragma unroll
                 for (int i = 0; i < BN / 16; ++i) {
                     u32 kf[4];
                     const u32 row = i * 16 + lane / 16 * 8 + lane % 8;
                     matrices(kf, tile_k + twisted<DT>(row, d * 2 + lane / 8 % 2));
-                    multiply(s[2 * i], qf[d], kf[0], kf[1]);
-                    multiply(s[2 * i + 1], qf[d], kf[2], kf[3]);
+                    multiply(s[2 * i], qf[HELD ? d : 0], kf[0], kf[1]);
+                    multiply(s[2 * i + 1], qf[HELD ? d : 0], kf[2], kf[3]);
                 }
             }
         }
@@ -165,8 +196,15 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
 #pragma unroll
             for (int c = 0; c < 2; ++c) {
                 const u32 j = n * BN + i * 8 + quad * 2 + c;
+#if defined(VARIANT)
+                s[i][c] = j >= low0 && j < limit0
+                              ? capped(p, s[i][c] * p.scale) + added(p, bias0, slope, position0, j) : -INF;
+                s[i][2 + c] = j >= low1 && j < limit1
+                                  ? capped(p, s[i][2 + c] * p.scale) + added(p, bias1, slope, position1, j) : -INF;
+#else
                 s[i][c] = j < limit0 ? s[i][c] * p.scale : -INF;
                 s[i][2 + c] = j < limit1 ? s[i][2 + c] * p.scale : -INF;
+#endif
                 most0 = s[i][c] > most0 ? s[i][c] : most0;
                 most1 = s[i][2 + c] > most1 ? s[i][2 + c] : most1;
             }
@@ -204,10 +242,16 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
         // tiles that not all rows see are checked first.
         const u8* tile_v = values + now * tile_bytes;
         bool bad = false;
+#if defined(VARIANT)
+        if ((low < top && (n + 1) * BN > low) || n * BN < highest) {
+            bad = __syncthreads_or(unsound<DT>(tile_v, 0, BN));
+        }
+#else
         if (low < top && (n + 1) * BN > low) {
             const u32 from = low > n * BN ? low - n * BN : 0;
             bad = __syncthreads_or(unsound<DT>(tile_v, from, BN));
         }
+#endif
         if (!bad) {
 #pragma unroll
             for (int j = 0; j < BN / 16; ++j) {
@@ -234,15 +278,20 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
                         const f32 w1 = __shfl_sync(FULL, s[i][2 + c], (lane & ~3u) | other);
                         const u32 row = i * 8 + other * 2 + c;
                         const u32 j = n * BN + row;
+#if defined(VARIANT)
+                        const bool sees0 = j >= low0 && j < limit0, sees1 = j >= low1 && j < limit1;
+#else
+                        const bool sees0 = j < limit0, sees1 = j < limit1;
+#endif
 #pragma unroll
                         for (int d = 0; d < DT / 8; ++d) {
                             const T* two = (const T*)(tile_v + twisted<DT>(row, d)) + quad * 2;
                             const f32 a = to_f32(two[0]), z = to_f32(two[1]);
-                            if (j < limit0) {
+                            if (sees0) {
                                 out[d][0] += w0 * a;
                                 out[d][1] += w0 * z;
                             }
-                            if (j < limit1) {
+                            if (sees1) {
                                 out[d][2] += w1 * a;
                                 out[d][3] += w1 * z;
                             }
@@ -260,19 +309,43 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
         total0 += __shfl_xor_sync(FULL, total0, d);
         total1 += __shfl_xor_sync(FULL, total1, d);
     }
+#if defined(VARIANT)
+    // The sink is one more score of each row.
+    const f32 sink = sink_of(p, head);
+    const f32 end0 = fmaxf(max0, sink), end1 = fmaxf(max1, sink);
+    const f32 last0 = max0 == end0 ? 1.f : __expf(max0 - end0), last1 = max1 == end1 ? 1.f : __expf(max1 - end1);
+    total0 *= last0;
+    total1 *= last1;
+    if (sink != -INF) {
+        total0 += __expf(sink - end0);
+        total1 += __expf(sink - end1);
+    }
+    const f32 factor0 = total0 != 0.f ? last0 / total0 : 1.f, factor1 = total1 != 0.f ? last1 / total1 : 1.f;
+#else
     const f32 factor0 = total0 != 0.f ? 1.f / total0 : 1.f, factor1 = total1 != 0.f ? 1.f / total1 : 1.f;
-    const u32 t0 = first + mine, t1 = t0 + 8;
+#endif
     T* y = (T*)p.y + (((u64)b * p.times + first + mine) * heads + head) * p.size_v + quad * 2;
     const u64 below = 8ull * heads * p.size_v;
 #pragma unroll
     for (int i = 0; i < DT / 8; ++i) {
         if (i * 8 < p.size_v) {
-            if (t0 < p.times) *(u32*)(y + i * 8) = pack(out[i][0] * factor0, out[i][1] * factor0);
-            if (t1 < p.times) *(u32*)(y + below + i * 8) = pack(out[i][2] * factor1, out[i][3] * factor1);
+            if (first + mine < p.times) *(u32*)(y + i * 8) = pack(out[i][0] * factor0, out[i][1] * factor0);
+            if (first + mine + 8 < p.times) *(u32*)(y + below + i * 8) = pack(out[i][2] * factor1, out[i][3] * factor1);
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_64(const __grid_constant__ Params p) { in_order(); attend<64, 64>(p); }
-extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_128(const __grid_constant__ Params p) { in_order(); attend<128, 32>(p); }
+#define PREFILL(DT, BN)                                                                                            \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_##DT(const __grid_constant__ Params p) { in_order(); \
+        attend<DT, BN>(p);                                                                                         \
+    }
+#if defined(WIDE)
+PREFILL(256, 32)
+#elif defined(VARIANT)
+PREFILL(64, 32)
+PREFILL(128, 32)
+#else
+PREFILL(64, 64)
+PREFILL(128, 32)
+#endif
 #endif

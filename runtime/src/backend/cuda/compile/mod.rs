@@ -4,6 +4,8 @@ mod cache;
 mod nvrtc;
 mod target;
 
+use std::iter;
+
 pub(crate) use cache::Cache;
 pub(crate) use nvrtc::{Nvrtc, Source};
 
@@ -13,7 +15,7 @@ use super::{
     driver::{Context, Function, Module},
     kernels::{COMMON, FOR_USERS, Header, Kernel, SourceFile, Types, Unit},
 };
-use crate::{Error, Result};
+use crate::{DType, Error, Result};
 
 /// Options of every compilation, besides the architecture and the types.
 const OPTIONS: [&str; 3] = ["--std=c++17", "--extra-device-vectorization", "-lineinfo"];
@@ -196,8 +198,8 @@ fn named(arch: &str) -> Target {
 }
 
 /// Compiles a `.cu` file of this crate for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, for every
-/// element type that its line `// Types: …` states, and returns the compiler's remarks, one entry per unit.
-/// `header` is the name and the text of a header of its own.
+/// element type that its line `// Types: …` states, and again with the macros of each line `// Also: …`, and returns the
+/// compiler's remarks, one entry per unit. `header` is the name and the text of a header of its own.
 ///
 /// # Errors
 /// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
@@ -218,16 +220,31 @@ pub fn compile_file(
     let kept = |text: &str| -> &'static str { text.to_owned().leak() };
     let mut source = SourceFile::ours(kept(name), kept(text));
     source.header = header.map(|(name, text)| Header { name: kept(name), text: kept(text) });
-    let source: &'static SourceFile = Box::leak(Box::new(source));
     let mut out = Vec::new();
-    for t in types.list() {
-        let unit = Unit { source, t };
-        let mut options = options(unit);
-        options.push("--ptxas-options=-v".into());
-        let (_, log) = nvrtc.compile(of(source), &target, &options)?;
-        out.push((format!("{unit:?}"), log));
+    for names in iter::once("").chain(also(text)) {
+        let options: Vec<&'static str> =
+            names.split_whitespace().map(|name| kept(&format!("-D{name}=1"))).collect();
+        let name = if names.is_empty() { source.name } else { kept(&format!("{name} {names}")) };
+        let source: &'static SourceFile =
+            Box::leak(Box::new(SourceFile { name, options: options.leak(), ..source }));
+        for t in types.list() {
+            // Of more variants of machine code, f16 is as bf16.
+            if t == Some(DType::F16) && !names.is_empty() && matches!(target, Target::Machine(_)) {
+                continue;
+            }
+            let unit = Unit { source, t };
+            let mut options = self::options(unit);
+            options.push("--ptxas-options=-v".into());
+            let (_, log) = nvrtc.compile(of(source), &target, &options)?;
+            out.push((format!("{unit:?}"), log));
+        }
     }
     Ok(out)
+}
+
+/// The macros with which a file is compiled besides without any, in lines such as `// Also: VARIANT WIDE`.
+fn also(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("// Also: "))
 }
 
 #[cfg(test)]
@@ -322,7 +339,7 @@ mod tests {
 
     #[test]
     fn every_option_is_in_the_key() {
-        let float = Unit { source: &OTHER, t: Some(crate::DType::F32) };
+        let float = Unit { source: &OTHER, t: Some(DType::F32) };
         assert!(
             options(float).iter().any(|o| o == "--std=c++17") && options(float).contains(&"-DT=f32".into())
         );
@@ -331,7 +348,7 @@ mod tests {
             key(UNIT, "sm_90a", "compute_80"),
             key(UNIT, "sm_80", "machine"),
             key(float, "sm_90a", "machine"),
-            key(Unit { t: Some(crate::DType::F16), ..float }, "sm_90a", "machine"),
+            key(Unit { t: Some(DType::F16), ..float }, "sm_90a", "machine"),
             key(Unit { source: &WITH_HEADER, t: None }, "sm_90a", "machine"),
         ];
         assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());

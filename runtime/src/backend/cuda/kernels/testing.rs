@@ -26,7 +26,7 @@ impl Submit for Recorder {
     }
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
         assert!(grid.blocks.iter().all(|&n| n > 0) && grid.blocks[1] < 65_536, "{grid:?}");
-        assert!(grid.threads <= 1024 && grid.shared <= 48 << 10 && params.len() <= 4096, "{grid:?}");
+        assert!(grid.threads <= 1024 && grid.shared <= 99 << 10 && params.len() <= 4096, "{grid:?}");
         self.calls.push((kernel, grid, params.to_vec()));
         Ok(())
     }

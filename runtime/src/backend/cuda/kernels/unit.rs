@@ -84,6 +84,11 @@ impl SourceFile {
         Self { header: Some(Header { name, text }), ..self }
     }
 
+    /// The source, compiled with more options: a source of its own.
+    pub(crate) const fn with_options(self, options: &'static [&'static str]) -> Self {
+        Self { options, ..self }
+    }
+
     /// A source of a user's: text, or code for the device. Equal ones are one, which is kept for the life of the process.
     pub(crate) fn interned(name: &'static str, content: Vec<u8>, is_code: bool) -> &'static Self {
         type Known = FxHashMap<(&'static [u8], bool), &'static SourceFile>;

@@ -1,7 +1,10 @@
 use half::{bf16, f16};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use super::*;
+use super::{
+    super::operation::{MaskKind, Variant},
+    *,
+};
 use crate::backend::cpu::kernels::real::testing::{Owned, floats, near, stable};
 
 /// Sizes of one attention.
@@ -69,8 +72,19 @@ impl<T: Real> Case<T> {
     }
 
     fn run(&self, scale: f32, out: &mut [T]) {
-        let mask = Mask { kind: self.mask, limits: self.limits.as_ref().map(|l| l.view()), real: usize::MAX };
-        attend(self.q.view(), self.k.view(), self.v.view(), mask, scale, out);
+        let (q, v) = (self.q.view(), self.v.view());
+        let rules = Scores {
+            kind: self.mask,
+            scale,
+            variant: Variant::default(),
+            limits: self.limits.as_ref().map(|l| l.view()),
+            bias: None,
+            slopes: None,
+            sinks: None,
+            real: usize::MAX,
+            sizes: [q.layout.shape()[1], v.layout.shape()[1], q.layout.shape()[2]],
+        };
+        attend(q, self.k.view(), v, &rules, out);
     }
 
     /// The definition of the mask, in the words of `MaskKind`.

@@ -1,12 +1,16 @@
-use super::*;
+use super::{super::operation::Variant, *};
 use crate::backend::cuda::kernels::testing::{Recorder, whole};
 
 fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64) {
+    with(Variant::default(), dtype, q, k)
+}
+
+fn with(variant: Variant, dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64) {
     let mut gpu = Recorder::h200();
     let inputs = [whole(1 << 20, dtype, &q), whole(1 << 20, dtype, &k), whole(1 << 20, dtype, &k)];
     let outputs = [whole(1 << 20, dtype, &q)];
-    let workspace = workspace_bytes(&DeviceProperties::h200(), &inputs);
-    let op = Attention { mask: MaskKind::Causal, scale: 1.0 };
+    let op = Attention { mask: MaskKind::Causal, scale: 1.0, variant };
+    let workspace = workspace_bytes(&DeviceProperties::h200(), &inputs, &op);
     let all = Launch {
         op: op.into(),
         inputs: inputs.into_iter().collect(),
@@ -37,7 +41,8 @@ fn many_queries_go_to_tensor_cores_where_these_take_them() {
         (DType::Bf16, 80, "prefill_128"),
         (DType::F32, 64, "attend_8"),
         (DType::F16, 72, "attend_8"),
-        (DType::F16, 256, "attend_8"),
+        (DType::F16, 256, "prefill_256"),
+        (DType::F16, 272, "attend_1"),
     ] {
         let (_, gpu, _) = run(dtype, [8, 300, 8, size], [8, 300, 4, size]);
         assert_eq!(gpu.names(), [name]);
@@ -49,7 +54,52 @@ fn many_queries_go_to_tensor_cores_where_these_take_them() {
 
 #[test]
 fn heads_that_are_too_large_are_refused() {
-    let (result, gpu, _) = run(DType::F32, [1, 1, 1, 257], [1, 4, 1, 257]);
+    assert!(run(DType::F32, [1, 1, 1, 1024], [1, 4, 1, 1024]).0.is_ok());
+    let (result, gpu, _) = run(DType::F32, [1, 1, 1, 1025], [1, 4, 1, 1025]);
     assert!(matches!(result, Err(Error::Argument { op: "attention", .. })));
     assert!(gpu.calls.is_empty());
+}
+
+#[test]
+fn only_variants_have_kernels_of_variants() {
+    let variants = [
+        Variant { window: Some((3, 0)), ..Variant::default() },
+        Variant { soft_cap: Some(50.0), ..Variant::default() },
+        Variant { alibi: AlibiKind::Standard, ..Variant::default() },
+    ];
+    let keys = [1, 4096, 2, 64];
+    for (q, plain, changed) in
+        [([1, 1, 6, 64], &DECODE, &DECODE_VARIANT), ([1, 64, 6, 64], &PREFILL, &PREFILL_VARIANT)]
+    {
+        let gpu = run(DType::Bf16, q, keys).1;
+        assert!(
+            gpu.calls.iter().all(|(kernel, _, params)| (kernel.unit.source, params.len()) == (plain, 216))
+        );
+        for variant in variants {
+            let gpu = with(variant, DType::Bf16, q, keys).1;
+            assert!(
+                gpu.calls
+                    .iter()
+                    .all(|(kernel, _, params)| (kernel.unit.source, params.len()) == (changed, 312))
+            );
+        }
+    }
+    // One kernel for large heads, and fewer rows of a block for variants.
+    let queries = [4, 8, 6, 64];
+    assert_eq!(run(DType::F32, queries, [4, 99, 2, 64]).1.names(), ["attend_8"]);
+    assert_eq!(with(variants[0], DType::F32, queries, [4, 99, 2, 64]).1.names(), ["attend_4"]);
+    let gpu = run(DType::Bf16, [1, 64, 6, 256], [1, 64, 2, 256]).1;
+    assert!(gpu.calls[0].0.unit.source == &PREFILL_WIDE && gpu.calls[0].2.len() == 312);
+    let gpu = run(DType::F32, [1, 9, 6, 300], [1, 9, 2, 300]).1;
+    assert!(gpu.calls[0].0.unit.source == &DECODE_WIDE && gpu.calls[0].2.len() == 312);
+}
+
+#[test]
+fn slopes_of_alibi_depend_on_the_power_of_two_below() {
+    let extra = Extra { limits: None, bias: None, slopes: None, sinks: None, real: None };
+    let variant = Variant { alibi: AlibiKind::Standard, ..Variant::default() };
+    let op = Attention { mask: MaskKind::Causal, scale: 1.0, variant };
+    for (heads, power) in [(1, 1), (8, 8), (12, 8), (16, 16), (31, 16)] {
+        assert_eq!(Added::new(&op, &extra, heads).alibi, power);
+    }
 }
