@@ -122,7 +122,8 @@ DEVICE void turn(const Params& p, double log2_base, u64 row, T* y) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) rope(const __grid_constant__ Params p) { in_order();
+// With fewer registers than four blocks allow, some would spill.
+extern "C" __global__ void __launch_bounds__(THREADS, 4) rope(const __grid_constant__ Params p) { in_order();
     const double log2_base = base_of(p);
     for (u64 row = blockIdx.x; row < p.rows; row += gridDim.x) turn(p, log2_base, row, (T*)p.y + row * p.heads * p.size);
 }
@@ -134,7 +135,7 @@ struct ScatterParams {
 };
 static_assert(sizeof(ScatterParams) == 312, "mirrored by cuda.rs");
 
-extern "C" __global__ void __launch_bounds__(THREADS) rope_scatter(const __grid_constant__ ScatterParams p) { in_order();
+extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_scatter(const __grid_constant__ ScatterParams p) { in_order();
     const u64 n = p.to.count();
     const double log2_base = base_of(p.rope);
     for (u64 row = blockIdx.x; row < n; row += gridDim.x) {
