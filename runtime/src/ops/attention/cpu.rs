@@ -13,7 +13,6 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use self::scores::Scores;
-pub(super) use self::scores::nearest_power;
 use super::operation::Attention;
 use crate::{
     backend::{

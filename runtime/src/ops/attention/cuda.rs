@@ -2,10 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{
-    cpu::nearest_power,
-    operation::{AlibiKind, Attention, Extra, MaskKind},
-};
+use super::operation::{AlibiKind, Attention, Extra, MaskKind, nearest_power};
 use crate::{
     DType, Error, Result,
     backend::{

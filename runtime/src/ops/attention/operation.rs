@@ -30,6 +30,11 @@ pub(super) enum AlibiKind {
     Given,
 }
 
+/// Returns the largest power of two that is at most `heads`, or 1: the slopes of ALiBi are defined by it.
+pub(super) fn nearest_power(heads: usize) -> usize {
+    1 << heads.max(1).ilog2()
+}
+
 /// What changes the scores, besides the mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Variant {

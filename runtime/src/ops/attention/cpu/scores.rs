@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::operation::{AlibiKind, MaskKind, Variant};
+use super::super::operation::{AlibiKind, MaskKind, Variant, nearest_power};
 use crate::backend::cpu::kernels::real::{Real, Strided};
 
 /// The mask and the variant, with the data of those that have some.
@@ -94,9 +94,4 @@ impl<T: Real> Scores<'_, T> {
     pub(super) fn sink(&self, head: usize) -> Option<f32> {
         self.sinks.map(|sinks| sinks.data[sinks.layout.offset_of(&[head])].widen())
     }
-}
-
-/// Returns the largest power of two that is at most `heads`, or 1.
-pub(in super::super) fn nearest_power(heads: usize) -> usize {
-    1 << heads.max(1).ilog2()
 }
