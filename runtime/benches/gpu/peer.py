@@ -395,7 +395,7 @@ def attention():
 
 if __name__ == "__main__":
     known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
-             "rows": rows, "conv": conv}
+             "rows": rows, "conv": conv, "attention": attention}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")
