@@ -84,18 +84,6 @@ fn batched(
     ops::attention(&x, &x, &x, AttentionMask::Lengths(&lengths), 0.3)
 }
 
-/// What is in the padding is not zero.
-#[graphable]
-fn products_of_columns(
-    #[host]
-    #[dims(B, 2)]
-    x: &Tensor<f32>,
-) -> Result<Tensor<f32>> {
-    let shifted = ops::div(&ops::add(x, 3.0)?, x)?;
-    let finite = ops::clamp(&shifted, -9.0, 9.0)?;
-    ops::masked_matmul(&ops::transpose(&finite, 0, 1)?, &ops::exp(&ops::neg(x)?)?)
-}
-
 /// Everything that changes scores; in the padding, queries, keys, positions and the bias are others.
 #[graphable]
 fn changed_scores(
@@ -402,11 +390,6 @@ fn attention_sees_the_real_keys() {
     agrees!(ChangedScoresGraph);
     agrees!(AroundGraph);
     agrees!(CausalWindowGraph);
-}
-
-#[test]
-fn products_over_padding_have_the_real_terms() {
-    agrees!(ProductsOfColumnsGraph);
 }
 
 #[test]

@@ -344,13 +344,6 @@ impl<'a, 'r> Draw<'a, 'r> {
         self.resized(2, |n| n)
     }
 
-    /// `[any, n]`; the result is `[n, n]`.
-    pub(super) fn columns(&mut self) -> Option<Drawn> {
-        let mut drawn = self.tokens()?;
-        drawn.ty.dims[0] = drawn.ty.dims[1];
-        Some(drawn)
-    }
-
     /// `[any, n]`, with every second element left.
     pub(super) fn halved(&mut self) -> Option<Drawn> {
         self.resized(2, |n| n.div_ceil(2))

@@ -2,10 +2,7 @@
 
 use graphable::{
     Result, Tensor,
-    ops::{
-        self, AttentionConfig, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig,
-        RopeConfig, RopeScaling, RopeStyle, YarnConfig,
-    },
+    ops::{self, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig},
 };
 
 use super::{Given, table};
@@ -115,36 +112,6 @@ table! {
     upsample_nearest2d: Smooth, doubled_2d, |g| channel(&ops::upsample_nearest2d(&image(g)?, doubled(g)?)?);
     upsample_bilinear2d: Smooth, doubled_2d, |g|
         channel(&ops::upsample_bilinear2d(&image(g)?, doubled(g)?, g.n(0, 2) == 1)?);
-
-    attention: Product, tokens, |g| {
-        let x = ops::unsqueeze(&ops::tanh(g.f(0)?)?, 1)?;
-        let sinks = ops::full(x.scope(), [1], 0.25f32)?;
-        let places = ops::arange::<u32>(x.scope(), x.dim(0))?;
-        let mask = if g.n(0, 2) == 0 { AttentionMask::Causal } else { AttentionMask::Positions(&places) };
-        let mut config = AttentionConfig::new(mask).soft_cap(2.0).sinks(&sinks);
-        if g.n(1, 2) == 0 {
-            config = config.alibi();
-        }
-        if g.n(2, 3) > 0 {
-            config = config.window(g.n(2, 6), g.n(2, 2));
-        }
-        ops::squeeze(&ops::attention(&x, &x, &x, config, 0.5)?, 1)
-    };
-    rope: Smooth, tokens, |g| {
-        let x = ops::unsqueeze(g.f(0)?, 1)?;
-        let dim = x.dim(2).get()? / 2 * 2;
-        let scaling = match g.n(0, 3) {
-            0 if dim > 2 => RopeScaling::DynamicNtk { factor: 2.0, original_max_position_embeddings: 2 },
-            1 => RopeScaling::Yarn(YarnConfig::new(4.0, 16)),
-            _ => RopeScaling::Linear { factor: 3.0 },
-        };
-        let config = RopeConfig::new(100.0, RopeStyle::HalfSplit).partial(dim).scaling(scaling);
-        ops::squeeze(&ops::rope(&x, &ops::arange::<u32>(x.scope(), x.dim(0))?, config)?, 1)
-    };
-    masked_matmul: Product, columns, |g| {
-        let x = ops::scale(&ops::tanh(g.f(0)?)?, 0.1)?;
-        ops::masked_matmul(&ops::transpose(&x, 0, 1)?, &x)
-    };
 
     group_norm: SteepSum, items, |g| normalized(g);
     batch_norm: Smooth, channels, |g| {
