@@ -2,7 +2,8 @@
 
     python3 -m venv venv && venv/bin/pip install onnx onnxruntime numpy
     venv/bin/pip install --no-deps silero-vad==6.2.3
-    venv/bin/python examples/tests/listen/compare.py target/release/listen [FILE.wav …]
+    venv/bin/python examples/tests/listen/compare.py [--device cuda:0] target/release/listen [FILE.wav …]
+    venv/bin/python examples/tests/listen/compare.py --speak FILE.wav
     venv/bin/python examples/tests/listen/compare.py --fixture > examples/tests/listen/probabilities.txt
 
 The wheel's file `silero_vad_16k.safetensors`, which `listen` uses, has other weights than its ONNX models (all but those of
@@ -10,7 +11,8 @@ the spectrum differ). So there are two comparisons: `listen` with the weights of
 `--model`, beside that model; and `listen` as it is beside the same graph with the weights of `silero_vad_16k.safetensors`. The
 fixture is of the latter.
 
-Without files, espeak-ng speaks some sentences, between stretches of noise and of silence. Prints the largest difference of the
+Without files, espeak-ng speaks some sentences, between stretches of noise and of silence; `--speak` writes these to a file, for
+a machine without espeak-ng. `listen` runs on the CPU unless a device is named. Prints the largest difference of the
 probabilities, whether the segments are equal (if torch is installed, which the wheel's own function needs), and the time of a
 chunk in both: onnxruntime with one thread, its inputs made by numpy, and `listen` as it prints it.
 """
@@ -21,6 +23,7 @@ import json
 import pathlib
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -108,19 +111,19 @@ def run_onnx(model, audio):
     return probabilities, seconds / len(probabilities)
 
 
-def spoken(folder):
+def spoken(to):
     """Sentences between silence and noise."""
     rng, audio = random.Random(20261122), []
     for i, (voice, sentence) in enumerate(SENTENCES):
         audio += [0] * 12000 if i % 2 == 0 else [int(rng.gauss(0, 400)) for _ in range(16000)]
-        path = folder / "sentence.wav"
+        path = to.with_name("sentence.wav")
         subprocess.run(["espeak-ng", "-v", voice, "-w", path, sentence], check=True)
         with wave.open(str(path)) as file:
             said = np.frombuffer(file.readframes(file.getnframes()), np.int16).astype(np.float64)
             places = np.arange(0, len(said) - 1, file.getframerate() / 16000)
         audio += [int(v) for v in np.interp(places, np.arange(len(said)), said)]
     audio += [int(rng.gauss(0, 400)) for _ in range(16000)]
-    return write(folder / "spoken.wav", audio)
+    return write(to, audio)
 
 
 def write(path, audio):
@@ -140,11 +143,11 @@ def segments(probabilities, length):
     return [(segment["start"], segment["end"]) for segment in found]
 
 
-def compare(program, path, what, model, arguments):
+def compare(program, device, path, what, model, arguments):
     with wave.open(str(path)) as file:
         audio = np.frombuffer(file.readframes(file.getnframes()), np.int16).astype(np.float32) / 32768
     theirs, their_time = run_onnx(model, audio)
-    command = [program, path, "--json", "--device", "cpu", *arguments]
+    command = [program, path, "--json", "--device", device, *arguments]
     run = subprocess.run(command, check=True, capture_output=True, text=True)
     ours = json.loads(run.stdout)
     difference = max(abs(a - b) for a, b in zip(ours["probabilities"], theirs, strict=True))
@@ -156,25 +159,32 @@ def compare(program, path, what, model, arguments):
     else:
         print(f"  {len(found)} segments, {'equal to' if found == wanted else f'not {wanted} as'} the wheel's: {found}")
     each = re.search(r"([\d.]+) µs each, of which the host works ([\d.]+) µs", run.stderr)
-    print(f"  a chunk takes {each[1]} µs, {each[2]} µs of which the host works; in onnxruntime {their_time * 1e6:.1f} µs")
+    print(f"  on {device}, a chunk takes {each[1]} µs, {each[2]} µs of which the host works; in onnxruntime, on one core, {their_time * 1e6:.1f} µs")
     return difference < 1e-4 and wanted in (None, found)
 
 
 def main(arguments):
+    if arguments[:1] == ["--speak"]:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.move(spoken(pathlib.Path(folder, "spoken.wav")), arguments[1])
+        return True
     file = with_weights(read(wheel("silero_vad_16k.safetensors")))
     if arguments == ["--fixture"]:
         for probability in run_onnx(file, np.array(samples()) / 32768)[0]:
             print(f"{probability:.7f}")
         return True
+    device = "cpu"
+    if arguments[:1] == ["--device"]:
+        device, arguments = arguments[1], arguments[2:]
     program, *paths = arguments
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        paths = [pathlib.Path(path) for path in paths] or [spoken(folder), write(folder / "signal.wav", samples())]
+        paths = [pathlib.Path(path) for path in paths] or [spoken(folder / "spoken.wav"), write(folder / "signal.wav", samples())]
         own = wheel("silero_vad_16k_op15.onnx").read_bytes()
         tensors = {name: onnx.numpy_helper.to_array(tensor) for name, tensor in graph()[1].items()}
         weights = save(folder / "onnx.safetensors", tensors)
         kinds = [("the weights of the ONNX model", own, ["--model", weights]), ("the weights of the safetensors file", file, [])]
-        return all([compare(program, path, *kind) for path in paths for kind in kinds])
+        return all([compare(program, device, path, *kind) for path in paths for kind in kinds])
 
 
 if __name__ == "__main__":
