@@ -61,3 +61,50 @@ fn convolutions_by_the_library_replay_as_they_run() {
     replays_are_as_eager::<f16>();
     replays_are_as_eager::<bf16>();
 }
+
+/// The library has a handle for each stream, which other streams use after its end.
+#[test]
+fn handles_of_the_library_outlive_streams() {
+    if skipped("handles_of_the_library_outlive_streams") {
+        return;
+    }
+    let mut want = None;
+    for round in 0..400 {
+        let mut rt = runtime();
+        let param = |shape: &[usize]| Param::new(&rt, shape, &values::<f32>(shape.iter().product())).unwrap();
+        let (wide, bias, grouped) = (param(&[32, 16, 3, 3]), param(&[32]), param(&[32, 16, 3, 3]));
+        let graph = BlockGraph::<f32>::builder().build(&mut rt).unwrap();
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            let x = step.tensor(&[1, 16, 6, 5], &values::<f32>(480)).unwrap();
+            let y = graph.call(&step, &x, &wide, &bias, &grouped).unwrap();
+            let y = step.read(&y).unwrap();
+            assert_eq!(want.get_or_insert_with(|| y.clone()), &y, "round {round}");
+        }
+    }
+}
+
+/// Views that begin anywhere are convolved as their copies are.
+#[test]
+fn operands_of_any_alignment_are_convolved() {
+    if skipped("operands_of_any_alignment_are_convolved") {
+        return;
+    }
+    let mut rt = runtime();
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[3, 1, 5, 5], &values::<bf16>(75)).unwrap();
+    let w = step.tensor(&[8, 1, 3, 3], &values::<bf16>(72)).unwrap();
+    let whole = step.read(&ops::conv2d(&x, &w, ops::ConvConfig::new()).unwrap()).unwrap();
+    let begins = ops::narrow(&x, 0, 1, 2).unwrap();
+    let part = step.read(&ops::conv2d(&begins, &w, ops::ConvConfig::new()).unwrap()).unwrap();
+    assert_eq!(part, whole[8 * 9..]);
+    let line = step.tensor(&[1, 1, 65], &values::<bf16>(65)).unwrap();
+    let taps = step.tensor(&[4, 1, 9], &values::<bf16>(36)).unwrap();
+    let config = ops::ConvConfig::new();
+    let all = step.read(&ops::conv1d(&line, &taps, config).unwrap()).unwrap();
+    let rest = ops::narrow(&line, 2, 1, 64).unwrap();
+    let rest = step.read(&ops::conv1d(&rest, &taps, config).unwrap()).unwrap();
+    for channel in 0..4 {
+        assert_eq!(rest[channel * 56..][..56], all[channel * 57 + 1..][..56], "channel {channel}");
+    }
+}

@@ -11,9 +11,12 @@ use crate::Result;
 
 impl CudaBackend {
     fn dnn(&mut self) -> Option<&mut Dnn> {
-        let context = Arc::clone(&self.shared.context);
-        let opened = &mut self.dnn;
-        opened.get_or_insert_with(|| Dnn::open(context.raw() as usize)).as_mut()
+        let shared = &self.shared;
+        let open = || {
+            // SAFETY: the stream is of the context, and `drop` of the backend lets go of the library before the stream.
+            unsafe { Dnn::open(shared.context.raw() as usize, shared.stream.raw()) }
+        };
+        self.dnn.get_or_insert_with(open).as_mut()
     }
 
     /// Returns the workspace of a convolution; `None` if there is no library for it.
@@ -33,7 +36,7 @@ impl CudaBackend {
         at: ConvolutionAddresses,
         workspace: u64,
     ) -> Result<()> {
-        let (stream, context) = (self.shared.stream.raw(), Arc::clone(&self.shared.context));
+        let context = Arc::clone(&self.shared.context);
         self.after_kernel = false;
         self.watched(false, |backend| {
             let Some(dnn) = backend.dnn() else {
@@ -41,9 +44,9 @@ impl CudaBackend {
             };
             // The library may load a kernel now, which would invalidate a capture.
             let run = context.unordered(|| {
-                // SAFETY: the stream is of the bound context, in which the library was opened; the operation made `of` of
-                // these operands; the core keeps them and the workspace until the convolution has run.
-                unsafe { dnn.run(of, stream, at, workspace) }
+                // SAFETY: the operation made `of` of these operands, which it has aligned; the core keeps them and the
+                // workspace until the convolution has run.
+                unsafe { dnn.run(of, at, workspace) }
             });
             run.map_err(|error| context.or_lost(error))
         })

@@ -461,6 +461,8 @@ impl Drop for CudaBackend {
     fn drop(&mut self) {
         self.abort_capture();
         self.singles.release(&self.shared);
+        // Before its stream.
+        self.dnn = None;
         self.shared.close();
     }
 }

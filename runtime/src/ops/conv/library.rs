@@ -21,6 +21,8 @@ use crate::{
 /// heuristics, for 256 channels and more the product took 0.51 to 0.78 of the time, for 64 and fewer 0.94 to 1.6, for 128
 /// from 0.80 to 1.06 (docs/BENCHMARKS.md).
 const WIDE: usize = 128;
+/// Bytes of which operands of the library are at multiples: tensor cores load that many at once.
+const ALIGNMENT: u64 = 16;
 
 /// `[x: N, H, W, C; w: channels, window.., C / groups] -> [y: N, H', W', channels]`, all contiguous.
 #[derive(Debug)]
@@ -129,7 +131,7 @@ fn plane<const N: usize>(values: [usize; N], of_one_line: usize) -> [usize; 2] {
     }
 }
 
-/// An operand with its dimensions in the order of `axes`, contiguous; the second value owns its memory if that takes a copy.
+/// An operand with its dimensions in the order of `axes`, contiguous and aligned as the library wants it; the second value owns its memory if that takes a copy.
 fn lines<'s, T: Float>(
     operands: &Operands<'_, 's, T>,
     of: Operand,
@@ -137,7 +139,7 @@ fn lines<'s, T: Float>(
 ) -> Result<(Operand, Option<Tensor<'s, T>>)> {
     let mut moved = of;
     moved.view.layout = of.view.layout.permuted(axes);
-    if moved.view.layout.is_contiguous() {
+    if moved.view.layout.is_contiguous() && moved.view.addr.is_multiple_of(ALIGNMENT) {
         return Ok((moved, None));
     }
     let shape: Shape = moved.view.layout.shape().into();

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{c_int, c_void},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use super::library::{Heuristic, Raw, Status, Table, name_of, table};
@@ -114,45 +114,56 @@ fn numbers<const N: usize>(values: [usize; N]) -> Option<[c_int; N]> {
     Some(out)
 }
 
-/// The library with its handle, for the context that was current when it was made.
+/// The library with a handle for one stream.
 #[derive(Debug)]
 pub(super) struct Calls {
     table: &'static Table,
-    handle: &'static Mutex<Handle>,
+    context: usize,
+    handle: Handle,
 }
 
-/// The library's handle, one for each context and process: it belongs to one thread at a time, and to the stream that was
-/// set last. It is never destroyed: that, as making one, waits for the whole device, which would invalidate captures on
-/// other threads.
+/// A handle of the library, which belongs to one thread at a time, and to the stream that was set last.
 #[derive(Debug)]
 struct Handle {
     raw: Raw,
 }
 
-// SAFETY: the library allows a handle to be used by any thread, one at a time, which the mutex around it ensures.
+// SAFETY: the library allows a handle to be used by any thread, one at a time, and there is one owner.
 unsafe impl Send for Handle {}
 
-/// By the address of the context.
-static HANDLES: Mutex<Vec<(usize, &'static Mutex<Handle>)>> = Mutex::new(Vec::new());
+/// Handles without an owner, by the address of their context. A handle is never destroyed: that, as making one, waits for the
+/// whole device, which would invalidate captures on other threads. So there are as many as streams had one at the same time.
+static FREE: Mutex<Vec<(usize, Handle)>> = Mutex::new(Vec::new());
 
 impl Calls {
-    /// Loads the library and makes a handle in `context`, which is current, unless there is one.
+    /// Loads the library and takes or makes a handle in `context`, which is current.
+    ///
+    /// # Safety
+    /// `stream` must be a stream of that context that lives until the result has been dropped.
     ///
     /// # Errors
     /// Returns [`Error::NoDevice`] without the library; [`Error::Device`] if it refuses the device.
-    pub(super) fn new(context: usize) -> Result<Self> {
+    pub(super) unsafe fn new(context: usize, stream: Raw) -> Result<Self> {
         let table = table()?;
-        let mut handles = HANDLES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&(_, handle)) = handles.iter().find(|(of, _)| *of == context) {
-            return Ok(Self { table, handle });
-        }
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let handle = match free.iter().position(|(of, _)| *of == context) {
+            Some(at) => free.swap_remove(at).1,
+            None => Self::make_handle(table)?,
+        };
+        drop(free);
+        let calls = Self { table, context, handle };
+        // SAFETY: the handle is alive and ours, and the stream is of its context.
+        let status = unsafe { (table.set_stream)(calls.handle.raw, stream) };
+        check(table, "cudnnSetStream", status)?;
+        Ok(calls)
+    }
+
+    fn make_handle(table: &Table) -> Result<Handle> {
         let mut raw: Raw = std::ptr::null_mut();
         // SAFETY: writes one handle to `raw`.
         let status = unsafe { (table.create)(&mut raw) };
         check(table, "cudnnCreate", status)?;
-        let handle: &'static Mutex<Handle> = Box::leak(Box::new(Mutex::new(Handle { raw })));
-        handles.push((context, handle));
-        Ok(Self { table, handle })
+        Ok(Handle { raw })
     }
 
     /// The library's version, such as 91300, and where it was found.
@@ -160,10 +171,6 @@ impl Calls {
         // SAFETY: takes nothing.
         let version = unsafe { (self.table.version)() };
         (version, &self.table.path)
-    }
-
-    fn handle(&self) -> MutexGuard<'static, Handle> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn make(
@@ -243,12 +250,11 @@ impl Calls {
     ) -> Result<Vec<Algorithm>> {
         let mut found = [Heuristic::default(); ALGORITHMS];
         let mut count: c_int = 0;
-        let handle = self.handle();
-        // SAFETY: handle and descriptors are alive, and nobody else uses them now; `found` has room for as many results
+        // SAFETY: handle and descriptors are alive, and ours alone; `found` has room for as many results
         // as are asked for, of which the library writes `count`.
         let status = unsafe {
             (self.table.heuristics)(
-                handle.raw,
+                self.handle.raw,
                 on.x.raw,
                 on.w.raw,
                 on.convolution.raw,
@@ -279,11 +285,11 @@ impl Calls {
             .collect())
     }
 
-    /// Adds a convolution to a stream, or to the current capture on it.
+    /// Adds a convolution to the stream, or to the current capture on it.
     ///
     /// # Safety
-    /// `stream` must be a stream of the handle's context. The addresses must refer to the operands that `on` describes, on
-    /// that device, and `workspace` to as many bytes as the algorithm states, aligned to 256; all of them must remain valid
+    /// The addresses must refer to the operands that `on` describes, on
+    /// the device, aligned to 16, and `workspace` to as many bytes as the algorithm states, aligned to 256; all of them must remain valid
     /// until the convolution has run.
     ///
     /// # Errors
@@ -294,12 +300,7 @@ impl Calls {
         algorithm: Algorithm,
         at: ConvolutionAddresses,
         workspace: u64,
-        stream: Raw,
     ) -> Result<()> {
-        let handle = self.handle();
-        // SAFETY: the handle is alive and ours while it is locked, and the stream is of its context.
-        let status = unsafe { (self.table.set_stream)(handle.raw, stream) };
-        check(self.table, "cudnnSetStream", status)?;
         // SAFETY: the descriptor is alive and a convolution's.
         let status = unsafe { (self.table.set_math)(on.convolution.raw, algorithm.math) };
         check(self.table, "cudnnSetConvolutionMathType", status)?;
@@ -309,7 +310,7 @@ impl Calls {
         // addresses and the stream. `beta` is 0, so the result is not read.
         let status = unsafe {
             (self.table.forward)(
-                handle.raw,
+                self.handle.raw,
                 std::ptr::from_ref(&one).cast(),
                 on.x.raw,
                 pointer(at.x),
@@ -325,5 +326,17 @@ impl Calls {
             )
         };
         check(self.table, "cudnnConvolutionForward", status)
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        // The stream may end before the handle has another one: none is shown to the library after its end.
+        // SAFETY: the handle is alive and ours; null is the stream that every context has.
+        let status = unsafe { (self.table.set_stream)(self.handle.raw, std::ptr::null_mut()) };
+        if status == 0 {
+            let handle = Handle { raw: self.handle.raw };
+            FREE.lock().unwrap_or_else(PoisonError::into_inner).push((self.context, handle));
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Once;
 use rustc_hash::FxHashMap;
 
 use super::kernels::{Convolution, ConvolutionAddresses};
-use crate::{Error, Result};
+use crate::{DType, Error, Result};
 
 mod calls;
 mod library;
@@ -22,6 +22,18 @@ use calls::{Algorithm, Calls, Descriptors};
 const KNOWN: usize = 1024;
 /// Most bytes of workspace that an algorithm may ask for.
 const WORKSPACE: u64 = 256 << 20;
+
+/// A convolution that every version and device has.
+const SMALL: Convolution = Convolution {
+    dtype: DType::F32,
+    x: [1, 8, 8, 8],
+    w: [8, 3, 3, 8],
+    y: [1, 6, 6, 8],
+    stride: [1; 2],
+    padding: [0; 2],
+    dilation: [1; 2],
+    groups: 1,
+};
 
 #[derive(Debug)]
 struct Plan {
@@ -38,16 +50,29 @@ pub(crate) struct Dnn {
 }
 
 impl Dnn {
-    /// Loads the library and makes its handle in the current context. If it fails, convolutions are left to our own
+    /// Loads the library and makes a handle in the current context. If that, or the description of a small convolution, fails, convolutions are left to our own
     /// kernels, and the first time in a process this is logged. It is not tried again, because recordings and their bodies
     /// must agree.
-    pub(crate) fn open(context: usize) -> Option<Self> {
+    ///
+    /// # Safety
+    /// `stream` must be a stream of that context that lives until the result has been dropped.
+    pub(crate) unsafe fn open(context: usize, stream: *mut std::ffi::c_void) -> Option<Self> {
         static LOGGED: Once = Once::new();
-        match Calls::new(context) {
-            Ok(calls) => {
-                let (version, path) = calls.version();
+        // SAFETY: our caller must uphold the same requirement.
+        let tried = unsafe { Calls::new(context, stream) }.and_then(|calls| {
+            let dnn = Self { calls, known: FxHashMap::default() };
+            // An installation that lacks a part shows it here at the latest.
+            dnn.choose(&SMALL).map(|plan| (dnn, plan.is_some()))
+        });
+        match tried {
+            Ok((dnn, true)) => {
+                let (version, path) = dnn.calls.version();
                 tracing::debug!(version, path, "cuDNN loaded");
-                Some(Self { calls, known: FxHashMap::default() })
+                Some(dnn)
+            }
+            Ok((_, false)) => {
+                LOGGED.call_once(|| tracing::info!("cuDNN has no convolutions for this device"));
+                None
             }
             Err(why) => {
                 LOGGED.call_once(|| {
@@ -84,19 +109,17 @@ impl Dnn {
         Ok(self.plan(of)?.map(|plan| plan.algorithm.workspace))
     }
 
-    /// Adds a convolution to `stream`, or to the current capture there.
+    /// Adds a convolution to the stream, or to the current capture there.
     ///
     /// # Safety
-    /// `stream` is a stream of the context that was current in [`open`](Self::open). The addresses show the operands that
-    /// `of` describes; `workspace` shows as many bytes as [`workspace`](Self::workspace) asked for, aligned to 256. All of
-    /// it until the convolution has run.
+    /// The addresses must refer to the operands that `of` describes, aligned to 16 bytes, and `workspace` to as many bytes as
+    /// [`workspace`](Self::workspace) asked for, aligned to 256; all of them must remain valid until the convolution has run.
     ///
     /// # Errors
     /// Returns [`Error::Device`].
     pub(crate) unsafe fn run(
         &mut self,
         of: &Convolution,
-        stream: *mut std::ffi::c_void,
         at: ConvolutionAddresses,
         workspace: u64,
     ) -> Result<()> {
@@ -109,6 +132,6 @@ impl Dnn {
             });
         };
         // SAFETY: our caller must uphold the same requirements.
-        unsafe { self.calls.forward(&mut plan.descriptors, plan.algorithm, at, workspace, stream) }
+        unsafe { self.calls.forward(&mut plan.descriptors, plan.algorithm, at, workspace) }
     }
 }
