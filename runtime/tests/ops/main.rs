@@ -43,6 +43,7 @@ mod reference;
 mod rope;
 mod rope_scaled;
 mod rows;
+#[allow(clippy::type_complexity, reason = "a model of a test returns all that it draws")]
 mod sampling;
 mod scalars;
 mod scatter_add;

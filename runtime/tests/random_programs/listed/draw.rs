@@ -315,6 +315,14 @@ impl<'a, 'r> Draw<'a, 'r> {
         Some(drawn)
     }
 
+    /// As [`row_results`](Self::row_results); the result is an index along the rows.
+    pub(super) fn choices(&mut self) -> Option<Drawn> {
+        let mut drawn = self.rows()?;
+        let Some(Size::N(bound)) = drawn.ty.dims.pop() else { return None };
+        (drawn.ty.elem, drawn.ty.bound) = (Elem::U32, bound);
+        Some(drawn)
+    }
+
     /// A float of at least two dimensions, of which only the first one may be padded; the shape stays.
     pub(super) fn items(&mut self) -> Option<Drawn> {
         let constant = |d: &Size| matches!(d, Size::N(_));

@@ -10,6 +10,7 @@ mod elements;
 mod groups;
 mod layers;
 mod names;
+mod sampling;
 
 use graphable::{Error, Result, Tensor, bf16};
 use rand::{Rng, rngs::StdRng};
@@ -64,7 +65,7 @@ macro_rules! table {
 }
 use table;
 
-const TABLES: [&[Listed]; 4] = [elements::TABLE, axes::TABLE, layers::TABLE, groups::TABLE];
+const TABLES: [&[Listed]; 5] = [elements::TABLE, axes::TABLE, layers::TABLE, groups::TABLE, sampling::TABLE];
 
 fn all() -> impl Iterator<Item = &'static Listed> {
     TABLES.into_iter().flatten()

@@ -75,7 +75,9 @@ const MORE_CODES: [&str; 12] = [
 ];
 
 /// Operations that no program draws, and what tests them under recordings.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("mark_tokens", "it writes a state of `bool`: `tests/ops/sampling.rs`"),
+    ("sample", "`uniform` and `sample_with`, which are drawn, in one: `tests/ops/sampling.rs`"),
     ("batch_norm_training", "it moves two states: `tests/ops/training.rs`"),
     ("cache_view", "an argument of `attention` alone: `tests/ops/attention.rs`"),
     ("rope_scatter", "`rope` and `scatter_rows`, which are drawn, in one: `tests/ops/fused.rs`"),
