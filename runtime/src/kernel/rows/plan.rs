@@ -158,10 +158,17 @@ impl Plan {
         let lanes = packed.sums(threads).max(single.sums(threads));
         let sums = lanes * rows.sum_words;
         let values = packed.count * packed.lanes + (sums - lanes);
-        if !packed.held || values > 32 || is_large(rows) || sums > 16 {
+        if !packed.held || sums > 16 {
             return 1;
         }
-        let most = if sums <= 8 { MOST } else { MOST * 3 / 4 };
+        // Given the choice, the compiler takes nearly all registers for loads of several rows.
+        let most = match is_large(rows) {
+            true if rows.sum_words > 2 || values > KEPT / 2 => return 1,
+            true if values > 32 => OF_ROW,
+            false if values > 32 => return 1,
+            false if sums <= 8 => MOST,
+            _ => MOST * 3 / 4,
+        };
         (most / self.block()).max(1)
     }
 }
