@@ -148,6 +148,7 @@ pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
         .chain(compare::kernels())
         .chain(cast::kernels())
         .chain(norm::kernels())
+        .chain(reduce::kernels())
         .chain(conv::kernels())
         .chain(recurrent::kernels())
         .chain(pool::kernels())

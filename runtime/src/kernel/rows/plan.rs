@@ -164,10 +164,10 @@ impl Plan {
         // Given the choice, the compiler takes nearly all registers for loads of several rows.
         let most = match is_large(rows) {
             true if rows.sum_words > 2 || values > KEPT / 2 => return 1,
-            true if values > 32 => OF_ROW,
+            true => OF_ROW,
             false if values > 32 => return 1,
             false if sums <= 8 => MOST,
-            _ => MOST * 3 / 4,
+            false => MOST * 3 / 4,
         };
         (most / self.block()).max(1)
     }

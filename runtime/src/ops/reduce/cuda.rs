@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::operation::Reduce;
+use super::{operation::Reduce, rows};
 use crate::{
     DType, Result,
     backend::{
@@ -12,6 +12,7 @@ use crate::{
             kernels::{DeviceView, Grid, Kernel, SourceFile, Submit, submit},
         },
     },
+    kernel::definition::Definition,
     value::layout::Layout,
 };
 
@@ -134,23 +135,27 @@ pub(super) struct Along {
     keeps_axis: bool,
     eps: f32,
     total: bool,
+    /// The kernel of rows that does the same for floats.
+    of_rows: Option<&'static Definition>,
 }
 
 impl Along {
     fn new(axis: usize, kernels: [&'static str; 3]) -> Self {
-        Self { axis, kernels, keeps_axis: false, eps: 0.0, total: false }
+        Self { axis, kernels, keeps_axis: false, eps: 0.0, total: false, of_rows: None }
     }
 
     /// A reduction.
     pub(super) fn reduce(kind: Reduce, axis: usize) -> Self {
-        Self::new(
+        let of_rows = rows::of_reduction(kind);
+        let by_hand = Self::new(
             axis,
             match kind {
                 Reduce::Sum => ["reduce_sum", "reduce_sum", "reduce_sum_join"],
                 Reduce::Mean => ["reduce_mean", "reduce_mean", "reduce_mean_join"],
                 Reduce::Max => ["reduce_max", "reduce_max", "reduce_max_join"],
             },
-        )
+        );
+        Self { of_rows, ..by_hand }
     }
 
     /// The place of the maximum.
@@ -174,7 +179,7 @@ impl Along {
             false => ["softmax", "softmax_piece", "softmax_spread"],
             true => ["log_softmax", "log_softmax_piece", "log_softmax_spread"],
         };
-        Self { keeps_axis: true, ..Self::new(axis, kernels) }
+        Self { keeps_axis: true, of_rows: Some(rows::of_softmax(log)), ..Self::new(axis, kernels) }
     }
 
     /// Division by the length.
@@ -192,7 +197,12 @@ pub(super) fn workspace_bytes(props: &DeviceProperties, x: &View, axis: usize) -
 pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, along: Along) -> Result<()> {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let mask = launch.inputs.get(1);
-    let Along { axis, kernels: [whole, piece, finish], keeps_axis, eps, total } = along;
+    let Along { axis, kernels: [whole, piece, finish], keeps_axis, eps, total, of_rows } = along;
+    if let Some(definition) = of_rows
+        && let Some(x) = rows::rows(x, axis, keeps_axis)
+    {
+        return rows::launch(gpu, launch, definition, x);
+    }
     let plan = Plan::new(gpu.props(), x, axis);
     let inner: usize = x.layout.shape()[axis + 1..].iter().product();
     let width = 16 / x.dtype.size() as u64;

@@ -18,8 +18,12 @@ mod cpu;
 mod cuda;
 mod normalize;
 mod operation;
+#[cfg(feature = "cuda")]
+mod rows;
 
 pub use normalize::{l2_normalize, log_softmax, softmax};
+#[cfg(feature = "cuda")]
+pub(super) use rows::kernels;
 
 fn reduce<'s, T: Number, U: Element>(
     name: &'static str,

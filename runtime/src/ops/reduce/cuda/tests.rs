@@ -1,5 +1,5 @@
 use super::{
-    super::operation::{ArgMax, Softmax},
+    super::operation::{ArgMax, Reduction, Softmax},
     *,
 };
 use crate::backend::{
@@ -52,8 +52,20 @@ fn few_long_slices_take_two_launches() {
     assert!(gpu.calls[0].1.blocks[1] >= 32);
     let gpu = run(ArgMax { axis: 1 }, whole(1 << 20, DType::Bf16, &[512, 128_256]), &[512]);
     assert_eq!(gpu.names(), ["reduce_argmax"]);
-    let gpu = run(Softmax { axis: 0, log: true }, whole(1 << 20, DType::F32, &[100_000]), &[100_000]);
+    let columns = whole(1 << 20, DType::F32, &[100_000, 1]);
+    let gpu = run(Softmax { axis: 0, log: true }, columns, &[100_000, 1]);
     assert_eq!(gpu.names(), ["log_softmax_piece", "log_softmax_spread"]);
+}
+
+#[test]
+fn floats_are_added_and_rows_of_them_normalised_by_kernels_of_rows() {
+    let x = || whole(1 << 20, DType::Bf16, &[7, 4096]);
+    let sum = |axis| Reduction { kind: Reduce::Sum, axis };
+    assert_eq!(run(Softmax { axis: 1, log: false }, x(), &[7, 4096]).names(), ["softmax_0_rows"]);
+    for (axis, out) in [(0, 4096), (1, 7)] {
+        assert_eq!(run(sum(axis), x(), &[out]).names(), ["sum_0_rows"]);
+    }
+    assert_eq!(run(sum(1), whole(1 << 20, DType::I32, &[7, 4096]), &[7]).names(), ["reduce_sum"]);
 }
 
 #[test]
