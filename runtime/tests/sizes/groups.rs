@@ -101,6 +101,24 @@ fn choices_of_one(
     ops::moe_permute(&ops::full(x.scope(), [1, 2], 1.0f32)?, &routes)
 }
 
+/// Rows that are counted through a padded dimension, which is not the first.
+#[graphable]
+fn counted(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let columns = ops::unsqueeze(&ops::transpose(x, 0, 1)?, 2)?;
+    let (w, ends) = (ops::full(x.scope(), [1, 1, 1], 1.0f32)?, ops::full(x.scope(), [1], 4u32)?);
+    let y = ops::grouped_mm(&columns, &w, &ends)?;
+    ops::transpose(&ops::squeeze(&y, 2)?, 0, 1)
+}
+
+#[test]
+fn groups_of_rows_begin_with_the_real_ones() {
+    refuses!(CountedGraph, Mix);
+}
+
 #[test]
 fn entries_of_the_padding_are_added_to_nothing() {
     agrees!(AddedGraph);

@@ -4,7 +4,7 @@ use super::{check, kernels as k, normalized};
 use crate::{
     AsOperand, Error, Float, Result, State, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    ops::{check::check_eps, contiguous, launch::own, mul, size, store, transpose},
+    ops::{cast, check::check_eps, contiguous, launch::own, mul, size, store, transpose},
     value::layout::{Layout, Marks},
 };
 
@@ -81,8 +81,8 @@ fn statistics<'s, T: Float>(x: &Tensor<'s, T>) -> Result<[Tensor<'s, f32>; 3]> {
     u32::try_from(each).map_err(too_large)?;
     let inner = u32::try_from(each / x.size(0)).map_err(too_large)?;
     let count = mul(&size(x, 0)?, inner)?;
-    // Real rows come first in each channel, and the kernel knows how many values they have.
-    let rows = contiguous(&transpose(x, 0, 1)?)?;
+    // Real rows come first in each channel, and the kernel knows how many values they have. Its floats are of one type.
+    let rows = contiguous(&transpose(&cast::<_, f32>(x)?, 0, 1)?)?;
     let rows = rows.alias(Layout::contiguous(&[channels, each])?, 0, Marks::NONE);
     let mut call = Call::new(k::batch_norm_training::DEFINITION, &rows)?;
     call.argument::<u32>(&count)?;

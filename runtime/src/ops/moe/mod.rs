@@ -8,7 +8,7 @@ use crate::{
     Element, Error, Float, GraphOutput, Result, Tensor,
     kernel::{call::Call, definition::Kernel as _},
     ops::{
-        broadcast_to,
+        broadcast_to, cast,
         check::{meet, refuse},
         composed::composed,
         div, embedding, full, narrow,
@@ -203,6 +203,20 @@ pub fn moe_unpermute<'s, T: Float, W: Float>(
         let why = "the input must be `[T, K, D]` and the weights `[T, K]`, as the third";
         return Err(scope.shape_error(NAME, &[x.into(), weights.into(), places.into()], why));
     }
+    if T::DTYPE == W::DTYPE {
+        return unpermuted(x, weights, places);
+    }
+    // The floats of a kernel of indices are of one type.
+    let sums: Tensor<'s, f32> = unpermuted(&cast::<_, f32>(x)?, &cast::<_, f32>(weights)?, places)?;
+    cast(&sums)
+}
+
+/// Adds the rows of each token; `x` and `weights` have elements of one type.
+fn unpermuted<'s, T: Float, W: Float>(
+    x: &Tensor<'s, T>,
+    weights: &Tensor<'s, W>,
+    places: &Tensor<'s, u32>,
+) -> Result<Tensor<'s, T>> {
     let mut call = Call::new(k::moe_unpermute::DEFINITION, x)?;
     call.argument::<W>(weights)?;
     call.argument::<u32>(places)?;

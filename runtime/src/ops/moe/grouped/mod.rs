@@ -24,7 +24,7 @@ mod operation;
 /// As `torch.nn.functional.grouped_mm`. Rows are counted through all dimensions but the last; those of group `g` are the rows
 /// from `ends[g - 1]`, or 0, to `ends[g]`, and the rows behind all groups become 0 and are not read. `ends` is `[G]`; an end
 /// before that of the preceding group counts as equal to it, and one behind the rows as their number. The ends are read on the
-/// device, so one recording serves groups of all sizes. Floats accumulate in f32. Padding of the leading dimensions of `x` and
+/// device, so one recording serves groups of all sizes. Floats accumulate in f32. Padding of the first dimension of `x` and
 /// of `N` propagates: with the ends of [`moe_route`](crate::ops::moe_route), rows of the padding are behind all groups.
 ///
 /// ```
@@ -39,7 +39,8 @@ mod operation;
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if `K` or `G` is padded.
+/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if `K`, `G` or a leading
+/// dimension of `x` but the first is padded.
 pub fn grouped_mm<'s, T: Float>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
@@ -92,7 +93,8 @@ fn product<'s, T: Float>(
         let why = format!("the operands must be {expected}");
         return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], why));
     };
-    refuse(name, scope, x.raw.marks, [lead.len()])?;
+    // Rows are counted through all dimensions, so real ones are those that come first only if the first alone is padded.
+    refuse(name, scope, x.raw.marks, (0..=lead.len()).filter(|axis| *axis > 0 || lead.is_empty()))?;
     refuse(name, scope, w.marks, [0, 1])?;
     refuse(name, scope, ends.marks, [0])?;
     if (k, groups) != (w_k, given) {
