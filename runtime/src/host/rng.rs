@@ -49,7 +49,8 @@ impl Rng {
     }
 
     /// Creates a generator whose seed is drawn from this one: equal states have equal forks, and the numbers of a fork
-    /// depend on no call that is made after it. It counts as a call.
+    /// depend on no call that is made after it. It counts as a call. A graph records each generator that it is called with, so
+    /// fork once and keep the forks: a new one for each call would be recorded anew each time.
     ///
     /// ```
     /// use graphable::prelude::*;
@@ -68,10 +69,16 @@ impl Rng {
     /// # let mut rt = Runtime::new(Device::cpu())?;
     /// let rng = Rng::new(&rt, 7)?;
     /// let graph = PairGraph::builder().build(&mut rt)?;
-    /// let step = rt.step()?;
-    /// let (left, right) = (rng.fork(&step)?, rng.fork(&step)?);
-    /// let y = graph.call(&step, &step.tensor([1], &[0.0f32])?, &left, &right)?;
-    /// assert_ne!(step.item(&y)?, 0.0);
+    /// let (left, right) = {
+    ///     let step = rt.step()?;
+    ///     (rng.fork(&step)?, rng.fork(&step)?)
+    /// };
+    /// for _ in 0..4 {
+    ///     let step = rt.step()?;
+    ///     let y = graph.call(&step, &step.tensor([1], &[0.0f32])?, &left, &right)?;
+    ///     assert_ne!(step.item(&y)?, 0.0);
+    /// }
+    /// assert_eq!(rt.stats().recordings, 1);
     /// # Ok(())
     /// # }
     /// ```

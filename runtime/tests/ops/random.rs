@@ -372,7 +372,7 @@ fn wrong_arguments_are_refused() {
         for (mean, std) in [(f32::NAN, 1.0), (0.0, -1.0), (0.0, f32::INFINITY)] {
             assert!(is_argument(ops::normal::<f32>(rng, scope, [2], mean, std)));
         }
-        for rate in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-40] {
+        for rate in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-40, 1.3e-37, 1e38, 2.4e18] {
             assert!(is_argument(ops::exponential::<f32>(rng, scope, [2], rate)));
         }
         assert!(is_argument(ops::randint(rng, scope, [2], 3..3i32)));

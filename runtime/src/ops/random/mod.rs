@@ -100,17 +100,21 @@ pub fn normal<'s, T: Float>(
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Argument`] if `rate` is not positive, or it or its reciprocal is not finite;
-/// [`Error::PaddedSize`] for a size computed from a padded one.
+/// Returns [`Error::Argument`] if `rate` is not between 1.4e-37 and 2.3e18, so that numbers of `f32` could be 0 or infinite (a
+/// narrower `T` has a smaller range, to which they are rounded); [`Error::PaddedSize`] for a size computed from a padded one.
 pub fn exponential<'s, T: Float>(
     rng: &Rng,
     scope: Scope<'s>,
     shape: impl IntoShape<'s>,
     rate: f32,
 ) -> Result<Tensor<'s, T>> {
+    // Of 64 random bits, a number of mean 1 is between 2^-65 and 65 ln 2.
+    const SMALLEST: f32 = 2.7e-20;
+    const LARGEST: f32 = 45.5;
     let mean = rate.recip();
-    if !(rate > 0.0 && rate.is_finite() && mean.is_finite()) {
-        let why = format!("rate {rate}; it must be positive, and it and its reciprocal finite");
+    if !(mean * SMALLEST >= f32::MIN_POSITIVE && (mean * LARGEST).is_finite()) {
+        let why =
+            format!("rate {rate}; it must be between 1.4e-37 and 2.3e18, so that no number is 0 or infinite");
         return Err(Error::Argument { op: "exponential", why });
     }
     kernels::exponential::<T>(scope, rng, mean, shape)
