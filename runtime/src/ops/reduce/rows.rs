@@ -1,6 +1,6 @@
 //! Sums, means and softmax on GPUs, where kernels of rows are faster than the passes of `reduce.cu`, which other types, other
-//! reductions and softmax along inner dimensions use. On the CPU the loops of `cpu/` are faster than these kernels: there,
-//! columns are added row by row, and rows of one precision are not gathered.
+//! reductions and softmax along other dimensions use. On the CPU the loops of `cpu/` are faster than these kernels, which
+//! gather columns one by one, and combine neighbours in every sum.
 
 use smallvec::SmallVec;
 
