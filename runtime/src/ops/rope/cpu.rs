@@ -26,23 +26,30 @@ pub(super) fn rope(access: &Access<'_>, launch: &Launch, rotation: Rope) {
 fn rope_as<T: Real>(access: &Access<'_>, launch: &Launch, rotation: Rope) {
     let mut counts = launch.inputs[2..].iter();
     let real = rotation.padded.map(|given| if given { counts.next() } else { None });
-    let positions = positions(access, launch, real);
+    let positions = positions(access, launch, real, None);
     rotate(input::<T>(access, launch, 0), positions, access.slice_mut::<T>(&launch.outputs[0]), rotation);
 }
 
-/// Positions `S, B, T`, of which so many along `B` and `T` are real.
+/// Positions `S, B, T`, of which so many along `B` and `T` are real, or only those of the rows that are written.
 struct Positions<'a> {
     all: Strided<'a, u32>,
     real: [usize; 2],
+    written: Option<&'a [(usize, usize)]>,
 }
 
-fn positions<'a>(access: &Access<'a>, launch: &Launch, counts: [Option<&View>; 2]) -> Positions<'a> {
+fn positions<'a>(
+    access: &Access<'a>,
+    launch: &Launch,
+    counts: [Option<&View>; 2],
+    written: Option<&'a [(usize, usize)]>,
+) -> Positions<'a> {
     let view = &launch.inputs[1];
     let shape = view.layout.shape();
     let real = |count: Option<&View>, all: usize| count.map_or(all, |view| access.count(view).min(all));
     Positions {
         all: Strided { data: access.slice::<u32>(view), layout: view.layout },
         real: [real(counts[0], shape[1]), real(counts[1], shape[2])],
+        written,
     }
 }
 
@@ -51,11 +58,16 @@ impl Positions<'_> {
         self.all.data[self.all.layout.offset_of(&[section, b, t])]
     }
 
-    /// Returns one more than the largest real position.
+    /// Returns one more than the largest position that counts.
     fn length(&self) -> u64 {
+        let sections = 0..self.all.layout.shape()[0];
+        if let Some(written) = self.written {
+            let each = sections.flat_map(|section| written.iter().map(move |(t, _)| (section, *t)));
+            return each.map(|(section, t)| u64::from(self.at(section, 0, t)) + 1).max().unwrap_or(0);
+        }
         let [batches, times] = self.real;
         let rows = |section| (0..batches).flat_map(move |b| (0..times).map(move |t| (section, b, t)));
-        let each = (0..self.all.layout.shape()[0]).flat_map(rows);
+        let each = sections.flat_map(rows);
         each.map(|(section, b, t)| u64::from(self.at(section, b, t)) + 1).max().unwrap_or(0)
     }
 }
@@ -71,7 +83,7 @@ fn rope_scatter_as<T: Real>(access: &Access<'_>, launch: &Launch, rotation: Rope
     let (places, fault) = places(access, launch, &launch.inputs[2], count);
     let size: usize = state.layout.shape()[1..].iter().product();
     let mut rotated = vec![T::narrow(0.0); x.layout.count()];
-    rotate(x, positions(access, launch, [None, count]), &mut rotated, rotation);
+    rotate(x, positions(access, launch, [None, count], Some(&places)), &mut rotated, rotation);
     let state = access.slice_mut::<T>(state);
     // In order: of rows given twice the last wins.
     for (i, row) in places {

@@ -47,8 +47,9 @@ DEVICE u64 real_count(u64 count, u64 all) {
     return real < all ? real : all;
 }
 
-// The logarithm of the base. With dynamic scaling it grows with the largest real position. The whole block calls.
-DEVICE double base_of(const Params& p) {
+// The logarithm of the base. With dynamic scaling it grows with the largest real position of the times that count. The
+// whole block calls.
+template <typename Counts> DEVICE double base_of(const Params& p, Counts counts) {
     if (p.growth == 0.0) return p.log2_theta;
     __shared__ u32 most;
     const u64 batches = real_count(p.real[0], p.rows / p.times), times = real_count(p.real[1], p.times);
@@ -58,6 +59,7 @@ DEVICE double base_of(const Params& p) {
     u32 mine = 0;
     for (u64 i = threadIdx.x; i < sections * batches * times; i += THREADS) {
         const u64 t = i % times, b = i / times % batches, section = i / times / batches;
+        if (!counts(t)) continue;
         const u32 position = ((const u32*)p.positions)[section * p.position_strides[0] + b * p.position_strides[1] +
                                                        t * p.position_strides[2]];
         mine = position > mine ? position : mine;
@@ -124,7 +126,7 @@ DEVICE void turn(const Params& p, double log2_base, u64 row, T* y) {
 
 // With fewer registers than four blocks allow, some would spill.
 extern "C" __global__ void __launch_bounds__(THREADS, 4) rope(const __grid_constant__ Params p) { in_order();
-    const double log2_base = base_of(p);
+    const double log2_base = base_of(p, [](u64) { return true; });
     for (u64 row = blockIdx.x; row < p.rows; row += gridDim.x) turn(p, log2_base, row, (T*)p.y + row * p.heads * p.size);
 }
 
@@ -137,7 +139,11 @@ static_assert(sizeof(ScatterParams) == 312, "mirrored by cuda.rs");
 
 extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_scatter(const __grid_constant__ ScatterParams p) { in_order();
     const u64 n = p.to.count();
-    const double log2_base = base_of(p.rope);
+    // Rows that are skipped turn by nothing.
+    const double log2_base = base_of(p.rope, [&](u64 i) {
+        const u32 row = p.to.at(i);
+        return row != SKIP && row < p.to.rows;
+    });
     for (u64 row = blockIdx.x; row < n; row += gridDim.x) {
         u64 slot;
         if (p.to.place(row, n, &slot)) turn(p.rope, log2_base, row, (T*)p.rope.y + slot * p.rope.heads * p.rope.size);

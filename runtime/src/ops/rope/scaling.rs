@@ -21,7 +21,7 @@ pub enum RopeScaling {
     },
     /// NTK-aware scaling by the length of the sequence, which is one more than the largest position of the call: up to
     /// `original_max_position_embeddings` nothing is scaled, beyond it by `factor * length / original - (factor - 1)`.
-    /// Positions of padding do not count. Keys that were rotated in earlier calls keep their angles, as in
+    /// Positions of padding, and of rows that [`rope_scatter`](super::rope_scatter) skips, do not count. Keys that were rotated in earlier calls keep their angles, as in
     /// `transformers`.
     DynamicNtk {
         /// How fast the base grows with the length.

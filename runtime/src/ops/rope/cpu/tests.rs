@@ -14,7 +14,7 @@ fn rotation(theta: f32, style: RopeStyle, dim: usize) -> Rope {
 fn whole(positions: &Owned<u32>) -> Positions<'_> {
     let all = positions.view();
     let shape = all.layout.shape();
-    Positions { real: [shape[1], shape[2]], all }
+    Positions { real: [shape[1], shape[2]], written: None, all }
 }
 
 fn check<T: Real>() {
