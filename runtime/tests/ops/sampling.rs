@@ -236,6 +236,32 @@ fn a_large_vocabulary_is_no_exception() {
     });
 }
 
+/// Tokens that were once chosen on the CPU, for the same logits and numbers on whatever device this runs. `BLESS=1` writes
+/// them again.
+#[test]
+fn tokens_are_those_of_every_device() {
+    const SIZE: u32 = 150_000;
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ops/fixtures/sampling.txt");
+    // Exact multiples of 2^-17 between -4 and 4.
+    let values: Vec<f32> =
+        (0..SIZE).map(|i| (i.wrapping_mul(2_654_435_761) >> 12) as f32 / 131_072.0 - 4.0).collect();
+    let numbers = [0.0, f32::EPSILON / 4.0, 0.123_456_7, 0.5, 0.999_999_8, 0.999_999_94];
+    in_step(|step| {
+        let x = step.tensor(&[SIZE as usize], &values).unwrap();
+        let uniforms = step.tensor(&[numbers.len()], &numbers).unwrap();
+        let warm = || SampleConfig::new().temperature(0.7);
+        let all = warm().top_k(9000).top_p(0.6).min_p(0.2);
+        let lines = [SampleConfig::new(), warm().top_k(1000), warm().top_p(0.9), all].map(|config| {
+            let tokens = ops::sample_with(&x, config, &uniforms).unwrap();
+            format!("{:?}\n", step.read(&tokens).unwrap())
+        });
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, lines.concat()).unwrap();
+        }
+        assert_eq!(lines.concat(), std::fs::read_to_string(path).unwrap());
+    });
+}
+
 /// What a hundred thousand numbers choose, against the exact probabilities.
 fn assert_frequencies(name: &str, row: &Row) {
     const COUNT: usize = 100_000;

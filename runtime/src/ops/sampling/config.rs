@@ -54,7 +54,7 @@ impl<'a, 's> SampleConfig<'a, 's> {
         }
     }
 
-    /// First: see [`apply_repetition_penalty`](crate::ops::apply_repetition_penalty).
+    /// Sets the repetition penalty, which applies first: see [`apply_repetition_penalty`](crate::ops::apply_repetition_penalty).
     #[must_use]
     pub fn repetition_penalty(
         self,
@@ -64,7 +64,7 @@ impl<'a, 's> SampleConfig<'a, 's> {
         Self { repetition: Some(Penalty { seen, value: penalty.into() }), ..self }
     }
 
-    /// Second: see [`apply_presence_penalty`](crate::ops::apply_presence_penalty).
+    /// Sets the presence penalty, which applies second: see [`apply_presence_penalty`](crate::ops::apply_presence_penalty).
     #[must_use]
     pub fn presence_penalty(
         self,
@@ -74,25 +74,27 @@ impl<'a, 's> SampleConfig<'a, 's> {
         Self { presence: Some(Penalty { seen, value: penalty.into() }), ..self }
     }
 
-    /// Third: see [`apply_temperature`](crate::ops::apply_temperature); 0 always chooses the first of the most likely tokens.
+    /// Sets the temperature, which applies third: see [`apply_temperature`](crate::ops::apply_temperature). At 0, the first
+    /// of the most likely tokens is always chosen.
     #[must_use]
     pub fn temperature(self, temperature: impl Into<PerRow<'a, 's, f32>>) -> Self {
         Self { temperature: temperature.into(), ..self }
     }
 
-    /// Fourth: see [`apply_top_k`](crate::ops::apply_top_k).
+    /// Sets the number of the most likely tokens that are kept, fourth: see [`apply_top_k`](crate::ops::apply_top_k).
     #[must_use]
     pub fn top_k(self, k: impl Into<PerRow<'a, 's, u32>>) -> Self {
         Self { top_k: k.into(), ..self }
     }
 
-    /// Fifth: see [`apply_top_p`](crate::ops::apply_top_p), of what [`top_k`](Self::top_k) keeps.
+    /// Sets the probability of the tokens that are kept of what [`top_k`](Self::top_k) keeps, fifth: see
+    /// [`apply_top_p`](crate::ops::apply_top_p).
     #[must_use]
     pub fn top_p(self, p: impl Into<PerRow<'a, 's, f32>>) -> Self {
         Self { top_p: p.into(), ..self }
     }
 
-    /// Sixth: see [`apply_min_p`](crate::ops::apply_min_p).
+    /// Sets the least probability of the tokens that are kept, relative to the largest, sixth: see [`apply_min_p`](crate::ops::apply_min_p).
     #[must_use]
     pub fn min_p(self, p: impl Into<PerRow<'a, 's, f32>>) -> Self {
         Self { min_p: p.into(), ..self }

@@ -206,6 +206,12 @@ pub(super) mod of {
         if max > f32::NEG_INFINITY { before } else { NO_TOKEN }
     }
 
+    /// The middle of one of 2^23 equal parts of the numbers from 0 to 1: exact, and never an end.
+    #[kernel]
+    pub(in crate::ops::sampling) fn middle(r: Random) -> f32 {
+        ((r.bits() >> 9) as f32 + 0.5) * (1.0 / 8_388_608.0)
+    }
+
     /// The logarithm of the probability of a token.
     #[kernel(rows)]
     pub(in crate::ops::sampling) fn token_log_probs(x: Row<f32>, token: u32) -> f32 {

@@ -36,6 +36,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         of::min_p::DEFINITION,
         of::greedy::DEFINITION,
         of::choose::DEFINITION,
+        of::middle::DEFINITION,
         of::token_log_probs::DEFINITION,
         of::total::DEFINITION,
         of::log_probs::DEFINITION,

@@ -11,13 +11,14 @@ use super::{
 use crate::{
     AsOperand, Float, Result, Rng, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    ops::{cast, composed::composed, uniform},
+    ops::{cast, composed::composed},
 };
 
 /// Chooses a token of each row of `logits` at random, by penalties, temperature and filters.
 ///
-/// This is [`sample_with`], with a number of [`uniform`](crate::ops::uniform) for each row. `rng` advances by one call, unless the
-/// temperature is the number 0, which needs none.
+/// This is [`sample_with`], with a random number for each row: the middle of one of 2^23 equal parts of the numbers from 0
+/// to 1. So probabilities are right to 2^-23, and tokens that are less likely than that are chosen rarely or never. `rng`
+/// advances by one call, unless the temperature is the number 0, which needs none.
 ///
 /// ```
 /// use graphable::prelude::*;
@@ -71,7 +72,7 @@ pub fn sample<'s, T: Float>(
         let logits = filtered(logits, config)?;
         let shape = logits.shape();
         let Some((_, rows)) = shape.split_last() else { return greedy(&logits) };
-        choose_token(&logits, &uniform::<f32>(rng, logits.scope(), rows, 0.0..1.0)?)
+        choose_token(&logits, &of::middle::<f32>(logits.scope(), rng, rows)?)
     })
 }
 
