@@ -2,7 +2,8 @@
 //!
 //! `cargo run -p graphable --example compile_kernels -- compute_80 sm_90a`; `compute_80` stops at PTX, `sm_90a` makes
 //! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
-//! kernel. `--rust` compiles only kernels that are written in Rust, and `--cuda` only `.cu` files.
+//! kernel. `--rust` compiles only kernels that are written in Rust, and `--cuda` only `.cu` files; `--rust=softmax` those of rows
+//! and indices with that in their names.
 
 use std::{
     error::Error,
@@ -183,7 +184,7 @@ const AT_ONCE: usize = 16;
 
 /// Kernels in Rust, as a user has them and as the operations have them: f32 and bf16 as machine code, and as PTX what
 /// that leaves out, which is f16, and the text of kernels of rows for devices without clusters.
-fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
+fn compile_rust(arch: &str, named: &str) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
         floats::DEFINITION,
         signed::DEFINITION,
@@ -202,7 +203,8 @@ fn compile_rust(arch: &str) -> graphable::Result<Vec<(String, String)>> {
         embedded::DEFINITION,
         causal::DEFINITION,
     ];
-    let all: Vec<&Definition> = ours.into_iter().chain(built_in()).collect();
+    let all: Vec<&Definition> =
+        ours.into_iter().chain(built_in()).filter(|definition| definition.name.contains(named)).collect();
     let (elements, others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|definition| matches!(definition.kind, Kind::Elements));
     let is_machine = !arch.starts_with("compute_");
@@ -279,10 +281,13 @@ fn main() -> ExitCode {
     let (flags, archs): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|a| a.starts_with('-'));
     let verbose = flags.iter().any(|f| f == "--verbose");
-    let only = |which: &str| flags.iter().any(|f| f == which);
-    let known = flags.iter().all(|f| ["--verbose", "--rust", "--cuda"].contains(&f.as_str()));
+    let named = flags.iter().find_map(|f| f.strip_prefix("--rust="));
+    let only = |which: &str| flags.iter().any(|f| f == which) || which == "--rust" && named.is_some();
+    let is_known =
+        |f: &String| ["--verbose", "--rust", "--cuda"].contains(&f.as_str()) || f.starts_with("--rust=");
+    let known = flags.iter().all(is_known);
     if archs.is_empty() || !known || only("--rust") && only("--cuda") {
-        eprintln!("usage: compile_kernels [--verbose] [--rust | --cuda] sm_80 sm_90a …");
+        eprintln!("usage: compile_kernels [--verbose] [--rust[=NAME] | --cuda] sm_80 sm_90a …");
         return ExitCode::from(2);
     }
     let mut spilled = false;
@@ -290,7 +295,7 @@ fn main() -> ExitCode {
         let files = if only("--rust") { Ok(Vec::new()) } else { compile_files(arch) };
         let units = files.and_then(|files| match only("--cuda") {
             true => Ok(files),
-            false => Ok([files, compile_rust(arch)?].concat()),
+            false => Ok([files, compile_rust(arch, named.unwrap_or(""))?].concat()),
         });
         let units = match units {
             Ok(units) => units,

@@ -93,6 +93,7 @@ fn changed<'a, 's>(
     }
 }
 
+#[allow(clippy::too_many_arguments)] // What every change needs.
 #[graphable]
 fn attended(
     q: &Tensor<bf16>,

@@ -180,7 +180,8 @@ pub(super) fn most_lanes(rows: &Rows) -> usize {
 
 /// Returns whether a kernel may need more registers than each of [`MOST`] threads can have.
 fn is_large(rows: &Rows) -> bool {
-    rows.count() > 3 || rows.sum_words > 2
+    // Values of a row, such as a label, are in registers, too.
+    rows.count() > 3 || rows.inputs.len() + rows.outputs.len() > 6 || rows.sum_words > 2
 }
 
 /// Threads of a block, of which `threads` have a row.
