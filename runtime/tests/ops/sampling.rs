@@ -258,7 +258,8 @@ fn tokens_are_those_of_every_device() {
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(path, lines.concat()).unwrap();
         }
-        assert_eq!(lines.concat(), std::fs::read_to_string(path).unwrap());
+        // Compiled in: a machine with a GPU may have the program alone.
+        assert_eq!(lines.concat(), include_str!("fixtures/sampling.txt"));
     });
 }
 
