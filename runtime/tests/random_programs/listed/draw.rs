@@ -315,11 +315,10 @@ impl<'a, 'r> Draw<'a, 'r> {
         Some(drawn)
     }
 
-    /// As [`row_results`](Self::row_results); the result is an index along the rows.
+    /// As [`row_results`](Self::row_results); the result is a token, or `NO_TOKEN`, so it is no index.
     pub(super) fn choices(&mut self) -> Option<Drawn> {
-        let mut drawn = self.rows()?;
-        let Some(Size::N(bound)) = drawn.ty.dims.pop() else { return None };
-        (drawn.ty.elem, drawn.ty.bound) = (Elem::U32, bound);
+        let mut drawn = self.row_results()?;
+        drawn.ty.elem = Elem::U32;
         Some(drawn)
     }
 
