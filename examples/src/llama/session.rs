@@ -152,7 +152,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a conversation: continues `prompt` until the model ends its answer, or after `max_new_tokens`, or when the
+    /// Begins a conversation: continues `prompt` until the model ends its answer, or after `max_new_tokens` (at least one), or when the
     /// cache is full. Nothing is remembered of earlier calls, except how far the random numbers are. `on_text` gets the
     /// text as it comes.
     ///

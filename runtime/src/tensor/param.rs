@@ -86,7 +86,8 @@ owned! {
     ///
     /// Only the operations documented to write to it modify it
     /// ([`ops::scatter_rows`](crate::ops::scatter_rows), [`ops::rope_scatter`](crate::ops::rope_scatter),
-    /// [`ops::store`](crate::ops::store), [`ops::batch_norm_training`](crate::ops::batch_norm_training), and
+    /// [`ops::store`](crate::ops::store), [`ops::batch_norm_training`](crate::ops::batch_norm_training),
+    /// [`ops::mark_tokens`](crate::ops::mark_tokens), kernels of indices that take it as `&mut View`, and
     /// [custom operations](crate::custom) to which it is passed); a segment may do this, and each replay repeats it.
     State, "State"
 }

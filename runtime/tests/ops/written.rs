@@ -45,6 +45,25 @@ fn counted(to: &mut View<i32, 3>, #[key] first: i32, [i, j]: [i32; 2]) {
     to.set([i, 0, j], first + i * 10 + j);
 }
 
+/// Values that jump, or that write: as in Rust, a place counts once its value is known.
+#[kernel(index)]
+fn jumping(x: View<f32, 1>, to: &mut View<f32, 1>, [i]: [i32; 1]) {
+    for k in 0..3 {
+        to.set([i * 4 + k], if x.at([i]) < k as f32 { continue } else { 10.0 + k as f32 });
+    }
+    to.set(
+        [i * 4 + 3],
+        if x.at([i]) == 1.0 {
+            return;
+        } else if x.at([i]) == 2.0 {
+            to.set([i * 4], -1.0);
+            2.0
+        } else {
+            1.0
+        },
+    );
+}
+
 fn contents<T: Element>(rt: &mut Runtime, state: &State<T>) -> Vec<T> {
     let step = rt.step().unwrap();
     step.read(&ops::load(step.scope(), state).unwrap()).unwrap()
@@ -110,6 +129,20 @@ fn an_element_may_write_nothing() {
         }
         assert_eq!(step.read(&ops::load(step.scope(), &state).unwrap()).unwrap(), want);
     }
+}
+
+#[test]
+fn a_value_that_jumps_writes_nothing() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let state = State::<f32>::zeros(&rt, &[12]).unwrap();
+    let step = rt.step().unwrap();
+    // Writes of 1 and 2, of which the last counts; then a jump, a write within a write, and neither.
+    let x = step.tensor(&[3], &[1.0f32, 2.0, 0.0]).unwrap();
+    jumping(&x, &state, [3]).unwrap();
+    drop((x, step));
+    let mut want = vec![0.0; 12];
+    (want[1], want[7], want[11]) = (11.0, 2.0, 1.0);
+    assert_eq!(contents(&mut rt, &state), want);
 }
 
 #[test]
@@ -228,8 +261,10 @@ template <class C, class X0, class X1, class X2> DEVICE Tuple2<f32, u32> put_row
     f32 __written_5 = 0.0f;
     u32 __place_6 = 0u;
     {
-        __place_6 = views::place(cx, cache_2, lang::to_u32(views::at(cx, slots_1, lang::to_u32(i_3))), lang::to_u32(lang::to_u32(j_4)));
-        __written_5 = views::at(cx, x_0, lang::to_u32(i_3), lang::to_u32(j_4));
+        u32 __known_place_7 = views::place(cx, cache_2, lang::to_u32(views::at(cx, slots_1, lang::to_u32(i_3))), lang::to_u32(lang::to_u32(j_4)));
+        f32 __known_value_8 = views::at(cx, x_0, lang::to_u32(i_3), lang::to_u32(j_4));
+        __place_6 = __known_place_7;
+        __written_5 = __known_value_8;
     }
     return Tuple2<f32, u32>{__written_5, __place_6};
 }

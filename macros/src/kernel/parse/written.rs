@@ -69,17 +69,29 @@ impl Parser<'_> {
         self.written = Some(Written { view, value, place, is_set: false, errors: self.errors.count() });
     }
 
-    /// `x.set([i, j], v)`: both variables change.
+    /// `x.set([i, j], v)`: both variables change, once place and value are known. A jump out of either changes none, and a write
+    /// inside of the value comes before.
     pub(super) fn write(&mut self, place: ViewCall, value: Expr, span: Span) -> Kind {
         let Some(written) = &mut self.written else { return self.nothing(span).kind };
         written.is_set = true;
         let (to, at) = (written.value, written.place);
         let place = self.made(Kind::View(place), span);
-        let statements = [(at, place), (to, value)].map(|(to, value)| {
-            let kind = Kind::Assign { to, op: None, value: Box::new(value), operator: span };
-            Statement::Expr(self.made(kind, span))
+        let known = [("__known_place", place), ("__known_value", value)].map(|(name, value)| {
+            let ty = self.fresh();
+            (self.names.bind(Ident::new(name, generated_at(span)), false, ty), value)
         });
-        Kind::Block(Block { statements: statements.into(), value: None, ty: self.fresh(), span })
+        let [from_place, from_value] = [known[0].0, known[1].0];
+        let lets = known.map(|(local, value)| Statement::Let {
+            pattern: Pattern::One(Some(local)),
+            annotated: None,
+            value: Some(value),
+        });
+        let assigned = [(at, from_place), (to, from_value)].map(|(to, from)| {
+            let value = Box::new(self.made(Kind::Local(from), span));
+            Statement::Expr(self.made(Kind::Assign { to, op: None, value, operator: span }, span))
+        });
+        let statements = lets.into_iter().chain(assigned).collect();
+        Kind::Block(Block { statements, value: None, ty: self.fresh(), span })
     }
 
     /// `return;`

@@ -157,7 +157,8 @@ impl<'a, 's, T: Element> AttentionConfig<'a, 's, T> {
 
     /// Hides keys further than `left` before the position of the query and further than `right` after it, as `window_size`
     /// of FlashAttention. The sliding window of `n` keys of Mistral and Gemma is `window(n - 1, 0)` with a causal mask or
-    /// positions. Keys outside of all windows are not read.
+    /// positions. Keys outside of all windows never touch the result; most of those before the first and after the last window of
+    /// neighbouring queries are not read.
     #[must_use]
     pub fn window(self, left: usize, right: usize) -> Self {
         let most = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -17,7 +17,8 @@ const NAME: &str = "batch_norm_training";
 /// mean of the channel and its variance, the mean of the squared distances. The running mean becomes
 /// `(1 - momentum) * running + momentum * batch`, the running variance likewise by the variance that is estimated from the batch
 /// as a sample: the sum of the squared distances divided by one less than their number. Of a single value, which PyTorch
-/// refuses, both variances are 0. Statistics are computed in f32. If `N` is padded, they are those of the real rows, and its
+/// refuses, both variances are 0. Statistics are computed in f32; the running ones have the type of
+/// `x`, so in 16 bits a step of less than half a unit in the last place is lost. If `N` is padded, they are those of the real rows, and its
 /// padding propagates.
 ///
 /// ```

@@ -171,6 +171,7 @@ pub fn moe_permute<'s, T: Element>(x: &Tensor<'s, T>, routes: &MoeRoutes<'s>) ->
 /// `routes`, and `weights`, `[T, K]`, to `[T, D]`.
 ///
 /// The rows are added in the order of the choices, in f32, and the sum is rounded once. Padding of `T` and `D` propagates.
+/// Choices without an expert count with their rows, which [`grouped_mm`] makes 0: give them the weight 0 if anything follows it.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -9,7 +9,7 @@ use crate::{
 
 /// Marks tokens in a state: element `[i, tokens[i]]` of `state` becomes true, or `[tokens[i]]` if it has one dimension.
 ///
-/// `state` is `[rows, V]`, with at least as many rows as there are tokens, or `[V]`, for all of them; `tokens` is `[N]`. A number
+/// `state` is `[rows, V]`, with at least as many rows as there are tokens (in a bucket, as its size), or `[V]`, for all of them; `tokens` is `[N]`. A number
 /// from `V` on, such as [`NO_TOKEN`](super::NO_TOKEN), is skipped. If `N` is padded, only the real tokens count. The state is
 /// what [`apply_repetition_penalty`](super::apply_repetition_penalty) and
 /// [`apply_presence_penalty`](super::apply_presence_penalty) take.
