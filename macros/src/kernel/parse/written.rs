@@ -80,14 +80,15 @@ impl Parser<'_> {
             let ty = self.fresh();
             (self.names.bind(Ident::new(name, generated_at(span)), false, ty), value)
         });
-        let [from_place, from_value] = [known[0].0, known[1].0];
+        // What does not fit is shown where it stands.
+        let from = [0, 1].map(|i| (known[i].0, known[i].1.span));
         let lets = known.map(|(local, value)| Statement::Let {
             pattern: Pattern::One(Some(local)),
             annotated: None,
             value: Some(value),
         });
-        let assigned = [(at, from_place), (to, from_value)].map(|(to, from)| {
-            let value = Box::new(self.made(Kind::Local(from), span));
+        let assigned = [(at, from[0]), (to, from[1])].map(|(to, (from, shown))| {
+            let value = Box::new(self.made(Kind::Local(from), shown));
             Statement::Expr(self.made(Kind::Assign { to, op: None, value, operator: span }, span))
         });
         let statements = lets.into_iter().chain(assigned).collect();
