@@ -94,16 +94,16 @@ pub(crate) enum Slopes<'a, 's> {
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
-/// # let step = rt.step()?;
 /// use ops::{AttentionConfig, AttentionMask};
 ///
+/// let sinks = Param::new(&rt, &[1], &[0.0f32])?; // [heads]
+/// # let step = rt.step()?;
 /// let q = step.tensor(&[3, 1, 2], &[0.0f32; 6])?; // [T, heads, width]
 /// let v = step.tensor(&[3, 1, 1], &[1.0f32, 3.0, 5.0])?;
 /// // Each query attends to its own key and to the one before.
 /// let config = AttentionConfig::new(AttentionMask::Causal).window(1, 0);
 /// assert_eq!(step.read(&ops::attention(&q, &q, &v, config, 1.0)?)?, [1.0, 2.0, 4.0]);
 /// // A sink takes as much weight as one more key, which adds nothing.
-/// let sinks = Param::new(step.runtime(), &[1], &[0.0f32])?;
 /// let y = ops::attention(&q, &q, &v, config.sinks(&sinks), 1.0)?;
 /// # let y = step.read(&y)?;
 /// # assert!((y[0] - 0.5).abs() < 1e-6 && (y[1] - 4.0 / 3.0).abs() < 1e-6);
