@@ -57,7 +57,7 @@ pub fn stack<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result<
     })
 }
 
-/// Slices of `x` along `axis` at `index`: another name of [`gather`].
+/// Slices of `x` along `axis` at `index`: another name of [`gather`](super::gather).
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -70,7 +70,7 @@ pub fn stack<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result<
 /// ```
 ///
 /// # Errors
-/// See [`gather`].
+/// See [`gather`](super::gather).
 pub fn index_select<'s, T: Element>(
     x: &Tensor<'s, T>,
     axis: usize,
