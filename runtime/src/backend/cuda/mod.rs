@@ -27,6 +27,7 @@ mod eager;
 mod fault;
 mod foreign_launch;
 mod fork;
+mod functions;
 mod graph_exec;
 mod graphs;
 mod interop;

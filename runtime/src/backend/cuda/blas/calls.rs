@@ -7,9 +7,15 @@ use std::{
 
 use super::{
     key::{Key, Side},
-    library::{Algo, Heuristic, Raw, Status, Table, name_of, table},
+    library::{Algo, Heuristic, Table, name_of, table},
 };
-use crate::{DType, Error, Result, backend::View};
+use crate::{
+    DType, Error, Result,
+    backend::{
+        View,
+        cuda::functions::{Owned, Raw, Status},
+    },
+};
 
 /// Most bytes of workspace that an algorithm may ask for.
 pub(crate) const WORKSPACE: u64 = 32 << 20;
@@ -50,24 +56,6 @@ fn data_type(dtype: DType) -> c_int {
     }
 }
 
-/// A handle or descriptor, destroyed with its owner.
-#[derive(Debug)]
-struct Owned {
-    raw: Raw,
-    destroy: unsafe extern "C" fn(Raw) -> Status,
-}
-
-// SAFETY: the library keeps no thread-local state for its objects: its handle may be used from any thread,
-// and descriptors are plain memory. There is one owner, so no two threads use them at the same time.
-unsafe impl Send for Owned {}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        // SAFETY: `raw` came from the matching create function and is destroyed once, here.
-        let _ = unsafe { (self.destroy)(self.raw) };
-    }
-}
-
 type Set = unsafe extern "C" fn(Raw, c_int, *const c_void, usize) -> Status;
 
 impl Owned {
@@ -75,7 +63,7 @@ impl Owned {
         let at = std::ptr::from_ref(&value).cast();
         // SAFETY: `raw` is alive and of the kind that `set` takes (each caller pairs them); `at` shows
         // `size_of::<T>()` bytes, which the library compares with the attribute's size and copies.
-        let status = unsafe { set(self.raw, attribute, at, size_of::<T>()) };
+        let status = unsafe { set(self.raw(), attribute, at, size_of::<T>()) };
         check(table, "setting an attribute", status)
     }
 }
@@ -175,7 +163,8 @@ impl Lt {
         let status =
             unsafe { (self.table.layout_create)(&mut raw, data_type(key.dtype), rows, cols, side.ld) };
         check(self.table, "cublasLtMatrixLayoutCreate", status)?;
-        let layout = Owned { raw, destroy: self.table.layout_destroy };
+        // SAFETY: made just now, for us, as plain memory without thread-local state, with the function that ends it.
+        let layout = unsafe { Owned::new(raw, self.table.layout_destroy) };
         if key.batch != 1 {
             layout.set(self.table, self.table.layout_set, LAYOUT_BATCH_COUNT, key.batch)?;
             layout.set(self.table, self.table.layout_set, LAYOUT_BATCH_STRIDE, side.stride)?;
@@ -191,7 +180,8 @@ impl Lt {
         // SAFETY: writes one descriptor to `raw`.
         let status = unsafe { (table.desc_create)(&mut raw, COMPUTE_32F, R_32F) };
         check(table, "cublasLtMatmulDescCreate", status)?;
-        let desc = Owned { raw, destroy: table.desc_destroy };
+        // SAFETY: made just now, for us, as plain memory without thread-local state, with the function that ends it.
+        let desc = unsafe { Owned::new(raw, table.desc_destroy) };
         // Its A is our right side.
         if key.b.transposed {
             desc.set(table, table.desc_set, DESC_TRANSA, OP_T)?;
@@ -224,7 +214,8 @@ impl Lt {
         // SAFETY: writes one descriptor to `raw`.
         let status = unsafe { (table.preference_create)(&mut raw) };
         check(table, "cublasLtMatmulPreferenceCreate", status)?;
-        let preference = Owned { raw, destroy: table.preference_destroy };
+        // SAFETY: made just now, for us, as plain memory without thread-local state, with the function that ends it.
+        let preference = unsafe { Owned::new(raw, table.preference_destroy) };
         preference.set(table, table.preference_set, PREF_WORKSPACE, WORKSPACE)?;
         preference.set(table, table.preference_set, PREF_REDUCTION_MASK, REDUCTION_COMPUTE_TYPE)?;
         let [a, b, _, y] = key.align;
@@ -238,12 +229,12 @@ impl Lt {
         let status = unsafe {
             (table.heuristic)(
                 self.handle.raw,
-                on.desc.raw,
-                on.b.raw,
-                on.a.raw,
-                on.y.raw,
-                on.y.raw,
-                preference.raw,
+                on.desc.raw(),
+                on.b.raw(),
+                on.a.raw(),
+                on.y.raw(),
+                on.y.raw(),
+                preference.raw(),
                 most as c_int,
                 found.as_mut_ptr(),
                 &mut count,
@@ -265,11 +256,11 @@ impl Lt {
         let status = unsafe {
             (self.table.check)(
                 self.handle.raw,
-                on.desc.raw,
-                on.b.raw,
-                on.a.raw,
-                on.y.raw,
-                on.y.raw,
+                on.desc.raw(),
+                on.b.raw(),
+                on.a.raw(),
+                on.y.raw(),
+                on.y.raw(),
                 algo,
                 &mut result,
             )
@@ -305,17 +296,17 @@ impl Lt {
         let status = unsafe {
             (self.table.matmul)(
                 self.handle.raw,
-                on.desc.raw,
+                on.desc.raw(),
                 std::ptr::from_ref(&one).cast(),
                 pointer(at.b),
-                on.b.raw,
+                on.b.raw(),
                 pointer(at.a),
-                on.a.raw,
+                on.a.raw(),
                 std::ptr::from_ref(&zero).cast(),
                 pointer(at.y),
-                on.y.raw,
+                on.y.raw(),
                 pointer(at.y),
-                on.y.raw,
+                on.y.raw(),
                 algo,
                 pointer(workspace.addr),
                 workspace.bytes as usize,

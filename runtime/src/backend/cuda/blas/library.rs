@@ -1,25 +1,19 @@
 //! The library's entry points, looked up at run time.
 
 use std::{
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{c_char, c_int, c_void},
     path::PathBuf,
     sync::OnceLock,
 };
-
-use libloading::Library;
 
 use crate::{
     Error, Result,
     backend::cuda::{
         driver,
+        functions::{self, Raw, Status, functions},
         search::{self, Wanted},
     },
 };
-
-/// `cublasStatus_t`; 0 is success.
-pub(super) type Status = c_int;
-/// Handles and descriptors.
-pub(super) type Raw = *mut c_void;
 
 /// `cublasLtMatmulAlgo_t`: opaque, and valid for one version of the library. "This structure can
 /// be trivially serialized and later restored for use with the same version of cuBLAS library".
@@ -44,43 +38,9 @@ pub(super) struct Heuristic {
 
 const _: () = assert!(size_of::<Heuristic>() == 96);
 
-macro_rules! table {
-    ($($(#[$doc:meta])* $name:ident: $symbol:literal ($($arg:ty),*) -> $out:ty;)*) => {
-        /// The functions that we call; all are in every version since 11.4.
-        #[derive(Debug)]
-        pub(super) struct Table {
-            $($(#[$doc])* pub(super) $name: unsafe extern "C" fn($($arg),*) -> $out,)*
-            /// The file from which they were loaded.
-            pub(super) path: String,
-            /// Keeps the functions loaded.
-            _library: Library,
-        }
-
-        impl Table {
-            fn new(library: Library, path: String) -> Result<Self, String> {
-                Ok(Self {
-                    $($name: {
-                        // SAFETY: the symbol, if present, is the function of this name in cublasLt.h, whose
-                        // signature is the same in CUDA 11, 12 and 13.
-                        let symbol = unsafe {
-                            library.get::<unsafe extern "C" fn($($arg),*) -> $out>($symbol.to_bytes_with_nul())
-                        };
-                        *symbol.map_err(|_| {
-                            format!(
-                                "it lacks `{}`; install cuBLASLt of CUDA 12 or 13, or name one by {VARIABLE}",
-                                $symbol.to_string_lossy()
-                            )
-                        })?
-                    },)*
-                    path,
-                    _library: library,
-                })
-            }
-        }
-    };
-}
-
-table! {
+// All are in every version since 11.4, with the same signatures in cublasLt.h of CUDA 11, 12 and 13.
+functions! {
+    install "install cuBLASLt of CUDA 12 or 13, or name one by GRAPHABLE_CUBLASLT";
     create: c"cublasLtCreate"(*mut Raw) -> Status;
     version: c"cublasLtGetVersion"() -> usize;
     status_name: c"cublasLtGetStatusName"(Status) -> *const c_char;
@@ -148,14 +108,8 @@ pub(super) fn open(places: &[PathBuf]) -> Result<Table, String> {
     )
 }
 
-/// `CUBLAS_STATUS_…`.
+/// Returns `CUBLAS_STATUS_…`.
 pub(super) fn name_of(table: &Table, status: Status) -> String {
-    // SAFETY: takes any number and returns a static string, or null.
-    let at = unsafe { (table.status_name)(status) };
-    if at.is_null() {
-        return format!("status {status}");
-    }
-    // SAFETY: not null, so it is one of the library's static, terminated strings.
-    let text = unsafe { CStr::from_ptr(at) };
-    text.to_string_lossy().into_owned()
+    // SAFETY: the function takes any number and returns a static string, or null.
+    unsafe { functions::name_of(table.status_name, status) }
 }

@@ -5,10 +5,13 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::library::{Heuristic, Raw, Status, Table, name_of, table};
+use super::library::{Heuristic, Table, name_of, table};
 use crate::{
     DType, Error, Result,
-    backend::cuda::kernels::{Convolution, ConvolutionAddresses},
+    backend::cuda::{
+        functions::{Owned, Raw, Status},
+        kernels::{Convolution, ConvolutionAddresses},
+    },
 };
 
 // Numbers of cudnn_graph.h and cudnn_cnn.h.
@@ -40,24 +43,6 @@ fn data_type(dtype: DType) -> Option<c_int> {
         DType::F16 => Some(HALF),
         DType::Bf16 => Some(BFLOAT16),
         _ => None,
-    }
-}
-
-/// A descriptor, destroyed with its owner.
-#[derive(Debug)]
-struct Owned {
-    raw: Raw,
-    destroy: unsafe extern "C" fn(Raw) -> Status,
-}
-
-// SAFETY: descriptors are plain memory without thread-local state. There is one owner, so no two threads use them at the
-// same time.
-unsafe impl Send for Owned {}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        // SAFETY: `raw` came from the matching create function and is destroyed once, here.
-        let _ = unsafe { (self.destroy)(self.raw) };
     }
 }
 
@@ -183,7 +168,8 @@ impl Calls {
         // SAFETY: writes one descriptor to `raw`.
         let status = unsafe { create(&mut raw) };
         check(self.table, call, status)?;
-        Ok(Owned { raw, destroy })
+        // SAFETY: made just now, for us, as plain memory without thread-local state, with the function that ends it.
+        Ok(unsafe { Owned::new(raw, destroy) })
     }
 
     /// A tensor `[N, H, W, C]`; the library names sizes in the order N, C, H, W, wherever they lie.
@@ -191,7 +177,7 @@ impl Calls {
         let t = self.table;
         let tensor = self.make("cudnnCreateTensorDescriptor", t.tensor_create, t.tensor_destroy)?;
         // SAFETY: the descriptor is alive and a tensor's; the numbers are copied.
-        let status = unsafe { (t.tensor_set)(tensor.raw, NHWC, dtype, n, c, h, w) };
+        let status = unsafe { (t.tensor_set)(tensor.raw(), NHWC, dtype, n, c, h, w) };
         Ok((tensor, status))
     }
 
@@ -199,7 +185,7 @@ impl Calls {
         let t = self.table;
         let filter = self.make("cudnnCreateFilterDescriptor", t.filter_create, t.filter_destroy)?;
         // SAFETY: the descriptor is alive and a filter's; the numbers are copied.
-        let status = unsafe { (t.filter_set)(filter.raw, dtype, NHWC, out, c, h, w) };
+        let status = unsafe { (t.filter_set)(filter.raw(), dtype, NHWC, out, c, h, w) };
         Ok((filter, status))
     }
 
@@ -211,11 +197,11 @@ impl Calls {
         let math = if sizes.dtype == FLOAT { FMA_MATH } else { TENSOR_OP_MATH };
         // SAFETY: the descriptor is alive and a convolution's; the numbers are copied.
         let set =
-            unsafe { (t.convolution_set)(windows.raw, ph, pw, sh, sw, dh, dw, CROSS_CORRELATION, FLOAT) };
+            unsafe { (t.convolution_set)(windows.raw(), ph, pw, sh, sw, dh, dw, CROSS_CORRELATION, FLOAT) };
         // SAFETY: as above.
-        let groups = unsafe { (t.set_groups)(windows.raw, sizes.groups) };
+        let groups = unsafe { (t.set_groups)(windows.raw(), sizes.groups) };
         // SAFETY: as above.
-        let math = unsafe { (t.set_math)(windows.raw, math) };
+        let math = unsafe { (t.set_math)(windows.raw(), math) };
         let status = [set, groups, math].into_iter().find(|&status| status != 0);
         Ok((windows, status.unwrap_or(0)))
     }
@@ -255,10 +241,10 @@ impl Calls {
         let status = unsafe {
             (self.table.heuristics)(
                 self.handle.raw,
-                on.x.raw,
-                on.w.raw,
-                on.convolution.raw,
-                on.y.raw,
+                on.x.raw(),
+                on.w.raw(),
+                on.convolution.raw(),
+                on.y.raw(),
                 ALGORITHMS as c_int,
                 &mut count,
                 found.as_mut_ptr(),
@@ -302,7 +288,7 @@ impl Calls {
         workspace: u64,
     ) -> Result<()> {
         // SAFETY: the descriptor is alive and a convolution's.
-        let status = unsafe { (self.table.set_math)(on.convolution.raw, algorithm.math) };
+        let status = unsafe { (self.table.set_math)(on.convolution.raw(), algorithm.math) };
         check(self.table, "cudnnSetConvolutionMathType", status)?;
         let (one, zero) = (1.0f32, 0.0f32);
         let pointer = |addr: u64| addr as usize as *mut c_void;
@@ -312,16 +298,16 @@ impl Calls {
             (self.table.forward)(
                 self.handle.raw,
                 std::ptr::from_ref(&one).cast(),
-                on.x.raw,
+                on.x.raw(),
                 pointer(at.x),
-                on.w.raw,
+                on.w.raw(),
                 pointer(at.w),
-                on.convolution.raw,
+                on.convolution.raw(),
                 algorithm.number,
                 pointer(workspace),
                 algorithm.workspace as usize,
                 std::ptr::from_ref(&zero).cast(),
-                on.y.raw,
+                on.y.raw(),
                 pointer(at.y),
             )
         };

@@ -1,25 +1,19 @@
 //! The library's entry points, looked up at run time.
 
 use std::{
-    ffi::{CStr, c_char, c_int, c_void},
+    ffi::{c_char, c_int, c_void},
     path::PathBuf,
     sync::OnceLock,
 };
-
-use libloading::Library;
 
 use crate::{
     Error, Result,
     backend::cuda::{
         driver,
+        functions::{self, Raw, Status, functions},
         search::{self, Wanted},
     },
 };
-
-/// `cudnnStatus_t`; 0 is success, 2000 to 3999 is a request that the library does not support.
-pub(super) type Status = c_int;
-/// Handles and descriptors.
-pub(super) type Raw = *mut c_void;
 
 /// `cudnnConvolutionFwdAlgoPerf_t`.
 #[repr(C)]
@@ -42,40 +36,9 @@ pub(super) struct Heuristic {
 
 const _: () = assert!(size_of::<Heuristic>() == 48);
 
-macro_rules! table {
-    ($($name:ident: $symbol:literal ($($arg:ty),*) -> $out:ty;)*) => {
-        /// The functions that we call; all are in every version 9.
-        #[derive(Debug)]
-        pub(super) struct Table {
-            $(pub(super) $name: unsafe extern "C" fn($($arg),*) -> $out,)*
-            /// The file from which they were loaded.
-            pub(super) path: String,
-            /// Keeps the functions loaded.
-            _library: Library,
-        }
-
-        impl Table {
-            fn new(library: Library, path: String) -> Result<Self, String> {
-                Ok(Self {
-                    $($name: {
-                        // SAFETY: the symbol, if present, is the function of this name in cudnn_graph.h, cudnn_ops.h or
-                        // cudnn_cnn.h of version 9, the only version that is loaded, with this signature.
-                        let symbol = unsafe {
-                            library.get::<unsafe extern "C" fn($($arg),*) -> $out>($symbol.to_bytes_with_nul())
-                        };
-                        *symbol.map_err(|_| {
-                            format!("it lacks `{}`; install cuDNN 9, or name one by {VARIABLE}", $symbol.to_string_lossy())
-                        })?
-                    },)*
-                    path,
-                    _library: library,
-                })
-            }
-        }
-    };
-}
-
-table! {
+// All are in every version 9, the only one that is loaded, with the same signatures in cudnn_graph.h, cudnn_ops.h and cudnn_cnn.h.
+functions! {
+    install "install cuDNN 9, or name one by GRAPHABLE_CUDNN";
     version: c"cudnnGetVersion"() -> usize;
     cuda_version: c"cudnnGetCudartVersion"() -> usize;
     status_name: c"cudnnGetErrorString"(Status) -> *const c_char;
@@ -147,14 +110,8 @@ pub(super) fn open(places: &[PathBuf]) -> Result<Table, String> {
     )
 }
 
-/// What the library calls a status.
+/// Returns `CUDNN_STATUS_…`.
 pub(super) fn name_of(table: &Table, status: Status) -> String {
-    // SAFETY: takes any number and returns a static string, or null.
-    let at = unsafe { (table.status_name)(status) };
-    if at.is_null() {
-        return format!("status {status}");
-    }
-    // SAFETY: not null, so it is one of the library's static, terminated strings.
-    let text = unsafe { CStr::from_ptr(at) };
-    text.to_string_lossy().into_owned()
+    // SAFETY: the function takes any number and returns a static string, or null.
+    unsafe { functions::name_of(table.status_name, status) }
 }
