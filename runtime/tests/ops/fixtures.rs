@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use graphable::{Step, Tensor};
+use graphable::{Param, Runtime, Step, Tensor};
 
 use crate::reference::Array;
 
@@ -36,4 +36,16 @@ impl Fixture {
         let data: Vec<f32> = array.data.iter().map(|&v| v as f32).collect();
         step.tensor(&array.shape[..], &data).unwrap()
     }
+}
+
+/// A tensor of the case as a parameter.
+pub(crate) fn param(rt: &Runtime, case: &Fixture, name: &str) -> Param<f32> {
+    let array = case.array(name);
+    let data: Vec<f32> = array.data.iter().map(|&v| v as f32).collect();
+    Param::new(rt, &array.shape, &data).unwrap()
+}
+
+/// The values of the input.
+pub(crate) fn values(case: &Fixture) -> Vec<f32> {
+    case.array("x").data.iter().map(|&v| v as f32).collect()
 }

@@ -6,7 +6,7 @@ use graphable::{
 };
 
 use crate::{
-    fixtures::Fixture,
+    fixtures::{Fixture, param, values},
     harness::{assert_close, device},
 };
 
@@ -14,18 +14,6 @@ const MODES: [Mode; 3] = [Mode::None, Mode::Piecewise, Mode::Full];
 
 fn fixture(case: &str) -> Fixture {
     Fixture::new(include_str!("fixtures/models.txt"), case)
-}
-
-/// A tensor of the case as a parameter.
-fn param(rt: &Runtime, case: &Fixture, name: &str) -> Param<f32> {
-    let array = case.array(name);
-    let data: Vec<f32> = array.data.iter().map(|&v| v as f32).collect();
-    Param::new(rt, &array.shape, &data).unwrap()
-}
-
-/// The values of the input.
-fn values(case: &Fixture) -> Vec<f32> {
-    case.array("x").data.iter().map(|&v| v as f32).collect()
 }
 
 #[derive(Params)]

@@ -8,24 +8,16 @@ mod vit;
 
 use std::collections::HashMap;
 
-use graphable::{Mode, Param, Runtime, Step, Tensor};
+use graphable::{Mode, Step, Tensor};
 
-use crate::{device::gpu, fixtures::Fixture, harness::assert_close};
+use crate::{
+    device::gpu,
+    fixtures::{Fixture, param, values},
+    harness::assert_close,
+};
 
 fn fixture(case: &str) -> Fixture {
     Fixture::new(include_str!("../fixtures/transformers.txt"), case)
-}
-
-/// A tensor of the case as a parameter.
-fn param(rt: &Runtime, case: &Fixture, name: &str) -> Param<f32> {
-    let array = case.array(name);
-    let data: Vec<f32> = array.data.iter().map(|&v| v as f32).collect();
-    Param::new(rt, &array.shape, &data).unwrap()
-}
-
-/// The values of the input.
-fn values(case: &Fixture) -> Vec<f32> {
-    case.array("x").data.iter().map(|&v| v as f32).collect()
 }
 
 /// The modes, and whether sizes are padded to those of a bucket.
