@@ -3,6 +3,8 @@
 //! The worker of a stream owns every [`Block`], so only the worker can touch the bytes. Users hold a
 //! [`Handle`](super::handle::Handle).
 
+use std::cell::Cell;
+
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::{Error, Result};
@@ -10,11 +12,17 @@ use crate::{Error, Result};
 /// Addresses that an arena asks for, unless the machine refuses.
 const ARENA_BYTES: u64 = 64 << 30;
 
+/// The pattern of poisoned memory: NaN in every float type, and no plausible index.
+pub(super) const POISON: u8 = 0xFF;
+
 /// A mapping of zeroed pages, which appear when they are first touched.
 pub(super) struct Block {
     map: MmapRaw,
     /// Bytes that may be used, from the start.
     usable: u64,
+    /// Usable bytes, from the start, that are as they should be. Those after them count as poisoned, and are filled when
+    /// one of them is first used: most bytes of most arenas never are, and a page costs more than a small kernel.
+    filled: Cell<u64>,
 }
 
 impl Block {
@@ -23,7 +31,7 @@ impl Block {
         let oom = || Error::OutOfMemory { device: device.into(), bytes, what: "a buffer of its own" };
         let len = usize::try_from(bytes.max(1)).map_err(|_| oom())?;
         let map = MmapOptions::new().len(len).map_anon().map_err(|_| oom())?;
-        Ok(Self { map: map.into(), usable: bytes })
+        Ok(Self { map: map.into(), usable: bytes, filled: Cell::new(bytes) })
     }
 
     /// Addresses for an arena, at least `at_least` bytes; none of them usable yet.
@@ -35,7 +43,7 @@ impl Block {
                 .ok()
                 .and_then(|len| MmapOptions::new().len(len).no_reserve_swap().map_anon().ok());
             match map {
-                Some(map) => return Ok(Self { map: map.into(), usable: 0 }),
+                Some(map) => return Ok(Self { map: map.into(), usable: 0, filled: Cell::new(0) }),
                 None if bytes > at_least => bytes = (bytes / 2).max(at_least),
                 None => {
                     let device = device.into();
@@ -58,6 +66,7 @@ impl Block {
     fn shrink(&mut self, bytes: u64) {
         let before = self.usable;
         self.usable = before.min(bytes);
+        self.filled.set(self.filled.get().min(self.usable));
         // A whole number of pages, whatever their size is here.
         const PAGES: u64 = 1 << 16;
         let start = bytes.next_multiple_of(PAGES);
@@ -83,7 +92,23 @@ impl Block {
     fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
         let offset = addr.checked_sub(self.addr())?;
         let end = offset.checked_add(len)?;
-        (end <= self.usable).then(|| self.map.as_mut_ptr().wrapping_add(offset as usize))
+        if end > self.usable {
+            return None;
+        }
+        self.fill_to(end);
+        Some(self.map.as_mut_ptr().wrapping_add(offset as usize))
+    }
+
+    /// Poisons what is not filled of the first `end` bytes, all of which are usable.
+    fn fill_to(&self, end: u64) {
+        let from = self.filled.get();
+        if let Some(missing) = end.checked_sub(from).filter(|&missing| missing > 0) {
+            let start = self.map.as_mut_ptr().wrapping_add(from as usize);
+            // SAFETY: the bytes are of the mapping, as they are usable; no slice of them exists, because a pointer to
+            // one of them is only given out after this, and `filled` never falls while there are slices (`shrink`).
+            unsafe { start.write_bytes(POISON, missing as usize) };
+            self.filled.set(end);
+        }
     }
 }
 
@@ -104,13 +129,16 @@ impl Blocks {
         }
     }
 
-    /// Makes the first `bytes` bytes of the block at `addr` usable, and returns how many were usable before.
-    pub(super) fn commit(&mut self, addr: u64, bytes: u64) -> Option<u64> {
-        let at = self.0.binary_search_by_key(&addr, Block::addr).ok()?;
-        let block = &mut self.0[at];
-        let before = block.usable;
-        block.usable = before.max(bytes.min(block.capacity()));
-        Some(before)
+    /// Makes the first `bytes` bytes of the block at `addr` usable; those that were not usable before are poisoned, if
+    /// `poisoned`, and zero or of earlier use otherwise.
+    pub(super) fn commit(&mut self, addr: u64, bytes: u64, poisoned: bool) {
+        if let Ok(at) = self.0.binary_search_by_key(&addr, Block::addr) {
+            let block = &mut self.0[at];
+            block.usable = block.usable.max(bytes.min(block.capacity()));
+            if !poisoned {
+                block.filled.set(block.usable);
+            }
+        }
     }
 
     /// Makes only the first `bytes` bytes of the block at `addr` usable; the pages after them are released.
@@ -125,5 +153,35 @@ impl Blocks {
     pub(super) fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
         let after = self.0.partition_point(|b| b.addr() <= addr);
         self.0[after.checked_sub(1)?].pointer(addr, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::access::Access;
+
+    #[test]
+    fn memory_is_poisoned_when_it_is_first_used() {
+        let block = Block::reserve("cpu:0", 1 << 20).unwrap();
+        let addr = block.addr();
+        let mut blocks = Blocks::default();
+        blocks.insert(block);
+        let filled = |blocks: &Blocks| blocks.0[0].filled.get();
+        blocks.commit(addr, 1 << 20, true);
+        assert_eq!(filled(&blocks), 0, "a page that nobody uses takes no memory");
+        Access::new(&mut blocks).bytes_mut(addr + 100, 28).fill(1);
+        assert_eq!(Access::new(&mut blocks).bytes(addr, 256)[98..130], {
+            let mut bytes = [POISON; 32];
+            bytes[2..30].fill(1);
+            bytes
+        });
+        assert_eq!(filled(&blocks), 256);
+        // What comes back is fresh, also in the page that stayed.
+        blocks.uncommit(addr, 110);
+        blocks.commit(addr, 4096, true);
+        assert_eq!(Access::new(&mut blocks).bytes(addr + 108, 4), [1, 1, POISON, POISON]);
+        blocks.commit(addr, 8192, false);
+        assert_eq!(filled(&blocks), 8192, "as it is mapped");
     }
 }

@@ -20,7 +20,7 @@ use super::{
     fault::Fault,
     graph::{Graph, Node},
     mark::Coming,
-    memory::{Block, Blocks},
+    memory::{Block, Blocks, POISON},
     order::Random,
     reply::{Reply, reply},
 };
@@ -32,12 +32,11 @@ use crate::{
 /// Commands that may wait. A full queue blocks the caller, so that memory stays bounded.
 const QUEUE: usize = 4096;
 
-/// Looks at an empty queue before the worker sleeps: some microseconds, in which most callers send
-/// their next command and are spared the wake-up.
-const SPINS: u32 = 2000;
-
-/// The pattern of poisoned memory: NaN in every float type, and no plausible index.
-const POISON: u8 = 0xFF;
+/// Looks at an empty queue before the worker sleeps: some 100 µs, in which most callers send their next command and are
+/// spared the wake-up. After the first ones, which take some microseconds, the core is left to whoever else wants it,
+/// which may be the caller.
+const LOOKS: u32 = 300;
+const SPINS: u32 = 100;
 
 /// A command to the worker. Small, as it is moved twice.
 pub(super) enum Command {
@@ -245,10 +244,11 @@ impl Worker {
     }
 
     fn next(&self) -> Option<Command> {
-        for _ in 0..SPINS {
+        for look in 0..LOOKS {
             match self.commands.try_recv() {
                 Ok(command) => return Some(command),
-                Err(TryRecvError::Empty) => hint::spin_loop(),
+                Err(TryRecvError::Empty) if look < SPINS => hint::spin_loop(),
+                Err(TryRecvError::Empty) => thread::yield_now(),
                 Err(TryRecvError::Disconnected) => return None,
             }
         }
@@ -262,7 +262,7 @@ impl Worker {
             (Command::Read { to, .. } | Command::Sync(to), Some(error)) => to.send(Err(error)),
             (Command::Mark(mark), Some(error)) => mark.fail(error),
             (_, Some(_)) => {}
-            (Command::Commit { addr, bytes }, None) => drop(self.guarded(|w| w.commit(addr, bytes))),
+            (Command::Commit { addr, bytes }, None) => self.blocks.commit(addr, bytes, self.poisons),
             (Command::Uncommit { addr, bytes }, None) => self.blocks.uncommit(addr, bytes),
             (Command::Run(node), None) => drop(self.guarded(|w| w.run_node(&node))),
             (Command::Write(block), None) => drop(self.guarded(|w| w.write(&block))),
@@ -300,13 +300,6 @@ impl Worker {
             // A read that fails loses the stream.
             (None, None, None) => return,
         });
-    }
-
-    fn commit(&mut self, addr: u64, bytes: u64) {
-        let Some(before) = self.blocks.commit(addr, bytes) else { return };
-        if self.poisons && bytes > before {
-            self.poison(addr + before, bytes - before);
-        }
     }
 
     fn run_node(&mut self, node: &Node) {
