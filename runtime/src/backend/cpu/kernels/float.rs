@@ -1,8 +1,9 @@
 //! Rows of floating-point elements in f32: reading, writing, sums, maxima.
 
-use rayon::prelude::*;
-
-use super::real::{Real, Strided, gather, offset_at};
+use super::{
+    real::{Real, Strided, gather, offset_at},
+    strided::parts,
+};
 use crate::backend::{Launch, cpu::Access};
 
 #[cfg(test)]
@@ -73,10 +74,13 @@ pub(crate) fn in_blocks<T: Send>(
             f(i, block, &mut workspace);
         }
     } else {
-        out.par_chunks_mut(size)
-            .enumerate()
-            .with_min_len((TASK / size).max(1))
-            .for_each_init(|| vec![0.0; workspace], |workspace, (i, block)| f(i, block, workspace));
+        let per_task = (TASK / size).max(1);
+        parts(out, size * per_task, &|task, out| {
+            let mut workspace = vec![0.0; workspace];
+            for (i, block) in out.chunks_mut(size).enumerate() {
+                f(task * per_task + i, block, &mut workspace);
+            }
+        });
     }
 }
 

@@ -243,7 +243,7 @@ pub(crate) fn blocks<T: Send, S>(
     if out.len() < PARALLEL {
         task(0, out);
     } else {
-        out.par_chunks_mut(TASK).enumerate().for_each(|(i, out)| task(i * TASK, out));
+        parts(out, TASK, &|i, out| task(i * TASK, out));
     }
 }
 
@@ -257,10 +257,16 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], len: usize, work: usize, f: impl Fn
         out.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(i, chunk));
     } else {
         let per_task = (TASK / work.max(1)).max(1);
-        out.par_chunks_mut(len * per_task).enumerate().for_each(|(task, out)| {
+        parts(out, len * per_task, &|task, out| {
             out.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(task * per_task + i, chunk));
         });
     }
+}
+
+/// Calls `f(i, part)` for each part of `len` elements of `out` (the last may be shorter), in parallel. Parts are large, so
+/// that `f` need not be a type of its own, for each of which the division of work would be compiled anew.
+pub(super) fn parts<T: Send>(out: &mut [T], len: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    out.par_chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
 }
 
 #[cfg(test)]
