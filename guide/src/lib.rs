@@ -22,6 +22,7 @@ pages! {
     from_candle: "from-candle.md";
     from_pytorch: "from-pytorch.md";
     host_values: "host-values.md";
+    numerics: "numerics.md";
     own_kernels: "own-kernels.md";
     random: "random.md";
     readme: "README.md";

@@ -407,6 +407,17 @@ pub enum Error {
         segment: String,
     },
 
+    /// An operation whose results may differ from run to run was called in the deterministic mode.
+    #[error(
+        "{op} is not known to return the same values in every run, and the deterministic mode (`Numerics::deterministic`) is \
+         on; if its code adds in a fixed order and never measures which algorithm to use, declare it with \
+         `CustomOpBuilder::deterministic`, otherwise turn the mode off for this graph (`GraphBuilder::numerics`)"
+    )]
+    NotDeterministic {
+        /// The operation.
+        op: &'static str,
+    },
+
     /// A custom operation was called on a device for which it has no code.
     #[error("{op} has no code for {device}; {}", remedy_for(device))]
     NoCode {

@@ -103,6 +103,7 @@ pub use backend::cuda::CudaOptions;
 pub use base::batch::BatchDescriptor;
 pub use base::dtype::{DType, Element, Float, Integer, Number};
 pub use base::mode::{Mode, ModeSet, Support};
+pub use base::numerics::Numerics;
 pub use base::plan::{BoundaryMove, Plan, PlanItem, Site};
 pub use base::rank::MAX_RANK;
 pub use base::reason::FallbackReason;

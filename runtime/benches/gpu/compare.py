@@ -1,6 +1,6 @@
 """Runs our figures and PyTorch's on one GPU, in one command, and prints the ratios.
 
-`compare.py BENCH_BINARY [calls] [partition] [small] [batches] [kernels] [rows] [conv] [attention]`; the binary is what
+`compare.py BENCH_BINARY [calls] [partition] [small] [batches] [kernels] [rows] [conv] [attention] [numerics]`; the binary is what
 `cargo bench -p graphable --bench gpu --no-run` names.
 """
 
@@ -39,6 +39,19 @@ def main():
                 ]
                 name = f"{figure} {mine.get('order', mine.get('case', ''))}".strip()
                 print(f"RATIO {name} / {other['what']}: {'; '.join(ratios)}", flush=True)
+        if figure == "numerics":
+            table(ours, theirs)
+
+
+def table(ours, theirs):
+    """The rows of docs/BENCHMARKS.md."""
+    peers = {other["case"]: other for other in theirs}
+    print("| Product | Ours: µs | TFLOP/s | error | PyTorch: µs | TFLOP/s | error |")
+    print("|---|---|---|---|---|---|---|")
+    for mine in ours:
+        cells = [[f"{one['launch_us']:.1f}", f"{one['tflop_s']:.0f}", f"{one['error']:.1e}"] if one else ["–"] * 3
+                 for one in (mine, peers.get(mine["case"]))]
+        print(f"| {mine['case']} | {' | '.join(cells[0] + cells[1])} |", flush=True)
 
 
 if __name__ == "__main__":

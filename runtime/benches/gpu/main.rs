@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed] [conv] [attention]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed] [conv] [attention] [numerics]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -15,6 +15,7 @@ mod copies;
 mod indexed;
 mod kernels;
 mod norms;
+mod numerics;
 mod partition;
 #[path = "../shared/partitioned.rs"]
 mod partitioned;
@@ -30,7 +31,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 12] = [
+const ALL: [(&str, Bench); 13] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -43,6 +44,7 @@ const ALL: [(&str, Bench); 12] = [
     ("indexed", indexed::run),
     ("conv", conv::run),
     ("attention", attention::run),
+    ("numerics", numerics::run),
 ];
 /// What `batches` starts.
 const PARTS: [(&str, Bench); 3] = [
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, indexed, conv, attention"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, norms, indexed, conv, attention, numerics"
         );
         return ExitCode::from(2);
     }

@@ -1,7 +1,8 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels] [rows] [conv] [attention]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels] [rows] [conv] [attention] [numerics]`."""
 
 import gc
 import json
+import os
 import statistics
 import sys
 import time
@@ -393,9 +394,64 @@ def attention():
             say(figure="attention", what="FlexAttention", case=f"{change} {name}", launch_us=us)
 
 
+def numerics():
+    def values(count, seed):
+        h = torch.arange(count, dtype=torch.int64, device=DEVICE) ^ (seed * 0x9E3779B9 & 0xFFFFFFFF)
+        h = (h ^ (h >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
+        h = (h ^ (h >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
+        return ((h ^ (h >> 16)) >> 8).double() / 2**24 - 0.5
+
+    def measure(dtype, name, switches):
+        for m, k, n in [(4096, 4096, 4096), (128, 16384, 256)]:
+            x, w = values(m * k, 1).reshape(m, k).to(dtype), values(k * n, 2).reshape(k, n).to(dtype)
+            rows = slice(None, None, m // 32)
+            want = x[rows].double() @ w.double()
+            for case, set_switch in switches:
+                set_switch()
+                launches = 10
+                side = torch.cuda.Stream()
+                side.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(side):
+                    for _ in range(3):
+                        y = x @ w
+                torch.cuda.current_stream().wait_stream(side)
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    for _ in range(launches):
+                        y = x @ w
+                _, total = per_call(15, 2, lambda i: graph.replay(), torch.cuda.synchronize)
+                error = ((y[rows].double() - want).square().sum() / want.square().sum()).sqrt().item()
+                us = total / launches
+                say(figure="numerics", what="torch.matmul", case=f"{name} {m}x{k}x{n} {case}", launch_us=us,
+                    tflop_s=2 * m * k * n / us / 1e6, error=error)
+                del graph
+
+    def tf32(on, deterministic=False):
+        def set_switch():
+            torch.backends.cuda.matmul.allow_tf32 = on
+            torch.use_deterministic_algorithms(deterministic)
+        return set_switch
+
+    def reduced(on):
+        def set_switch():
+            torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = on
+            torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = on
+        return set_switch
+
+    measure(torch.float32, "f32", [("full precision", tf32(False)), ("TF32", tf32(True)),
+                                   ("full precision, deterministic", tf32(False, True)),
+                                   ("TF32, deterministic", tf32(True, True))])
+    tf32(False)()
+    halves = [("f32 reductions", reduced(False)), ("reduced-precision reductions", reduced(True))]
+    measure(torch.bfloat16, "bf16", halves)
+    measure(torch.float16, "f16", halves)
+
+
 if __name__ == "__main__":
+    # `use_deterministic_algorithms` asks for it, before cuBLAS is used first.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
-             "rows": rows, "conv": conv, "attention": attention}
+             "rows": rows, "conv": conv, "attention": attention, "numerics": numerics}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")

@@ -51,6 +51,12 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
         true
     }
 
+    /// If equal inputs give equal bits in every run: its code adds in a fixed order, and its algorithm is not chosen by
+    /// measurement where the [switches](crate::Numerics) among its parameters forbid that.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+
     /// If [`run_cpu`](Self::run_cpu) can run it.
     fn has_cpu_code(&self) -> bool {
         true

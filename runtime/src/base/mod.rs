@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod contained;
 pub(crate) mod dtype;
 pub(crate) mod mode;
+pub(crate) mod numerics;
 pub(crate) mod plan;
 pub(crate) mod rank;
 pub(crate) mod reason;

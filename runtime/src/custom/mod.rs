@@ -281,6 +281,14 @@ impl CustomOpBuilder {
         self
     }
 
+    /// Declares that equal inputs give equal bits in every run: the code adds in a fixed order (no atomic additions of floats),
+    /// and never measures which algorithm to use. The deterministic mode
+    /// ([`Numerics::deterministic`](crate::Numerics::deterministic)) rejects all other operations of yours, on every device.
+    pub fn deterministic(mut self) -> Self {
+        self.definition.is_deterministic = true;
+        self
+    }
+
     /// Sets the rule by which [`CustomOp::backward`] computes the gradients of the inputs of a launch. It is written with
     /// operations; nothing calls it but `backward`.
     ///

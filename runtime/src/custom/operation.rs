@@ -52,6 +52,8 @@ pub(crate) struct Definition {
     pub(crate) name: &'static str,
     /// If a capture may hold it.
     pub(crate) may_be_captured: bool,
+    /// If the user declared that its results are the same in every run.
+    pub(crate) is_deterministic: bool,
     /// Its code for the CPU.
     pub(crate) cpu: Option<Box<CpuCode>>,
     /// Its code for a GPU.
@@ -66,6 +68,7 @@ impl Definition {
             identity: Identity::Own(next_id()),
             name,
             may_be_captured: true,
+            is_deterministic: false,
             cpu: None,
             #[cfg(feature = "cuda")]
             cuda: None,
@@ -216,6 +219,10 @@ impl Operation for CustomOperation {
 
     fn may_be_captured(&self) -> bool {
         self.definition.may_be_captured
+    }
+
+    fn is_deterministic(&self) -> bool {
+        self.definition.is_deterministic
     }
 
     fn has_cpu_code(&self) -> bool {

@@ -3,7 +3,9 @@
 use std::{borrow::Cow, fmt};
 
 use super::{FunctionSpec, GraphObject, Options, spec::InputSpec};
-use crate::{Batching, Limits, Mode, Plan, Policy, Result, Runtime, Schedule, host::piecewise::BodyId};
+use crate::{
+    Batching, Limits, Mode, Numerics, Plan, Policy, Result, Runtime, Schedule, host::piecewise::BodyId,
+};
 
 /// The options of a graph; returned by the `builder` function of the graph type that `#[graphable]`
 /// generates.
@@ -102,6 +104,13 @@ impl<G> GraphBuilder<G> {
     /// Sets whether calls initially use graphs; `set_enabled` changes it later.
     pub fn enabled(mut self, on: bool) -> Self {
         self.options.enabled(on);
+        self
+    }
+
+    /// Sets the switches of the numerics for calls of this graph, including their eager regions, instead of
+    /// those of the [runtime](Runtime::set_numerics).
+    pub fn numerics(mut self, numerics: Numerics) -> Self {
+        self.options.numerics(numerics);
         self
     }
 

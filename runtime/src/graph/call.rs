@@ -111,6 +111,7 @@ impl<'s> GraphCall<'s> {
             let mut core = rt.core.borrow_mut();
             core.launcher().flush()?;
             let warmups_before = core.log.stats().warmups;
+            let numerics = function.options.numerics.unwrap_or(core.settings.numerics());
             core.begin_call(ActiveCall {
                 name,
                 graph: function.id,
@@ -118,6 +119,7 @@ impl<'s> GraphCall<'s> {
                 symbols: symbols.clone(),
                 dispatched: key_of_batch.is_some(),
                 adapters: key_of_batch.filter(|_| function.tells_adapters_apart()).map(|key| key.adapters),
+                numerics,
                 block: SharedMemory::clone(&function.block.memory),
                 block_id: function.block.id,
                 scalars: function.scalars.len(),

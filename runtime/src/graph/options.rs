@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{dispatch::buckets::Schedule, listed::Listed};
-use crate::{Batching, Limits, Policy, base::mode::Mode};
+use crate::{Batching, Limits, Numerics, Policy, base::mode::Mode};
 
 /// The options of a builder.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Options {
     pub(super) policy: Option<Arc<dyn Policy>>,
     pub(super) listed: Vec<Listed>,
     pub(super) enabled: bool,
+    /// `None`: those of the runtime.
+    pub(super) numerics: Option<Numerics>,
 }
 
 impl Default for Options {
@@ -31,6 +33,7 @@ impl Default for Options {
             policy: None,
             listed: Vec::new(),
             enabled: true,
+            numerics: None,
         }
     }
 }
@@ -90,5 +93,10 @@ impl Options {
     /// Sets whether calls initially use graphs.
     pub fn enabled(&mut self, on: bool) {
         self.enabled = on;
+    }
+
+    /// Sets the switches of the numerics.
+    pub fn numerics(&mut self, numerics: Numerics) {
+        self.numerics = Some(numerics);
     }
 }

@@ -61,6 +61,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
             symbols: vec![symbol("B", 2), symbol("T", 3)],
             dispatched: false,
             adapters: None,
+            numerics: crate::Numerics::default(),
             block: SharedMemory::clone(&block.memory),
             block_id: block.id,
             scalars: 0,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{exec_reuse::CallOrdinals, waits::CallWarmUps};
 use crate::{
-    DType, Error, Limits, Policy, Result,
+    DType, Error, Limits, Numerics, Policy, Result,
     backend::{SharedMemory, View},
     base::{mode::Mode, plan::Site, reason::FallbackReason},
     memory::RegionKey,
@@ -47,6 +47,8 @@ pub(crate) struct ActiveCall {
     pub(crate) dispatched: bool,
     /// The count of adapters that recordings of this call are for, where it makes a difference.
     pub(crate) adapters: Option<usize>,
+    /// The switches of the numerics.
+    pub(crate) numerics: Numerics,
     /// The static host block; the counts of the symbols follow `scalars` slots.
     pub(crate) block: SharedMemory,
     pub(crate) block_id: OwnerId,
@@ -290,8 +292,8 @@ impl CallState {
         every > 0 && (hits + 1).is_multiple_of(u64::from(every))
     }
 
-    /// Adds what a key must contain besides the live-ins: the memory of the counts of padded dimensions, and
-    /// the properties of the batch that distinguish recordings.
+    /// Adds what a key must contain besides the live-ins: the memory of the counts of padded dimensions, the
+    /// properties of the batch that distinguish recordings, and the switches of the numerics.
     pub(crate) fn write_key(&self, key: &mut KeyWriter) {
         let Some(call) = &self.active else { return };
         if key.has_padding() {
@@ -299,6 +301,9 @@ impl CallState {
         }
         if let Some(adapters) = call.adapters {
             key.word(adapters as u64);
+        }
+        if let Some(numerics) = call.numerics.key_word() {
+            key.word(numerics);
         }
     }
 

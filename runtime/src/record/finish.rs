@@ -116,6 +116,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             site: run.site,
             identity: run.identity,
             caller: tree.caller(),
+            numerics: call.active().map(|call| call.numerics).unwrap_or_default(),
             sizes: symbols.map(|s| (s.name, s.padded)).collect(),
             group,
             parent: tree.cursor(),

@@ -7,6 +7,7 @@ mod graph_memory;
 mod hooks;
 mod leaks;
 mod memory;
+mod numerics;
 pub(crate) mod refused_sizes;
 pub(crate) mod scopes;
 #[cfg_attr(
@@ -357,6 +358,9 @@ impl Runtime {
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime").field("device", &self.device()).finish_non_exhaustive()
+        f.debug_struct("Runtime")
+            .field("device", &self.device())
+            .field("numerics", &format_args!("{}", self.numerics()))
+            .finish_non_exhaustive()
     }
 }

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::value::raw::RawTensor;
 use crate::{
-    DType, Dim, Element, Error, Param, Result, Runtime, Shape, State,
+    DType, Dim, Element, Error, Numerics, Param, Result, Runtime, Shape, State,
     backend::{Op, View},
     base::rank::MAX_RANK,
     value::layout::{Layout, Marks},
@@ -263,6 +263,11 @@ impl<'s> Scope<'s> {
     #[cfg(feature = "cuda")]
     pub(crate) fn supports(self, op: &Op) -> Result<bool> {
         self.rt.core.borrow_mut().stream.backend_mut().supports(op)
+    }
+
+    /// Returns the switches of the numerics that apply here.
+    pub(crate) fn numerics(self) -> Numerics {
+        self.rt.core.borrow().numerics()
     }
 
     /// Launches one operation. Shapes and dtypes were checked by the caller.

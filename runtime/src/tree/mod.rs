@@ -7,6 +7,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 
 use crate::{
+    Numerics,
     backend::{GraphExec, SharedMemory},
     base::{plan::Site, recording_id::RecordingId},
     memory::{Alive, Extent, Ordinal, Placement, Tables, pool::StateId},
@@ -120,6 +121,8 @@ pub(crate) struct Recording {
     pub(crate) identity: Identity,
     /// The caller in whose call it was recorded.
     pub(crate) caller: Caller,
+    /// The switches of the numerics with which it was recorded, which its key contains.
+    pub(crate) numerics: Numerics,
     /// The `#[dims]` symbols of that call, with their sizes.
     pub(crate) sizes: Box<[(&'static str, usize)]>,
     pub(crate) group: GroupId,

@@ -37,23 +37,27 @@ fn offset(mut i: usize, sizes: &[usize], strides: &[usize]) -> usize {
     at
 }
 
+/// The code of [`scaled_add`] for another operation.
+#[allow(dead_code, reason = "not every test binary makes another one")]
+pub(crate) fn adds_in_order(op: CustomOpBuilder) -> CustomOp {
+    let op = op.keeps_padding().cpu(|call| {
+        let (a, b, factor) = (call.input::<f32>(0)?, call.input::<f32>(1)?, call.scalar::<f32>(0)?);
+        let (sizes, a_strides, b_strides) = (call.shapes().input(0), call.strides(0)?, call.strides(1)?);
+        for (i, y) in call.output::<f32>(0)?.iter_mut().enumerate() {
+            *y = a[offset(i, sizes, a_strides)] * factor + b[offset(i, sizes, b_strides)];
+        }
+        Ok(())
+    });
+    kernel(op, "scaled_add").build()
+}
+
 /// `a * factor + b`, of one shape with any strides.
 pub(crate) fn scaled_add<'s>(
     a: &Tensor<'s, f32>,
     b: &Tensor<'s, f32>,
     factor: f32,
 ) -> Result<Tensor<'s, f32>> {
-    static OP: LazyLock<CustomOp> = LazyLock::new(|| {
-        let op = CustomOp::builder("scaled_add").keeps_padding().cpu(|call| {
-            let (a, b, factor) = (call.input::<f32>(0)?, call.input::<f32>(1)?, call.scalar::<f32>(0)?);
-            let (sizes, a_strides, b_strides) = (call.shapes().input(0), call.strides(0)?, call.strides(1)?);
-            for (i, y) in call.output::<f32>(0)?.iter_mut().enumerate() {
-                *y = a[offset(i, sizes, a_strides)] * factor + b[offset(i, sizes, b_strides)];
-            }
-            Ok(())
-        });
-        kernel(op, "scaled_add").build()
-    });
+    static OP: LazyLock<CustomOp> = LazyLock::new(|| adds_in_order(CustomOp::builder("scaled_add")));
     OP.call(a.scope())
         .view(a)
         .view(b)

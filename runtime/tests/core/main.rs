@@ -34,6 +34,7 @@ mod listening;
 mod liveness;
 mod modes;
 mod nets;
+mod numerics;
 mod panics;
 mod paths;
 mod random;

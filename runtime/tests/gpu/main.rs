@@ -14,6 +14,7 @@ mod inputs;
 mod interop;
 mod lost;
 mod missing;
+mod numerics;
 mod products;
 mod soak;
 mod support;

@@ -34,6 +34,11 @@ impl DeviceProperties {
         }
     }
 
+    /// Returns whether it has tensor cores for TF32.
+    pub(crate) fn has_tf32(&self) -> bool {
+        self.capability >= (8, 0)
+    }
+
     /// Returns the target of compilation: the accelerated target if there is one.
     pub(crate) fn arch(&self) -> String {
         let (major, minor) = self.capability;

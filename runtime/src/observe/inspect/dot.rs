@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     EdgeKind, GraphTree, NodeKind, Topology,
-    text::{counted, sizes},
+    text::{counted, variant},
 };
 
 /// A quoted string.
@@ -33,7 +33,7 @@ pub(super) fn tree(tree: &GraphTree) -> String {
             "{}: {}{}\n{}, {}\ns{} -> s{}, pool {} B",
             node.id,
             node.segment,
-            sizes(node).map(|sizes| format!("\n{sizes}")).unwrap_or_default(),
+            variant(node).map(|variant| format!("\n{variant}")).unwrap_or_default(),
             counted(node.kernels, "kernel", "kernels"),
             counted(node.hits as usize, "hit", "hits"),
             node.entry,

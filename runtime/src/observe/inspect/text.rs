@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt};
 
-use crate::RecordingId;
+use crate::{Numerics, RecordingId};
 
 use super::{GraphTree, OutputId, OutputPlace, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting};
 
@@ -65,10 +65,12 @@ fn cut(list: &[impl fmt::Display]) -> String {
     text.join(", ")
 }
 
-/// Returns the sizes for which a node was recorded: `T=16`.
-pub(super) fn sizes(node: &TreeNode) -> Option<String> {
-    let sizes: Vec<String> = node.sizes.iter().map(|(symbol, size)| format!("{symbol}={size}")).collect();
-    (!sizes.is_empty()).then(|| sizes.join(", "))
+/// Returns what a node was recorded for, if anything: sizes, and switches of the numerics, as `T=16, TF32`.
+pub(super) fn variant(node: &TreeNode) -> Option<String> {
+    let sizes = node.sizes.iter().map(|(symbol, size)| format!("{symbol}={size}"));
+    let switches = (node.numerics != Numerics::default()).then(|| node.numerics.to_string());
+    let all: Vec<String> = sizes.chain(switches).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
@@ -180,7 +182,7 @@ impl GraphTree {
             "{first}{} [{}] {}{}, {}, s{} -> s{}, pool {} B",
             node.id,
             node.segment,
-            sizes(node).map(|sizes| sizes + ", ").unwrap_or_default(),
+            variant(node).map(|variant| variant + ", ").unwrap_or_default(),
             counted(node.kernels, "kernel", "kernels"),
             counted(node.hits as usize, "hit", "hits"),
             node.entry,

@@ -1,6 +1,6 @@
 //! A snapshot of the graph tree.
 
-use crate::RecordingId;
+use crate::{Numerics, RecordingId};
 
 /// The graph tree of a runtime at one moment.
 ///
@@ -72,6 +72,8 @@ pub struct TreeNode {
     pub id: RecordingId,
     /// The function in whose call it was recorded.
     pub function: String,
+    /// The switches of the numerics in that call.
+    pub numerics: Numerics,
     /// The `#[dims]` symbols of that call with their sizes, padded to their buckets. A recording that depends
     /// on none of them serves calls of other sizes as well.
     pub sizes: Vec<(String, usize)>,

@@ -77,7 +77,8 @@ pub(super) fn convolution<'s, T: Float, const N: usize>(
         return Ok(None);
     }
     let y = dims(x, sizes, &[channels]);
-    let of = request::<T, N>(operands, config, &y);
+    let tf32 = scope.numerics().concerning(T::DTYPE).tf32;
+    let of = Convolution { tf32, ..request::<T, N>(operands, config, &y) };
     let op = Op::from(ByLibrary(of));
     if of.y.contains(&0) || of.x.contains(&0) || !scope.supports(&op)? {
         return Ok(None);
@@ -114,6 +115,7 @@ fn request<T: Float, const N: usize>(
         padding: plane(config.padding, 0),
         dilation: plane(config.dilation, 1),
         groups: config.groups,
+        tf32: false,
     }
 }
 

@@ -39,7 +39,7 @@ const PANEL: usize = 1 << 20;
 /// Multiplications below which nothing is spread over threads.
 const SERIAL: usize = 1 << 17;
 
-/// [`MATMUL`](super::operation::MATMUL).
+/// [`op`](super::operation::op).
 pub(super) fn matmul(access: &Access<'_>, launch: &Launch) {
     match launch.inputs[0].dtype {
         DType::F32 => real::<f32>(access, launch),

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use self::operation::MATMUL;
+use self::operation::op;
 use super::{
     check::{Shape, broadcast, meet, refuse, spread},
     launch::{compute, launch, own},
@@ -110,7 +110,8 @@ pub(super) fn project<'s, T: Number>(
     }
     let mut shape: Shape = lead.into();
     shape.push(n);
-    let out = scope.empty::<T>(&MATMUL, &shape, x.marks.with(lead.len(), n_mark))?;
+    let matmul = op::<T>(scope);
+    let out = scope.empty::<T>(&matmul, &shape, x.marks.with(lead.len(), n_mark))?;
 
     // Rows of all leading dimensions make one tall matrix where the strides allow it: one product
     // instead of a batch of small ones.
@@ -128,7 +129,7 @@ pub(super) fn project<'s, T: Number>(
     if let Some(b) = bias {
         inputs.push(spread(name, b.view, output.shape())?);
     }
-    launch(scope, MATMUL, &inputs, &[View { layout: output, ..out.raw.view() }])?;
+    launch(scope, matmul, &inputs, &[View { layout: output, ..out.raw.view() }])?;
     Ok(out)
 }
 
@@ -217,7 +218,7 @@ pub(super) fn product<'s, T: Number>(
     let dims = |last: [usize; 2]| -> Shape { shape.iter().copied().chain(last).collect() };
     let inputs = [spread(name, a.view, &dims([m, k]))?, spread(name, b.view, &dims([k, n]))?];
     shape.extend([m, n]);
-    compute(scope, MATMUL, &inputs, &shape, marks)
+    compute(scope, op::<T>(scope), &inputs, &shape, marks)
 }
 
 /// The dimensions in front of the matrices, alone.

@@ -3,24 +3,43 @@
 #[cfg(feature = "cuda")]
 use super::cuda::MatMulKernels;
 use super::{super::prelude::*, cpu};
-use crate::backend::Op;
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::kernels::Product;
+use crate::{Element, Numerics, Scope, backend::Op};
 
-/// `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, accumulated in f32 (integers: wrapping).
-/// Batch dimensions are already broadcast (stride 0). An optional third input `[N]`, broadcast to
-/// the output's shape, is added.
-pub(super) const MATMUL: Op = Op::fixed(&MatMul);
+/// Returns `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, accumulated in f32 (integers: wrapping), with the switches of the
+/// numerics that apply in `scope`. Batch dimensions are already broadcast (stride 0). An optional third input `[N]`,
+/// broadcast to the output's shape, is added.
+pub(super) fn op<T: Element>(scope: Scope<'_>) -> Op {
+    let numerics = scope.numerics().concerning(T::DTYPE);
+    Op::fixed(&ALL[usize::from(numerics.bits())])
+}
 
-#[derive(Debug)]
-struct MatMul;
+/// One for each combination of switches.
+static ALL: [MatMul; Numerics::COMBINATIONS] = {
+    let mut all = [MatMul { numerics: Numerics::of_bits(0) }; Numerics::COMBINATIONS];
+    let mut bits = 0;
+    while bits < all.len() {
+        all[bits] = MatMul { numerics: Numerics::of_bits(bits as u8) };
+        bits += 1;
+    }
+    all
+};
+
+#[derive(Clone, Copy, Debug)]
+struct MatMul {
+    /// The CPU computes f32 in full precision, and always in one order.
+    numerics: Numerics,
+}
 
 impl Operation for MatMul {
     fn name(&self) -> &'static str {
         "matmul"
     }
 
-    fn parameters(&self, _: &mut dyn Hasher) {}
+    fn parameters(&self, to: &mut dyn Hasher) {
+        to.write_u8(self.numerics.bits());
+    }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
         cpu::matmul(access, launch);
@@ -35,13 +54,46 @@ impl Operation for MatMul {
         outputs: &[View],
         measure: bool,
     ) -> crate::Result<u64> {
-        let product = Product { inputs, output: &outputs[0], kernels: &MatMulKernels };
+        let product = Product::new(inputs, &outputs[0], &MatMulKernels, self.numerics);
         gpu.product_workspace(product, measure)
     }
 
     #[cfg(feature = "cuda")]
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-        let product = Product { inputs: &launch.inputs, output: &launch.outputs[0], kernels: &MatMulKernels };
+        let product = Product::new(&launch.inputs, &launch.outputs[0], &MatMulKernels, self.numerics);
         gpu.product(product, launch.workspace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{Hash as _, Hasher as _};
+
+    use rustc_hash::{FxHashSet, FxHasher};
+
+    use super::*;
+    use crate::{Device, Runtime, bf16};
+
+    fn fingerprint(op: &Op) -> u64 {
+        let mut hasher = FxHasher::default();
+        op.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// So traces and audits tell them apart, and a capture that is made again has the switches of its body.
+    #[test]
+    fn the_switches_are_parameters_of_a_product() {
+        let mut rt = Runtime::new(Device::cpu()).unwrap();
+        let (mut floats, mut halves, mut integers) =
+            (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+        for bits in 0..8 {
+            rt.set_numerics(Numerics::of_bits(bits));
+            let step = rt.step().unwrap();
+            floats.insert(fingerprint(&op::<f32>(step.scope())));
+            halves.insert(fingerprint(&op::<bf16>(step.scope())));
+            integers.insert(fingerprint(&op::<i32>(step.scope())));
+        }
+        // f32 has TF32 and the deterministic mode, 16 bits have reductions and the deterministic mode.
+        assert_eq!((floats.len(), halves.len(), integers.len()), (4, 4, 1));
     }
 }

@@ -2,17 +2,26 @@
 
 use std::time::Duration;
 
+use crate::Numerics;
+
 #[derive(Debug)]
 pub(crate) struct Settings {
     capture_closed: bool,
     free_at_last_use: bool,
     reuse_budget: Option<Duration>,
     graph_memory_limit: Option<u64>,
+    numerics: Numerics,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { capture_closed: false, free_at_last_use: true, reuse_budget: None, graph_memory_limit: None }
+        Self {
+            capture_closed: false,
+            free_at_last_use: true,
+            reuse_budget: None,
+            graph_memory_limit: None,
+            numerics: Numerics::default(),
+        }
     }
 }
 
@@ -54,5 +63,14 @@ impl Settings {
 
     pub(crate) fn limit_graph_memory(&mut self, bytes: Option<u64>) {
         self.graph_memory_limit = bytes;
+    }
+
+    /// Returns the switches of calls that set none of their own, and of eager code.
+    pub(crate) fn numerics(&self) -> Numerics {
+        self.numerics
+    }
+
+    pub(crate) fn set_numerics(&mut self, numerics: Numerics) {
+        self.numerics = numerics;
     }
 }

@@ -69,6 +69,7 @@ impl View<'_> {
             view.nodes.push(TreeNode {
                 id: recording.id(),
                 function: recording.caller.name.to_owned(),
+                numerics: recording.numerics,
                 sizes: recording.sizes.iter().map(|&(name, size)| (name.to_owned(), size)).collect(),
                 segment: segment(recording.site, matches!(recording.identity, Identity::Full(_))),
                 parent: recording.links.parent(),

@@ -21,7 +21,8 @@ use crate::{
 pub(crate) const WORKSPACE: u64 = 32 << 20;
 
 // Numbers of cublasLt.h, cublas_api.h and library_types.h.
-const COMPUTE_32F: c_int = 68; // Not 77: that one rounds f32 to TF32.
+const COMPUTE_32F: c_int = 68;
+const COMPUTE_32F_FAST_TF32: c_int = 77;
 const R_32F: c_int = 0;
 const R_16F: c_int = 2;
 const R_16BF: c_int = 14;
@@ -39,6 +40,8 @@ const PREF_ALIGN: [c_int; 4] = [5, 6, 7, 8]; // Of A, B, C, D.
 // Partial sums in f32, added in a fixed order: neither in the result's own type, nor in place,
 // where the order is not fixed.
 const REDUCTION_COMPUTE_TYPE: u32 = 2;
+// Partial sums in the result's own type, added in a fixed order.
+const REDUCTION_OUTPUT_TYPE: u32 = 4;
 
 fn check(table: &Table, call: &'static str, status: Status) -> Result<()> {
     if status == 0 {
@@ -53,6 +56,19 @@ fn data_type(dtype: DType) -> c_int {
         DType::Bf16 => R_16BF,
         // `Key::of` lets no other through.
         _ => R_32F,
+    }
+}
+
+/// The type in which products are computed: with it, TF32 is allowed for f32 and nothing else.
+pub(super) fn compute_type(key: &Key) -> c_int {
+    if key.numerics.tf32 { COMPUTE_32F_FAST_TF32 } else { COMPUTE_32F }
+}
+
+/// The ways in which the partial sums of a product may be added.
+pub(super) fn reductions(key: &Key) -> u32 {
+    match key.numerics.reduced_precision_reduction {
+        true => REDUCTION_COMPUTE_TYPE | REDUCTION_OUTPUT_TYPE,
+        false => REDUCTION_COMPUTE_TYPE,
     }
 }
 
@@ -178,7 +194,7 @@ impl Lt {
         let table = self.table;
         let mut raw: Raw = std::ptr::null_mut();
         // SAFETY: writes one descriptor to `raw`.
-        let status = unsafe { (table.desc_create)(&mut raw, COMPUTE_32F, R_32F) };
+        let status = unsafe { (table.desc_create)(&mut raw, compute_type(key), R_32F) };
         check(table, "cublasLtMatmulDescCreate", status)?;
         // SAFETY: made just now, for us, as plain memory without thread-local state, with the function that ends it.
         let desc = unsafe { Owned::new(raw, table.desc_destroy) };
@@ -217,7 +233,7 @@ impl Lt {
         // SAFETY: made just now, for us, as plain memory without thread-local state, with the function that ends it.
         let preference = unsafe { Owned::new(raw, table.preference_destroy) };
         preference.set(table, table.preference_set, PREF_WORKSPACE, WORKSPACE)?;
-        preference.set(table, table.preference_set, PREF_REDUCTION_MASK, REDUCTION_COMPUTE_TYPE)?;
+        preference.set(table, table.preference_set, PREF_REDUCTION_MASK, reductions(key))?;
         let [a, b, _, y] = key.align;
         for (attribute, align) in PREF_ALIGN.into_iter().zip([b, a, y, y]) {
             preference.set(table, table.preference_set, attribute, align)?;

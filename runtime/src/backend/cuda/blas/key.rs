@@ -1,7 +1,7 @@
 //! The properties on which the choice of an algorithm depends.
 
 use super::problem::{A, B, BIAS, Problem, Y};
-use crate::DType;
+use crate::{DType, Numerics};
 
 /// One operand as the library sees it: column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +40,8 @@ pub(crate) struct Key {
     pub(crate) bias: bool,
     /// The alignment of the addresses of left side, right side, bias and result, in bytes.
     pub(crate) align: [u32; 4],
+    /// The switches that make a difference for it.
+    pub(crate) numerics: Numerics,
 }
 
 impl Key {
@@ -85,8 +87,16 @@ impl Key {
             y: side(Y, false, leading(p.n, p.m, p.strides[Y].col, p.strides[Y].row)?),
             bias: p.has_bias(),
             align: p.addrs.map(alignment),
+            numerics: Numerics::default(),
         };
         (!key.rounds_twice()).then_some(key)
+    }
+
+    /// Returns the key of the same product with these switches, as far as they concern it. `has_tf32` says that the device
+    /// has tensor cores for TF32.
+    pub(crate) fn with_numerics(self, numerics: Numerics, has_tf32: bool) -> Self {
+        let numerics = numerics.concerning(self.dtype);
+        Self { numerics: numerics.tf32(numerics.tf32 && has_tf32), ..self }
     }
 
     /// Returns whether some of the library's algorithms round the product before they add the bias: in 16
@@ -101,12 +111,14 @@ impl Key {
         self.bias && bytes == 2 && !(begin && end)
     }
 
-    /// Returns the key as text, which names an entry on disk.
+    /// Returns the key as text, which names an entry on disk. In the deterministic mode nothing is kept there.
     pub(crate) fn text(&self) -> String {
         let side = |s: Side| format!("{}{}+{}", if s.transposed { 't' } else { 'n' }, s.ld, s.stride);
         let [a, b, bias, y] = self.align;
+        let tf32 = if self.numerics.tf32 { " tf32" } else { "" };
+        let reduced = if self.numerics.reduced_precision_reduction { " reduced" } else { "" };
         format!(
-            "{} m{} n{} k{} x{} a:{} b:{} y:{} bias:{} align:{a},{b},{bias},{y}",
+            "{} m{} n{} k{} x{} a:{} b:{} y:{} bias:{} align:{a},{b},{bias},{y}{tf32}{reduced}",
             self.dtype,
             self.m,
             self.n,

@@ -138,7 +138,7 @@ impl Blas {
     /// # Errors
     /// Returns [`Error::Device`].
     pub(crate) fn plan(&mut self, product: Product<'_>) -> Result<Option<Plan>> {
-        let Some(key) = Self::key(product) else { return Ok(None) };
+        let Some(key) = self.key(product) else { return Ok(None) };
         if let Some(known) = self.known.get(&key) {
             return Ok(known.plan);
         }
@@ -152,25 +152,28 @@ impl Blas {
     }
 
     /// Returns the key of a request to the library; `None` if it cannot compute the product.
-    fn key(product: Product<'_>) -> Option<Key> {
-        Problem::new(product.inputs, product.output).as_ref().and_then(Key::of)
+    fn key(&self, product: Product<'_>) -> Option<Key> {
+        let key = Problem::new(product.inputs, product.output).as_ref().and_then(Key::of)?;
+        Some(key.with_numerics(product.numerics, self.props.has_tf32()))
     }
 
     /// Fixes the plan of a product that goes into a recording: while the pin lives it is not measured anew,
     /// and not forgotten. `None` for a product that was not [planned](Self::plan), for which its own kernels
     /// are the only way.
     pub(crate) fn pin(&self, product: Product<'_>) -> Option<Pin> {
-        self.known.pin(&Self::key(product)?)
+        self.known.pin(&self.key(product)?)
     }
 
-    /// Returns whether a recording needs this plan unchanged.
+    /// Returns whether this plan must not be measured: a recording needs it unchanged, or results must not depend on
+    /// measurements.
     pub(crate) fn is_fixed(&self, plan: &Plan) -> bool {
-        self.known.is_pinned(&plan.key)
+        plan.key.numerics.deterministic || self.known.is_pinned(&plan.key)
     }
 
-    /// Returns the choice of an earlier process.
+    /// Returns the choice of an earlier process. It was measured, so the deterministic mode ignores it.
     fn remembered(&self, key: &Key, descriptors: &Descriptors, product: Product<'_>) -> Option<Plan> {
-        let choice = self.cache.as_ref().and_then(|cache| cache.read(&key.text()))?;
+        let cache = self.cache.as_ref().filter(|_| !key.numerics.deterministic);
+        let choice = cache.and_then(|cache| cache.read(&key.text()))?;
         let workspace = match choice {
             Choice::Own => product.workspace_bytes(&self.props),
             Choice::Library(algo) => self.lt.accepts(descriptors, &algo).or_else(|| {

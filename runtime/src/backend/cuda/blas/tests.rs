@@ -292,3 +292,41 @@ fn the_library_has_all_functions() {
     let table = library::table().unwrap();
     assert_eq!(library::name_of(table, 15), "CUBLAS_STATUS_NOT_SUPPORTED");
 }
+
+#[test]
+fn the_switches_are_part_of_the_key_where_they_matter() {
+    use crate::Numerics;
+    let (inputs, y) = linear(64, 512, 256);
+    let of = |dtype: DType| key(&inputs.map(|x| View { dtype, ..x }), View { dtype, ..y }).unwrap();
+    let all = || Numerics::default().tf32(true).reduced_precision_reduction(true).deterministic(true);
+    let single = of(DType::F32);
+    assert_eq!(single.with_numerics(Numerics::default(), true), single);
+    let tf32 = single.with_numerics(Numerics::default().tf32(true), true);
+    assert!(tf32 != single && tf32.text() == format!("{} tf32", single.text()));
+    assert_eq!(single.with_numerics(Numerics::default().tf32(true), false), single, "no such tensor cores");
+    assert_eq!(single.with_numerics(Numerics::default().reduced_precision_reduction(true), true), single);
+    for dtype in [DType::F16, DType::Bf16] {
+        let half = of(dtype);
+        assert_eq!(half.with_numerics(Numerics::default().tf32(true), true), half);
+        let reduced = half.with_numerics(Numerics::default().reduced_precision_reduction(true), true);
+        assert!(reduced != half && reduced.text() == format!("{} reduced", half.text()));
+        assert_ne!(half.with_numerics(all(), true), reduced, "the deterministic mode has plans of its own");
+    }
+    assert_ne!(single.with_numerics(all(), true), tf32);
+}
+
+#[test]
+fn the_library_is_asked_for_what_the_switches_allow() {
+    use crate::Numerics;
+    let (inputs, y) = linear(64, 512, 256);
+    let of = |dtype: DType| key(&inputs.map(|x| View { dtype, ..x }), View { dtype, ..y }).unwrap();
+    let all = Numerics::default().tf32(true).reduced_precision_reduction(true);
+    // CUBLAS_COMPUTE_32F and CUBLAS_COMPUTE_32F_FAST_TF32.
+    assert_eq!(calls::compute_type(&of(DType::F32)), 68);
+    assert_eq!(calls::compute_type(&of(DType::F32).with_numerics(all, true)), 77);
+    assert_eq!(calls::compute_type(&of(DType::Bf16).with_numerics(all, true)), 68);
+    // CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, and CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE; never in place (1).
+    assert_eq!(calls::reductions(&of(DType::Bf16)), 2);
+    assert_eq!(calls::reductions(&of(DType::Bf16).with_numerics(all, true)), 6);
+    assert_eq!(calls::reductions(&of(DType::F32).with_numerics(all, true)), 2);
+}

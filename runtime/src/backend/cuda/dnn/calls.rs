@@ -20,8 +20,9 @@ const HALF: c_int = 2;
 const BFLOAT16: c_int = 9;
 const NHWC: c_int = 1;
 const CROSS_CORRELATION: c_int = 1;
+const DEFAULT_MATH: c_int = 0; // Rounds f32 to TF32.
 const TENSOR_OP_MATH: c_int = 1;
-const FMA_MATH: c_int = 3; // Not 0: that one rounds f32 to TF32.
+const FMA_MATH: c_int = 3;
 /// Algorithms that exist.
 const ALGORITHMS: usize = 8;
 
@@ -74,6 +75,7 @@ struct Sizes {
     stride: [c_int; 2],
     dilation: [c_int; 2],
     groups: c_int,
+    math: c_int,
 }
 
 impl Sizes {
@@ -87,6 +89,11 @@ impl Sizes {
             stride: numbers(of.stride)?,
             dilation: numbers(of.dilation)?,
             groups: c_int::try_from(of.groups).ok()?,
+            math: match (of.dtype, of.tf32) {
+                (DType::F32, false) => FMA_MATH,
+                (DType::F32, true) => DEFAULT_MATH,
+                _ => TENSOR_OP_MATH,
+            },
         })
     }
 }
@@ -194,14 +201,13 @@ impl Calls {
         let windows =
             self.make("cudnnCreateConvolutionDescriptor", t.convolution_create, t.convolution_destroy)?;
         let ([ph, pw], [sh, sw], [dh, dw]) = (sizes.padding, sizes.stride, sizes.dilation);
-        let math = if sizes.dtype == FLOAT { FMA_MATH } else { TENSOR_OP_MATH };
         // SAFETY: the descriptor is alive and a convolution's; the numbers are copied.
         let set =
             unsafe { (t.convolution_set)(windows.raw(), ph, pw, sh, sw, dh, dw, CROSS_CORRELATION, FLOAT) };
         // SAFETY: as above.
         let groups = unsafe { (t.set_groups)(windows.raw(), sizes.groups) };
         // SAFETY: as above.
-        let math = unsafe { (t.set_math)(windows.raw(), math) };
+        let math = unsafe { (t.set_math)(windows.raw(), sizes.math) };
         let status = [set, groups, math].into_iter().find(|&status| status != 0);
         Ok((windows, status.unwrap_or(0)))
     }
@@ -260,7 +266,7 @@ impl Calls {
                 && found.deterministic == 1
                 && found.workspace as u64 <= workspace
                 // Others might round f32 first.
-                && (of.dtype != DType::F32 || found.math == FMA_MATH)
+                && (of.dtype != DType::F32 || of.tf32 || found.math == FMA_MATH)
         });
         Ok(usable
             .map(|found| Algorithm {

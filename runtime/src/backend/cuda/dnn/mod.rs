@@ -33,6 +33,7 @@ const SMALL: Convolution = Convolution {
     padding: [0; 2],
     dilation: [1; 2],
     groups: 1,
+    tf32: false,
 };
 
 #[derive(Debug)]

@@ -23,6 +23,8 @@ pub(crate) struct Convolution {
     pub(crate) dilation: [usize; 2],
     /// Number of parts into which the channels are divided.
     pub(crate) groups: usize,
+    /// If f32 may be rounded to TF32.
+    pub(crate) tf32: bool,
 }
 
 /// Addresses of a convolution's operands on the device.

@@ -2,7 +2,7 @@
 
 use super::Submit;
 use crate::{
-    Result,
+    Numerics, Result,
     backend::{View, cuda::DeviceProperties},
 };
 
@@ -16,6 +16,8 @@ pub(crate) struct Product<'a> {
     pub(crate) output: &'a View,
     /// Compute it where the library does not.
     pub(crate) kernels: &'a dyn ProductKernels,
+    /// What its precision may be, and whether its algorithm may be chosen by measurement.
+    pub(crate) numerics: Numerics,
 }
 
 /// Kernels for the products that the library cannot compute, or computes more slowly.
@@ -31,7 +33,17 @@ pub(crate) trait ProductKernels {
     fn launch(&self, gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) -> Result<()>;
 }
 
-impl Product<'_> {
+impl<'a> Product<'a> {
+    /// Creates a product; the switches are those that concern its type.
+    pub(crate) fn new(
+        inputs: &'a [View],
+        output: &'a View,
+        kernels: &'a dyn ProductKernels,
+        numerics: Numerics,
+    ) -> Self {
+        Self { inputs, output, kernels, numerics }
+    }
+
     /// Returns the workspace of its kernels, in bytes.
     pub(in crate::backend::cuda) fn workspace_bytes(self, props: &DeviceProperties) -> u64 {
         self.kernels.workspace_bytes(props, self.inputs, self.output)
