@@ -99,7 +99,7 @@ mod value;
 pub use backend::cpu::CpuOptions;
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
-pub use backend::cuda::CudaOptions;
+pub use backend::cuda::{CacheFolder, CudaOptions};
 pub use base::batch::BatchDescriptor;
 pub use base::dtype::{DType, Element, Float, Integer, Number};
 pub use base::mode::{Mode, ModeSet, Support};
@@ -128,7 +128,7 @@ pub use host::capturable::Capturable;
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use host::cuda::{CudaMemory, CudaOutput, CudaTensor};
 pub use host::device_event::DeviceEvent;
-pub use host::eager::{Eager, PendingRead};
+pub use host::eager::{Eager, PendingRead, PinnedRead};
 pub use host::join::{join, join_all, join3};
 pub use host::ragged::Ragged;
 pub use host::step::{Scratch, Step};
@@ -136,6 +136,7 @@ pub use kernel::call::Argument;
 pub use kernel::random::Random;
 pub use model::load;
 pub use model::params::{ConfigValue, ParamInfo, ParamKind, ParamVisitor, Params};
+pub use observe::caches::CacheStats;
 pub use observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason};
 pub use observe::hooks::{GraphId, HookId, Lifecycle, LifecycleEvent};
 pub use observe::memory::{
@@ -151,6 +152,7 @@ pub use tensor::dim::Dim;
 pub use tensor::live_out::LiveOut;
 pub use tensor::param::{Param, State};
 pub use tensor::persistent::{Keep, Kept, KeptTensor};
+pub use tensor::pinned::{PinnedBuffer, PinnedPart};
 pub use tensor::rng::{Rng, RngState};
 pub use tensor::shape::{IntoDataShape, IntoDim, IntoShape, Shape};
 pub use tensor::{AsOperand, Operand, Scalar, Scope, Tensor};

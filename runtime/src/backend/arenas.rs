@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::SharedMemory;
+use super::{HostMemory, SharedMemory};
 use crate::Result;
 
 /// A range of addresses reserved for an arena. Only committed bytes are backed by memory.
@@ -55,6 +55,12 @@ pub trait Arenas {
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) or
     /// [`Error::RefusedInCapture`](crate::Error::RefusedInCapture).
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
+
+    /// Allocates zeroed host memory that the device can copy from and to.
+    ///
+    /// # Errors
+    /// See [`alloc`](Self::alloc).
+    fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>>;
 
     /// Returns memory without any bytes, at an address that no other has. `owner` is dropped when the last clone of it is, and
     /// all work that was on the stream by then has ended.

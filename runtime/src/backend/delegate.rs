@@ -36,6 +36,16 @@ macro_rules! __delegate {
             $crate::backend::Stream::read(&mut *self.$inner, addr, bytes)
         }
     };
+    (@ $inner:ident write_from) => {
+        fn write_from(&mut self, copy: $crate::backend::HostCopy) -> $crate::Result<()> {
+            $crate::backend::Stream::write_from(&mut *self.$inner, copy)
+        }
+    };
+    (@ $inner:ident read_into) => {
+        fn read_into(&mut self, addr: u64, bytes: u64, to: &mut dyn $crate::backend::HostMemory) -> $crate::Result<()> {
+            $crate::backend::Stream::read_into(&mut *self.$inner, addr, bytes, to)
+        }
+    };
     (@ $inner:ident mark) => {
         fn mark(&mut self) -> $crate::Result<::std::sync::Arc<dyn $crate::backend::Mark>> {
             $crate::backend::Stream::mark(&mut *self.$inner)
@@ -84,6 +94,11 @@ macro_rules! __delegate {
     (@ $inner:ident alloc) => {
         fn alloc(&mut self, bytes: u64) -> $crate::Result<$crate::backend::SharedMemory> {
             $crate::backend::Arenas::alloc(&mut *self.$inner, bytes)
+        }
+    };
+    (@ $inner:ident host_memory) => {
+        fn host_memory(&mut self, bytes: usize) -> $crate::Result<::std::boxed::Box<dyn $crate::backend::HostMemory>> {
+            $crate::backend::Arenas::host_memory(&mut *self.$inner, bytes)
         }
     };
     (@ $inner:ident keep) => {
@@ -172,6 +187,21 @@ macro_rules! __delegate {
     (@ $inner:ident staging_waits) => {
         fn staging_waits(&self) -> u64 {
             $crate::backend::Diagnostics::staging_waits(&*self.$inner)
+        }
+    };
+    (@ $inner:ident caches) => {
+        fn caches(&self) -> $crate::CacheStats {
+            $crate::backend::Diagnostics::caches(&*self.$inner)
+        }
+    };
+    (@ $inner:ident clear_caches) => {
+        fn clear_caches(&mut self) -> $crate::Result<()> {
+            $crate::backend::Diagnostics::clear_caches(&mut *self.$inner)
+        }
+    };
+    (@ $inner:ident clear_disk_cache) => {
+        fn clear_disk_cache(&mut self) -> $crate::Result<u64> {
+            $crate::backend::Diagnostics::clear_disk_cache(&mut *self.$inner)
         }
     };
     (@ $inner:ident keep_topology) => {

@@ -1,6 +1,6 @@
 //! A device's reports about itself.
 
-use crate::Result;
+use crate::{CacheStats, Result};
 
 /// A device's name, counters and sizes.
 pub trait Diagnostics {
@@ -18,6 +18,21 @@ pub trait Diagnostics {
 
     /// Returns how often the host has waited for the device because all staging memory was in use.
     fn staging_waits(&self) -> u64;
+
+    /// Returns what is kept of compilations and measurements.
+    fn caches(&self) -> CacheStats;
+
+    /// Forgets the algorithms that were chosen for operations, unless a recording needs them; not during a capture.
+    ///
+    /// # Errors
+    /// Returns [`Error::RefusedInCapture`](crate::Error::RefusedInCapture), and errors of the device.
+    fn clear_caches(&mut self) -> Result<()>;
+
+    /// Removes what is kept on disk for later processes, and returns the number of bytes.
+    ///
+    /// # Errors
+    /// See [`clear_caches`](Self::clear_caches).
+    fn clear_disk_cache(&mut self) -> Result<u64>;
 
     /// Sets whether captures from now on keep the data that
     /// [`GraphExec::topology`](super::GraphExec::topology) returns, where that costs time or memory.

@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, Memory, Op,
-    PendingBytes, SharedMemory, Stream, Update, View, delegate,
+    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy, HostMemory,
+    Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View, delegate,
 };
 use crate::{Error, Result, observe::inspect::NodeKind};
 
@@ -57,11 +57,17 @@ pub enum FaultCall {
     Branch,
     /// [`Graphs::join`]
     Join,
+    /// [`Arenas::host_memory`]
+    HostMemory,
+    /// [`Stream::write_from`]
+    WriteFrom,
+    /// [`Stream::read_into`]
+    ReadInto,
 }
 
 impl FaultCall {
     /// All calls.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
         Self::Reserve,
         Self::Commit,
         Self::Alloc,
@@ -81,6 +87,9 @@ impl FaultCall {
         Self::Fork,
         Self::Branch,
         Self::Join,
+        Self::HostMemory,
+        Self::WriteFrom,
+        Self::ReadInto,
     ];
 
     fn name(self) -> &'static str {
@@ -104,6 +113,9 @@ impl FaultCall {
             Self::Fork => "fork",
             Self::Branch => "branch",
             Self::Join => "join",
+            Self::HostMemory => "host_memory",
+            Self::WriteFrom => "write_from",
+            Self::ReadInto => "read_into",
         }
     }
 }
@@ -297,6 +309,16 @@ impl Stream for FaultyBackend {
         Ok(Box::new(FaultyPending { inner, plan: Arc::clone(&self.plan) }))
     }
 
+    fn write_from(&mut self, copy: HostCopy) -> Result<()> {
+        self.plan.pass(FaultCall::WriteFrom)?;
+        self.inner.write_from(copy)
+    }
+
+    fn read_into(&mut self, addr: u64, bytes: u64, to: &mut dyn HostMemory) -> Result<()> {
+        self.plan.pass(FaultCall::ReadInto)?;
+        self.inner.read_into(addr, bytes, to)
+    }
+
     fn poison(&mut self, addr: u64, bytes: u64) -> Result<()> {
         self.plan.pass(FaultCall::Poison)?;
         self.put_in()?;
@@ -311,6 +333,11 @@ impl Stream for FaultyBackend {
 
 impl Arenas for FaultyBackend {
     delegate!(inner: guard_page, keep, release);
+
+    fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
+        self.plan.pass(FaultCall::HostMemory)?;
+        self.inner.host_memory(bytes)
+    }
 
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {
         self.plan.pass(FaultCall::Reserve)?;
@@ -416,7 +443,9 @@ impl Graphs for FaultyBackend {
 }
 
 impl Diagnostics for FaultyBackend {
-    delegate!(inner: name, device_memory, eager_graphs, staging_waits, keep_topology);
+    delegate!(
+        inner: name, device_memory, eager_graphs, staging_waits, caches, clear_caches, clear_disk_cache, keep_topology
+    );
 }
 
 impl Backend for FaultyBackend {
@@ -474,11 +503,14 @@ mod tests {
         let arena = b.reserve(4096)?;
         b.commit(&arena, 4096)?;
         let memory = b.alloc(24)?;
+        let mut host = b.host_memory(8)?;
+        host.bytes_mut()?.copy_from_slice(&SEVENS);
         b.host_write(HostBlock {
             bytes: SEVENS.to_vec(),
             writes: vec![(memory.addr(), 0, 8)],
             ..HostBlock::default()
         })?;
+        b.write_from(HostCopy { to: memory.addr(), from: host.lend(), offset: 0, bytes: 8, zeros: 0 })?;
         let (mut pad, copy) = (launch(PAD, &memory, 0, 1), launch(COPY, &memory, 1, 2));
         // Only the first number: what is read in the end is neither what was written nor empty memory.
         pad.inputs[0].layout = Layout::contiguous(&[1]).unwrap();
@@ -495,9 +527,12 @@ mod tests {
         assert_eq!(b.update(&exec, &recording)?, Update::Done);
         b.replay(&exec, None)?;
         let read = b.read(memory.addr() + 16, 8)?;
+        b.read_into(memory.addr() + 16, 8, &mut *host)?;
         b.poison(memory.addr(), 8)?;
         b.synchronize()?;
-        read.wait()
+        let bytes = read.wait()?;
+        assert_eq!(host.bytes()?, bytes);
+        Ok(bytes)
     }
 
     /// Two numbers, and the expected results.
@@ -527,8 +562,8 @@ mod tests {
     #[test]
     fn any_call_can_be_the_nth() {
         for (nth, name) in
-            "reserve commit alloc host_write workspace begin_capture fork branch launch copy join end_capture instantiate \
-             update replay read poison synchronize wait"
+            "reserve commit alloc host_memory host_write write_from workspace begin_capture fork branch launch copy join end_capture instantiate \
+             update replay read read_into poison synchronize wait"
                 .split(' ')
                 .enumerate()
         {

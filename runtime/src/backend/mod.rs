@@ -23,6 +23,7 @@ mod delegate;
 mod diagnostics;
 pub mod faulty;
 mod graphs;
+mod host_memory;
 mod operation;
 pub(crate) mod shapes;
 mod stream;
@@ -30,6 +31,7 @@ mod stream;
 pub use arenas::{Arena, Arenas};
 pub use diagnostics::Diagnostics;
 pub use graphs::{CapturedGraph, GraphExec, Graphs, Signature, Update};
+pub use host_memory::{HostCopy, HostMemory, HostSource};
 pub(crate) use operation::Operation;
 pub use operation::{Launch, Op};
 pub use stream::{DeviceCopy, HostBlock, Mark, PendingBytes, Stream};
@@ -43,7 +45,7 @@ pub use crate::value::{
 
 /// The interface of a device. One value is one device with one stream.
 ///
-/// Calls come from one thread at a time. Everything except [`Arenas::alloc`], [`Stream::read`] and
+/// Calls come from one thread at a time. Everything except [`Arenas::alloc`], [`Arenas::host_memory`], [`Stream::read`] and
 /// [`Stream::synchronize`] is asynchronous; all work runs in the order of the calls, except for branches of a
 /// [fork](Graphs::fork). No method has a default body, so every device must implement all of them; a backend
 /// that wraps another one delegates calls with `delegate!`.
@@ -55,4 +57,12 @@ pub trait Backend: Stream + Arenas + Graphs + Diagnostics + Send + fmt::Debug {
 /// Returns the error for a call that is not allowed during a capture.
 pub(crate) fn refused_in_capture(call: &'static str) -> Error {
     Error::RefusedInCapture { call }
+}
+
+/// Returns the error for host memory that is to be written while it is the source of a copy that has not begun.
+pub(crate) fn lent_to_a_call() -> Error {
+    Error::Argument {
+        op: "PinnedBuffer",
+        why: "it is an input of a call that has not begun; write to it before or after the call".into(),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
-use super::{Launch, Op, View};
+use super::{HostCopy, HostMemory, Launch, Op, View};
 use crate::Result;
 
 /// Bytes to be copied from the host to the device, and their destinations.
@@ -99,6 +99,19 @@ pub trait Stream {
     /// # Errors
     /// See [`launch`](Self::launch).
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>>;
+
+    /// Has the device copy host memory of this backend, in the order of the stream.
+    ///
+    /// # Errors
+    /// See [`launch`](Self::launch).
+    fn write_from(&mut self, copy: HostCopy) -> Result<()>;
+
+    /// Has the device copy `bytes` bytes at `addr` to the start of host memory of this backend, in the order of the stream.
+    ///
+    /// # Errors
+    /// See [`launch`](Self::launch); [`Error::Argument`](crate::Error::Argument) while there is a
+    /// [`HostSource`](super::HostSource) of the memory.
+    fn read_into(&mut self, addr: u64, bytes: u64, to: &mut dyn HostMemory) -> Result<()>;
 
     /// Marks the end of the work that is currently on the stream.
     ///

@@ -5,10 +5,10 @@ use std::{mem, sync::Arc};
 use super::{GraphCall, GraphObject};
 use crate::{
     Result, Runtime,
-    backend::{HostBlock, View},
+    backend::{HostBlock, HostCopy, View},
     base::dtype::HostSlot,
     graph::{
-        inputs::Given,
+        inputs::{Given, HostBytes},
         spec::{Dim, DimsSpec, InputSpec},
     },
     host::padding::pad_rows,
@@ -55,6 +55,8 @@ pub(super) struct Binding<'c> {
     /// If the call uses graphs.
     graphs: bool,
     upload: HostBlock,
+    /// The pinned memory that the device copies.
+    pinned: Vec<HostCopy>,
     /// The tensors to copy with padding, and the static inputs that receive them.
     pads: Vec<(View, View)>,
 }
@@ -81,7 +83,15 @@ impl Bound {
 
 impl<'c> Binding<'c> {
     pub(super) fn new(rt: &'c Runtime, function: &'c GraphObject, symbols: &'c [Symbol]) -> Self {
-        Self { rt, function, symbols, graphs: true, upload: HostBlock::default(), pads: Vec::new() }
+        Self {
+            rt,
+            function,
+            symbols,
+            graphs: true,
+            upload: HostBlock::default(),
+            pinned: Vec::new(),
+            pads: Vec::new(),
+        }
     }
 
     /// Has what is given for an input written to its memory, padded to a shape. Returns the memory, and the layout
@@ -89,7 +99,9 @@ impl<'c> Binding<'c> {
     pub(super) fn fill(&mut self, i: usize, given: &Given, padded: &[usize]) -> Result<(Arc<Owned>, Layout)> {
         let (memory, layout) = self.buffer(i, padded)?;
         match given {
-            Given::Host { bytes, .. } => self.write_rows(memory.memory.addr(), &layout, bytes, given.shape()),
+            Given::Host { bytes, .. } => {
+                self.write_host(memory.memory.addr(), &layout, bytes, given.shape())?;
+            }
             Given::Device(raw) => {
                 let to = View { addr: memory.memory.addr(), dtype: raw.dtype, layout };
                 self.pads.push((raw.view(), to));
@@ -163,11 +175,30 @@ impl<'c> Binding<'c> {
         Ok(bound)
     }
 
-    fn host(&mut self, i: usize, bytes: &[u8], shape: &[usize]) -> Result<Bound> {
+    fn host(&mut self, i: usize, bytes: &HostBytes, shape: &[usize]) -> Result<Bound> {
         let (padded, marks) = self.padded(i, shape);
         let (memory, layout) = self.buffer(i, &padded)?;
-        self.write_rows(memory.memory.addr(), &layout, bytes, shape);
+        self.write_host(memory.memory.addr(), &layout, bytes, shape)?;
         Ok(self.adopt(i, &memory, layout, marks))
+    }
+
+    /// Uploads a tensor of this shape, with zeros as padding, or has the device copy it.
+    fn write_host(&mut self, to: u64, padded: &Layout, bytes: &HostBytes, shape: &[usize]) -> Result<()> {
+        match bytes {
+            HostBytes::Copied(bytes) => self.write_rows(to, padded, bytes, shape),
+            HostBytes::Pinned { from, offset, bytes } if is_padded_within(padded, shape) => {
+                self.write_rows(to, padded, &from.bytes()?[*offset..offset + bytes], shape);
+            }
+            HostBytes::Pinned { from, offset, bytes } => {
+                // It is larger than nothing, so there are rows.
+                let row = bytes / shape.first().copied().unwrap_or(1);
+                let rows = padded.shape().first().copied().unwrap_or(1);
+                let zeros = (rows * row - bytes) as u64;
+                let (offset, bytes) = (*offset, *bytes);
+                self.pinned.push(HostCopy { to, from: Arc::clone(from), offset, bytes, zeros });
+            }
+        }
+        Ok(())
     }
 
     /// Uploads the bytes of a tensor of this shape, with zeros as padding.
@@ -175,7 +206,7 @@ impl<'c> Binding<'c> {
         let from = self.upload.bytes.len();
         // Data without elements has no padding either: a padded size is never 0.
         let element = bytes.len() / shape.iter().product::<usize>().max(1);
-        if shape.len() > 1 && padded.shape()[1..] != shape[1..] {
+        if is_padded_within(padded, shape) {
             self.upload.bytes.extend(pad_rows(bytes, element, shape, padded.shape()));
         } else {
             self.upload.bytes.extend_from_slice(bytes);
@@ -209,6 +240,7 @@ impl<'c> Binding<'c> {
 
     /// Stages the upload of a call, and launches the copies.
     pub(super) fn send(mut self) -> Result<()> {
+        self.copy_pinned()?;
         let upload = self.take_upload();
         self.rt.core.borrow_mut().stream.stage_upload(upload);
         self.copy()
@@ -216,10 +248,17 @@ impl<'c> Binding<'c> {
 
     /// Uploads and launches the copies outside a call: an error concerns nothing else.
     pub(super) fn send_now(mut self) -> Result<()> {
+        self.copy_pinned()?;
         if let Some(upload) = self.take_upload() {
             self.rt.core.borrow_mut().stream.backend_mut().host_write(upload)?;
         }
         self.copy()
+    }
+
+    /// Has the device copy pinned memory. Nothing that reads the inputs of this call was launched yet.
+    fn copy_pinned(&mut self) -> Result<()> {
+        let mut core = self.rt.core.borrow_mut();
+        self.pinned.drain(..).try_for_each(|copy| core.stream.backend_mut().write_from(copy))
     }
 
     fn take_upload(&mut self) -> Option<HostBlock> {
@@ -236,6 +275,11 @@ impl<'c> Binding<'c> {
         }
         Ok(())
     }
+}
+
+/// Returns whether a dimension other than the first is padded.
+fn is_padded_within(padded: &Layout, shape: &[usize]) -> bool {
+    shape.len() > 1 && padded.shape()[1..] != shape[1..]
 }
 
 /// Returns the layout of a call's input whose data is in memory with this padding, if it can be read in place: rows that

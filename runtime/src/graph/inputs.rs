@@ -1,19 +1,25 @@
 //! Inputs of a call: collected by generated code, with their dimensions determined.
 
-use std::{fmt, mem};
+use std::{fmt, mem, sync::Arc};
 
 use crate::{
     Element, Error, Result, Step, Tensor,
+    backend::HostSource,
     base::dtype::{HostSlot, to_bytes},
     graph::{
         GraphCall, GraphObject,
         spec::{Dim, DimsSpec, InputSpec},
     },
+    tensor::pinned::{PinnedBuffer, PinnedPart},
     value::{layout::Layout, live_in::LiveIn, raw::RawTensor},
 };
 
+/// Bytes of a pinned input up to which it travels with the other inputs: the device needs longer to begin a copy of its own.
+const SMALL: usize = 4096;
+
 /// The data of a `#[host]` tensor parameter: a slice, with a shape if the dimensions do not follow from its length; or
-/// what the parameter's own memory was filled with ([`StaticInput::fill`](crate::StaticInput::fill)).
+/// what the parameter's own memory was filled with ([`StaticInput::fill`](crate::StaticInput::fill)); or pinned memory that the
+/// device reads itself ([`PinnedBuffer`]).
 #[derive(Clone, Copy, Debug)]
 pub struct HostSlice<'a, T>(HostData<'a, T>);
 
@@ -21,6 +27,10 @@ pub struct HostSlice<'a, T>(HostData<'a, T>);
 enum HostData<'a, T> {
     Slice {
         data: &'a [T],
+        shape: Option<&'a [usize]>,
+    },
+    Pinned {
+        part: PinnedPart<'a, T>,
         shape: Option<&'a [usize]>,
     },
     /// A tensor of the runtime with this id.
@@ -73,6 +83,30 @@ impl<'a, T, const R: usize> From<(&'a [T], &'a [usize; R])> for HostSlice<'a, T>
     }
 }
 
+impl<'a, T> From<&'a PinnedBuffer<T>> for HostSlice<'a, T> {
+    fn from(buffer: &'a PinnedBuffer<T>) -> Self {
+        Self::from(PinnedPart::whole(buffer))
+    }
+}
+
+impl<'a, T> From<PinnedPart<'a, T>> for HostSlice<'a, T> {
+    fn from(part: PinnedPart<'a, T>) -> Self {
+        Self(HostData::Pinned { part, shape: None })
+    }
+}
+
+impl<'a, T, const R: usize> From<(&'a PinnedBuffer<T>, &'a [usize; R])> for HostSlice<'a, T> {
+    fn from((buffer, shape): (&'a PinnedBuffer<T>, &'a [usize; R])) -> Self {
+        Self::from((PinnedPart::whole(buffer), shape))
+    }
+}
+
+impl<'a, T, const R: usize> From<(PinnedPart<'a, T>, &'a [usize; R])> for HostSlice<'a, T> {
+    fn from((part, shape): (PinnedPart<'a, T>, &'a [usize; R])) -> Self {
+        Self(HostData::Pinned { part, shape: Some(shape) })
+    }
+}
+
 impl<'a, T> From<&'a Tensor<'_, T>> for HostSlice<'a, T> {
     /// What the parameter's memory was filled with; any other tensor is [`Error::Input`].
     fn from(tensor: &'a Tensor<'_, T>) -> Self {
@@ -80,11 +114,20 @@ impl<'a, T> From<&'a Tensor<'_, T>> for HostSlice<'a, T> {
     }
 }
 
+/// The bytes of a host tensor.
+#[derive(Debug)]
+pub(crate) enum HostBytes {
+    /// A copy.
+    Copied(Vec<u8>),
+    /// A part of pinned memory, which the device copies.
+    Pinned { from: Arc<dyn HostSource>, offset: usize, bytes: usize },
+}
+
 #[derive(Debug)]
 pub(crate) enum Given {
     Missing,
     Host {
-        bytes: Vec<u8>,
+        bytes: HostBytes,
         count: usize,
         shape: Option<Vec<usize>>,
     },
@@ -168,21 +211,38 @@ impl<'s, 'f> Inputs<'s, 'f> {
     }
 
     fn check_host<T: Element>(&mut self, i: usize, slice: HostSlice<'_, T>) -> Result<()> {
-        let (data, shape) = match slice.0 {
-            HostData::Slice { data, shape } => (data, shape),
+        let (count, shape) = match slice.0 {
+            HostData::Slice { data, shape } => (data.len(), shape),
+            HostData::Pinned { part, shape } => (part.len(), shape),
             HostData::Filled { runtime, raw } => return self.check_filled(i, runtime, raw),
         };
         if let Some(shape) = shape {
-            let count = Layout::contiguous(shape)?.count();
-            if count != data.len() {
-                let why = format!("shape {shape:?} has {count} elements, the data {}", data.len());
+            let expected = Layout::contiguous(shape)?.count();
+            if expected != count {
+                let why = format!("shape {shape:?} has {expected} elements, the data {count}");
                 return Err(self.wrong(i, why));
             }
             self.unify_shape(i, shape)?;
         }
-        self.given[i] =
-            Given::Host { bytes: to_bytes(data), count: data.len(), shape: shape.map(<[usize]>::to_vec) };
+        let bytes = match slice.0 {
+            HostData::Slice { data, .. } => HostBytes::Copied(to_bytes(data)),
+            HostData::Pinned { part, .. } => self.pinned(part)?,
+            HostData::Filled { .. } => unreachable!("it returned above"),
+        };
+        self.given[i] = Given::Host { bytes, count, shape: shape.map(<[usize]>::to_vec) };
         Ok(())
+    }
+
+    /// Returns the bytes of pinned memory, or the promise that the device copies them.
+    fn pinned<T: Element>(&self, part: PinnedPart<'_, T>) -> Result<HostBytes> {
+        if part.runtime() != self.function.runtime {
+            return Err(Error::DifferentRuntimes { op: self.function.spec.name });
+        }
+        let (offset, bytes) = part.bytes();
+        Ok(match bytes <= SMALL {
+            true => HostBytes::Copied(part.memory().bytes()?[offset..offset + bytes].to_vec()),
+            false => HostBytes::Pinned { from: part.memory().lend(), offset, bytes },
+        })
     }
 
     /// Checks a tensor in place of host data.

@@ -14,7 +14,10 @@ use crate::{
     host::{capturable::Capturable, padding::pad_rows},
     memory::NewTensor,
     observe::timeline,
-    tensor::live_out::{Decoder, LiveOut},
+    tensor::{
+        live_out::{Decoder, LiveOut},
+        pinned::PinnedBuffer,
+    },
     value::{
         entry::{Encoder, Entry},
         layout::{Layout, Marks},
@@ -79,6 +82,31 @@ impl<'s> Eager<'s> {
     /// reports.
     pub fn read_later<T: Element>(&self, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
         self.start_read("read_later", tensor)
+    }
+
+    /// Starts a read into a buffer of yours, without waiting and without a copy by the host. Padding is cut off.
+    ///
+    /// The elements are the first of the buffer, row-major. Whatever becomes of what is returned, the buffer is safe: it
+    /// waits for the copy where it is accessed, and keeps its memory for it where it is dropped.
+    ///
+    /// # Errors
+    /// Returns the errors of [`read_later`](Self::read_later), and [`Error::Argument`] if the buffer is too small.
+    pub fn read_into<'b, T: Element>(
+        &self,
+        tensor: &Tensor<'_, T>,
+        to: &'b mut PinnedBuffer<T>,
+    ) -> Result<PinnedRead<'b, T>> {
+        const CALL: &str = "read_into";
+        if !std::ptr::eq(self.rt, tensor.rt) {
+            return Err(Error::DifferentRuntimes { op: CALL });
+        }
+        let mut core = self.rt.core.borrow_mut();
+        core.call.may_look(CALL)?;
+        core.check_live(CALL, &tensor.raw)?;
+        let raw = core.call.unpadded(tensor.raw);
+        let count = raw.layout.count();
+        core.launcher().read_into(raw, to.target(CALL, self.rt, count)?)?;
+        Ok(PinnedRead { buffer: to, count })
     }
 
     fn start_read<T: Element>(&self, call: &'static str, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
@@ -228,6 +256,38 @@ impl<T: Element> PendingRead<T> {
     /// Returns whether [`wait`](Self::wait) would return immediately.
     pub fn is_ready(&self) -> bool {
         self.bytes.is_ready()
+    }
+}
+
+/// A pending read into a [`PinnedBuffer`], which outlives its step. Dropping it drops nothing but the borrow of the buffer.
+#[must_use = "`wait` returns the elements; without it, the next access to the buffer waits"]
+pub struct PinnedRead<'b, T> {
+    buffer: &'b mut PinnedBuffer<T>,
+    count: usize,
+}
+
+impl<T> fmt::Debug for PinnedRead<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PinnedRead")
+            .field("count", &self.count)
+            .field("buffer", &self.buffer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'b, T: Element> PinnedRead<'b, T> {
+    /// Waits for the elements and returns them, row-major; those of `bool` as bytes.
+    ///
+    /// # Errors
+    /// Returns failures of the stream.
+    pub fn wait(self) -> Result<&'b [T::Repr]> {
+        let Self { buffer, count } = self;
+        Ok(&buffer.values()?[..count])
+    }
+
+    /// Returns whether [`wait`](Self::wait) would return immediately.
+    pub fn is_ready(&self) -> bool {
+        self.buffer.is_ready()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Everything that reports what a runtime does and holds.
 
+pub(crate) mod caches;
 pub(crate) mod event;
 mod event_text;
 pub(crate) mod hooks;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{Op, PendingBytes, View},
+    backend::{HostMemory, Op, PendingBytes, View},
     base::plan::Site,
     memory::{
         BlockArena, COPY, LastRelease, Memory, NewTensor, SlotId,
@@ -182,18 +182,36 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns errors of the device.
     pub(crate) fn read(&mut self, raw: RawTensor) -> Result<Box<dyn PendingBytes>> {
+        self.packed("read", raw, |stream, addr, bytes| stream.read(addr, bytes))
+    }
+
+    /// Reads a tensor's elements, as [`read`](Self::read) does, to host memory.
+    ///
+    /// # Errors
+    /// Returns errors of the device.
+    pub(crate) fn read_into(&mut self, raw: RawTensor, to: &mut dyn HostMemory) -> Result<()> {
+        self.packed("read_into", raw, |stream, addr, bytes| stream.read_into(addr, bytes, to))
+    }
+
+    /// Does something with the address of a tensor's elements, row-major, and the number of their bytes.
+    fn packed<R>(
+        &mut self,
+        call: &'static str,
+        raw: RawTensor,
+        read: impl FnOnce(&mut Stream, u64, u64) -> Result<R>,
+    ) -> Result<R> {
         self.flush()?;
         let layout = raw.layout;
         let bytes = (layout.count() * raw.dtype.size()) as u64;
         if layout.is_contiguous() {
-            return self.stream.read(raw.addr, bytes);
+            return read(self.stream, raw.addr, bytes);
         }
-        let packed = self.eager_tensor("read", raw.dtype, Layout::contiguous(layout.shape())?)?;
-        let pending = self
+        let packed = self.eager_tensor(call, raw.dtype, Layout::contiguous(layout.shape())?)?;
+        let done = self
             .launch(COPY, &[raw.view()], &[packed.view()])
-            .and_then(|()| self.stream.read(packed.addr, bytes));
+            .and_then(|()| read(self.stream, packed.addr, bytes));
         self.release(packed.slot, packed.epoch);
-        pending
+        done
     }
 }
 

@@ -7,7 +7,9 @@ use smallvec::SmallVec;
 
 use crate::{
     Error, Result,
-    backend::{Backend, DeviceCopy, GraphExec, HostBlock, Launch, Op, PendingBytes, SharedMemory, View},
+    backend::{
+        Backend, DeviceCopy, GraphExec, HostBlock, HostMemory, Launch, Op, PendingBytes, SharedMemory, View,
+    },
     memory::COPY,
 };
 
@@ -217,5 +219,9 @@ impl Stream {
 
     pub(crate) fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
         self.backend.read(addr, bytes)
+    }
+
+    pub(crate) fn read_into(&mut self, addr: u64, bytes: u64, to: &mut dyn HostMemory) -> Result<()> {
+        self.backend.read_into(addr, bytes, to)
     }
 }

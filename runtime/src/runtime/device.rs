@@ -128,7 +128,12 @@ impl Device {
     /// can be captured. One runtime a stream; launch on it between the runtime's calls only, on the thread
     /// that makes them (see [`Eager::cuda_stream`](crate::Eager::cuda_stream)).
     pub fn cuda_stream(stream: Arc<cudarc::driver::CudaStream>) -> Self {
-        Self(Kind::Stream(stream, CudaOptions::default()))
+        Self::cuda_stream_with(stream, CudaOptions::default())
+    }
+
+    /// As [`cuda_stream`](Self::cuda_stream), with options.
+    pub fn cuda_stream_with(stream: Arc<cudarc::driver::CudaStream>, options: CudaOptions) -> Self {
+        Self(Kind::Stream(stream, options))
     }
 }
 

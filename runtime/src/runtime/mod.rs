@@ -1,5 +1,6 @@
 //! The runtime: one device, one stream, its memory and its recordings.
 
+mod caches;
 pub(crate) mod core;
 pub(crate) mod device;
 mod device_timeline;
@@ -26,7 +27,7 @@ use std::{
 
 use crate::{
     CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
-    backend::{Backend, HostBlock, Op, View},
+    backend::{Backend, HostBlock, HostMemory, Op, View},
     memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
@@ -333,6 +334,13 @@ impl Runtime {
     pub(crate) fn identify(&self, value: Box<dyn Any + Send + Sync>) -> Arc<Owned> {
         let memory = self.core.borrow_mut().stream.backend_mut().keep(value);
         Owned::new(self.id, memory, None, Arc::clone(&self.retire))
+    }
+
+    /// Allocates host memory that the device copies from and to.
+    pub(crate) fn host_memory(&self, bytes: usize) -> Result<Box<dyn HostMemory>> {
+        let mut core = self.core.borrow_mut();
+        core.call.may_look("an allocation of pinned memory")?;
+        core.stream.backend_mut().host_memory(bytes)
     }
 
     fn allocate(&self, bytes: u64, init: Option<Vec<u8>>, graph: Option<Caller>) -> Result<Arc<Owned>> {

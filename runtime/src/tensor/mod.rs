@@ -7,6 +7,7 @@ mod live_in;
 pub(crate) mod live_out;
 pub(crate) mod param;
 pub(crate) mod persistent;
+pub(crate) mod pinned;
 pub(crate) mod rng;
 pub(crate) mod shape;
 

@@ -53,7 +53,9 @@ impl Listening {
 }
 
 impl Stream for Listening {
-    delegate!(inner: supports, workspace, host_write, read, mark, poison, wants_poison, synchronize);
+    delegate!(
+        inner: supports, workspace, host_write, read, write_from, read_into, mark, poison, wants_poison, synchronize
+    );
 
     fn launch(&mut self, launch: &Launch) -> Result<()> {
         let ranges = |views: &[View]| views.iter().map(View::range).collect();
@@ -64,7 +66,7 @@ impl Stream for Listening {
 }
 
 impl Arenas for Listening {
-    delegate!(inner: reserve, commit, guard_page, commit_block, uncommit, alloc, keep, release);
+    delegate!(inner: reserve, commit, guard_page, commit_block, uncommit, alloc, host_memory, keep, release);
 }
 
 impl Graphs for Listening {
@@ -107,7 +109,9 @@ impl Graphs for Listening {
 }
 
 impl Diagnostics for Listening {
-    delegate!(inner: name, device_memory, eager_graphs, staging_waits, keep_topology);
+    delegate!(
+        inner: name, device_memory, eager_graphs, staging_waits, caches, clear_caches, clear_disk_cache, keep_topology
+    );
 }
 
 impl Backend for Listening {

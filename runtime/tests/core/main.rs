@@ -37,6 +37,7 @@ mod nets;
 mod numerics;
 mod panics;
 mod paths;
+mod pinned;
 mod random;
 mod regions;
 mod results;

@@ -15,6 +15,7 @@ mod interop;
 mod lost;
 mod missing;
 mod numerics;
+mod pinned;
 mod products;
 mod soak;
 mod support;

@@ -36,6 +36,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Extent", GENERATED),
     ("FunctionSpec", GENERATED),
     ("HostBlock", UNSTABLE),
+    ("HostCopy", UNSTABLE),
     (
         "HostTensor",
         "whoever implements `TensorSource` writes it; bytes, shape and type are all that a tensor is",

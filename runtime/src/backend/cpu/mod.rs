@@ -14,6 +14,7 @@ mod errors;
 mod fault;
 mod graph;
 mod handle;
+mod host_memory;
 pub(crate) mod kernels;
 mod mark;
 mod memory;
@@ -37,15 +38,16 @@ use self::{
     errors::{NAME, failed},
     graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},
     handle::Handle,
+    host_memory::{CpuHostMemory, CpuHostSource},
     memory::Block,
     order::Path,
     stream::{Command, CpuStream},
 };
 use super::{
-    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, Mark, Op,
-    PendingBytes, SharedMemory, Stream, Update, View, refused_in_capture,
+    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy, HostMemory,
+    Launch, Mark, Op, PendingBytes, SharedMemory, Stream, Update, View, refused_in_capture,
 };
-use crate::{Error, Result};
+use crate::{CacheStats, Error, Result};
 
 /// Options of the CPU device: `CpuOptions::default().threads(2)`.
 #[derive(Clone, Debug, Default)]
@@ -231,6 +233,34 @@ impl Stream for CpuBackend {
         self.stream.read(addr, bytes as usize)
     }
 
+    fn write_from(&mut self, copy: HostCopy) -> Result<()> {
+        const CALL: &str = "write_from";
+        self.outside_capture(CALL)?;
+        let HostCopy { to, from, offset, bytes, zeros } = copy;
+        let Ok(from) = from.into_any().downcast::<CpuHostSource>() else {
+            return Err(failed(CALL, "the host memory is of another device".into()));
+        };
+        let from = from.begin_read(offset, bytes)?;
+        self.stream.send(Command::WriteFrom { to, from, zeros })
+    }
+
+    fn read_into(&mut self, addr: u64, bytes: u64, to: &mut dyn HostMemory) -> Result<()> {
+        const CALL: &str = "read_into";
+        self.outside_capture(CALL)?;
+        let bytes = bytes as usize;
+        if bytes > to.len() {
+            return Err(failed(
+                CALL,
+                format!("{bytes} bytes do not fit into {} bytes of host memory", to.len()),
+            ));
+        }
+        let Some(to) = to.as_any_mut().downcast_mut::<CpuHostMemory>() else {
+            return Err(failed(CALL, "the host memory is of another device".into()));
+        };
+        let to = to.begin_write()?;
+        self.stream.send(Command::ReadInto { addr, bytes, to })
+    }
+
     fn mark(&mut self) -> Result<Arc<dyn Mark>> {
         self.outside_capture("an event")?;
         let (coming, mark) = mark::mark();
@@ -289,6 +319,11 @@ impl Arenas for CpuBackend {
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.outside_capture("alloc")?;
         self.own(Block::new(NAME, bytes)?, bytes)
+    }
+
+    fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
+        self.outside_capture("host_memory")?;
+        Ok(Box::new(CpuHostMemory::new(bytes)?))
     }
 
     fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {
@@ -393,6 +428,19 @@ impl Diagnostics for CpuBackend {
     /// Blocks of bytes go to the stream as they are.
     fn staging_waits(&self) -> u64 {
         0
+    }
+
+    /// There are none.
+    fn caches(&self) -> CacheStats {
+        CacheStats::default()
+    }
+
+    fn clear_caches(&mut self) -> Result<()> {
+        self.outside_capture("clear_caches")
+    }
+
+    fn clear_disk_cache(&mut self) -> Result<u64> {
+        self.outside_capture("clear_disk_cache").map(|()| 0)
     }
 
     /// Graphs are lists of commands, from which the topology is read at any time.

@@ -19,6 +19,7 @@ use super::{
     deferred_free::{DeferredFree, DeferredFrees, due},
     fault::Fault,
     graph::{Graph, Node},
+    host_memory::{DeviceRead, DeviceWrite},
     mark::Coming,
     memory::{Block, Blocks, POISON},
     order::Random,
@@ -54,6 +55,10 @@ pub(super) enum Command {
     Replay(Arc<Graph>, Option<HostBlock>),
     /// Bytes to read.
     Read { addr: u64, bytes: usize, to: Reply },
+    /// Host memory to copy, and how many zeros follow.
+    WriteFrom { to: u64, from: DeviceRead, zeros: u64 },
+    /// Bytes to copy to host memory.
+    ReadInto { addr: u64, bytes: usize, to: DeviceWrite },
     /// A point to come by.
     Mark(Coming),
     /// An answer when all before is done.
@@ -260,6 +265,7 @@ impl Worker {
         match (command, self.shared.lost()) {
             (Command::Insert(block), _) => self.blocks.insert(block),
             (Command::Read { to, .. } | Command::Sync(to), Some(error)) => to.send(Err(error)),
+            (Command::ReadInto { to, .. }, Some(error)) => to.end(Err(error)),
             (Command::Mark(mark), Some(error)) => mark.fail(error),
             (_, Some(_)) => {}
             (Command::Commit { addr, bytes }, None) => self.blocks.commit(addr, bytes, self.poisons),
@@ -272,6 +278,20 @@ impl Worker {
             (Command::Read { addr, bytes, to }, None) => {
                 let data = self.guarded(|w| Access::new(&mut w.blocks).bytes(addr, bytes).to_vec());
                 self.answer(data, to);
+            }
+            (Command::WriteFrom { to, from, zeros }, None) => {
+                self.guarded(|w| w.write_from(to, &from, zeros));
+            }
+            (Command::ReadInto { addr, bytes, mut to }, None) => {
+                let copied = self.guarded(|w| {
+                    to.bytes_mut()[..bytes].copy_from_slice(Access::new(&mut w.blocks).bytes(addr, bytes));
+                });
+                to.end(match (copied, self.shared.lost(), self.fault.take()) {
+                    (Some(()), None, None) => Ok(()),
+                    (_, None, Some(fault)) => Err(fault.into()),
+                    (_, Some(lost), _) => Err(lost),
+                    (None, None, None) => unreachable!("a copy that fails loses the stream"),
+                });
             }
             (Command::Mark(mark), None) => mark.reach(),
             (Command::Sync(to), None) => self.answer(Some(Vec::new()), to),
@@ -326,6 +346,14 @@ impl Worker {
             let bytes = Access::new(&mut self.blocks).bytes(copy.from, copy.bytes as usize).to_vec();
             Access::new(&mut self.blocks).bytes_mut(copy.to, bytes.len()).copy_from_slice(&bytes);
         }
+    }
+
+    fn write_from(&mut self, to: u64, from: &DeviceRead, zeros: u64) {
+        let bytes = from.bytes();
+        let all = Access::new(&mut self.blocks).bytes_mut(to, bytes.len() + zeros as usize);
+        let (copied, rest) = all.split_at_mut(bytes.len());
+        copied.copy_from_slice(bytes);
+        rest.fill(0);
     }
 
     fn replay(&mut self, graph: &Graph, block: Option<&HostBlock>) {

@@ -5,11 +5,12 @@ use std::{any::Any, sync::Arc};
 use super::{
     CudaBackend, POISON,
     arena::ArenaMemory,
+    host_memory::CudaHostMemory,
     shared::{Foreign, Owned},
 };
 use crate::{
     Error, Result,
-    backend::{Arena, Arenas, SharedMemory},
+    backend::{Arena, Arenas, HostMemory, SharedMemory},
 };
 
 impl Arenas for CudaBackend {
@@ -82,6 +83,12 @@ impl Arenas for CudaBackend {
         let owned = Arc::new(Owned { addr, bytes, shared: Arc::clone(&self.shared) });
         self.shared.stream.fill(addr, 0, bytes.max(1))?;
         Ok(owned)
+    }
+
+    fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
+        let _bound = self.outside_capture("host_memory")?;
+        self.shared.drain()?;
+        Ok(Box::new(CudaHostMemory::new(&self.shared, &self.faults, bytes)?))
     }
 
     fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {

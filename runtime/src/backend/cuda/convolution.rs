@@ -11,10 +11,10 @@ use crate::Result;
 
 impl CudaBackend {
     fn dnn(&mut self) -> Option<&mut Dnn> {
-        let shared = &self.shared;
+        let (shared, bound) = (&self.shared, self.options.convolution_plans);
         let open = || {
             // SAFETY: the stream is of the context, and `drop` of the backend lets go of the library before the stream.
-            unsafe { Dnn::open(shared.context.raw() as usize, shared.stream.raw()) }
+            unsafe { Dnn::open(shared.context.raw() as usize, shared.stream.raw(), bound) }
         };
         self.dnn.get_or_insert_with(open).as_mut()
     }

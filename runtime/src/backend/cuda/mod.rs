@@ -21,6 +21,7 @@ mod convolution;
 pub(crate) mod custom;
 mod deferred_free;
 mod device_properties;
+mod disk;
 mod dnn;
 mod driver;
 mod eager;
@@ -30,6 +31,7 @@ mod fork;
 mod functions;
 mod graph_exec;
 mod graphs;
+mod host_memory;
 mod interop;
 pub(crate) mod kernels;
 mod mark;
@@ -47,6 +49,7 @@ pub(crate) use blas::problem;
 pub use compile::compile_file;
 pub(crate) use compile::compile_source;
 pub(crate) use device_properties::DeviceProperties;
+pub use disk::CacheFolder;
 pub use interop::CudaRef;
 
 use self::{
@@ -55,6 +58,7 @@ use self::{
     blas::{Blas, Pin},
     captured_graph::CudaCapturedGraph,
     custom::CudaGrid,
+    disk::Disk,
     dnn::Dnn,
     driver::{Bound, Context, Function, Graph, Stream},
     eager::SingleKernelGraphs,
@@ -64,10 +68,10 @@ use self::{
     shared::Shared,
 };
 use super::{Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
-use crate::{Error, Result, observe::inspect::Topology};
+use crate::{CacheStats, Error, Result, observe::inspect::Topology};
 
 /// Options of a GPU: `CudaOptions::default().test_mode(true)`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CudaOptions {
     /// Fills fresh and freed memory with NaNs, so that a use of it shows.
@@ -77,6 +81,31 @@ pub struct CudaOptions {
     /// it). Takes at least 2 MiB per block. Pages that have been used remain mapped, so a guard is certain
     /// only between blocks that were never elsewhere.
     pub guard_gaps: bool,
+    /// The folder in which compiled kernels and measured algorithms are kept for later processes. By default the user's.
+    /// Modules are shared by the runtimes of a process: a kernel that one of them has compiled is not stored again.
+    pub cache_folder: CacheFolder,
+    /// The bytes that the files of the folder may have together; `None` is no limit. When there are more, those that were not
+    /// used for longest are removed. By default 1 GiB. Checked when something is stored.
+    pub cache_limit: Option<u64>,
+    /// The number of products of matrices whose algorithm is remembered, besides those of recordings; of more, half are
+    /// forgotten, and looked up or measured again when they are needed. At least 1; by default 1024.
+    pub product_plans: usize,
+    /// The number of convolutions whose algorithm is remembered; of more, all are forgotten, and looked up again, with the
+    /// same result. At least 1; by default 1024.
+    pub convolution_plans: usize,
+}
+
+impl Default for CudaOptions {
+    fn default() -> Self {
+        Self {
+            test_mode: false,
+            guard_gaps: false,
+            cache_folder: CacheFolder::User,
+            cache_limit: Some(1 << 30),
+            product_plans: 1024,
+            convolution_plans: 1024,
+        }
+    }
 }
 
 impl CudaOptions {
@@ -90,6 +119,47 @@ impl CudaOptions {
     pub fn guard_gaps(mut self, on: bool) -> Self {
         self.guard_gaps = on;
         self
+    }
+
+    /// Sets the [cache folder](Self::cache_folder).
+    pub fn cache_folder(mut self, folder: CacheFolder) -> Self {
+        self.cache_folder = folder;
+        self
+    }
+
+    /// Sets the [limit of the cache folder](Self::cache_limit), in bytes.
+    pub fn cache_limit(mut self, bytes: Option<u64>) -> Self {
+        self.cache_limit = bytes;
+        self
+    }
+
+    /// Sets the number of [products](Self::product_plans) whose algorithm is remembered; 0 is refused when the device is
+    /// opened.
+    pub fn product_plans(mut self, count: usize) -> Self {
+        self.product_plans = count;
+        self
+    }
+
+    /// Sets the number of [convolutions](Self::convolution_plans) whose algorithm is remembered; 0 is refused when the
+    /// device is opened.
+    pub fn convolution_plans(mut self, count: usize) -> Self {
+        self.convolution_plans = count;
+        self
+    }
+
+    /// Rejects options that mean nothing.
+    fn check(&self) -> Result<()> {
+        let counts = [
+            ("CudaOptions::product_plans", self.product_plans),
+            ("CudaOptions::convolution_plans", self.convolution_plans),
+        ];
+        match counts.into_iter().find(|(_, count)| *count == 0) {
+            None => Ok(()),
+            Some((what, _)) => Err(Error::Config {
+                what: what.into(),
+                why: "the plan that is in use has to be remembered; use at least 1".into(),
+            }),
+        }
     }
 }
 
@@ -132,6 +202,7 @@ pub struct CudaBackend {
     shared: Arc<Shared>,
     faults: Arc<Faults>,
     options: CudaOptions,
+    disk: Disk,
     arenas: Vec<Arc<ArenaMemory>>,
     functions: FxHashMap<Kernel, (Function, u32)>,
     /// Sizes of the parameters of users' kernels, where the driver can say.
@@ -161,8 +232,10 @@ impl CudaBackend {
     /// Creates a backend on GPU number `ordinal`, with a new stream.
     ///
     /// # Errors
-    /// Returns [`Error::NoDevice`] without driver or GPU; [`Error::OutOfMemory`].
+    /// Returns [`Error::Config`] for options that mean nothing; [`Error::NoDevice`] without driver or GPU;
+    /// [`Error::OutOfMemory`].
     pub fn new(ordinal: usize, options: CudaOptions) -> Result<Self> {
+        options.check()?;
         let context = Context::open(ordinal)?;
         let stream = Stream::new(&context)?;
         Self::with_stream(stream, options)
@@ -173,6 +246,7 @@ impl CudaBackend {
     /// # Errors
     /// Returns [`Error::Config`] for a stream that cannot be captured; as [`new`](Self::new).
     pub fn on(stream: Arc<CudaStream>, options: CudaOptions) -> Result<Self> {
+        options.check()?;
         let context = Context::open(stream.context().ordinal())?;
         Self::with_stream(Stream::borrow(&context, stream)?, options)
     }
@@ -185,6 +259,7 @@ impl CudaBackend {
             shared,
             faults,
             singles: SingleKernelGraphs::new(&options),
+            disk: Disk::new(&options.cache_folder, options.cache_limit),
             options,
             arenas: Vec::new(),
             functions: FxHashMap::default(),
@@ -257,8 +332,10 @@ impl CudaBackend {
         {
             return Ok(function);
         }
-        let function =
-            self.shared.context.unordered(|| compile::function(&self.shared.context, kernel, shared))?;
+        let function = self
+            .shared
+            .context
+            .unordered(|| compile::function(&self.shared.context, kernel, shared, &self.disk))?;
         let allowed = shared.max(48 << 10);
         self.functions.insert(kernel, (function, allowed));
         Ok(function)
@@ -445,6 +522,41 @@ impl Diagnostics for CudaBackend {
 
     fn staging_waits(&self) -> u64 {
         self.shared.staging_waits()
+    }
+
+    fn caches(&self) -> CacheStats {
+        let (compiled, compiled_on_disk) = compile::counts();
+        let (disk_entries, disk_bytes) = self.disk.usage();
+        let mut stats = CacheStats {
+            kernels: self.functions.len(),
+            compiled,
+            compiled_on_disk,
+            convolution_plans: self.dnn.iter().flatten().map(Dnn::len).sum(),
+            disk_entries,
+            disk_bytes,
+            disk_evicted: self.disk.evicted(),
+            ..CacheStats::default()
+        };
+        if let Some(Some(blas)) = &self.blas {
+            blas.add_to(&mut stats);
+        }
+        stats
+    }
+
+    fn clear_caches(&mut self) -> Result<()> {
+        let _bound = self.outside_capture("clear_caches")?;
+        if let Some(Some(blas)) = &mut self.blas {
+            blas.clear();
+        }
+        if let Some(Some(dnn)) = &mut self.dnn {
+            dnn.clear();
+        }
+        Ok(())
+    }
+
+    fn clear_disk_cache(&mut self) -> Result<u64> {
+        let _bound = self.outside_capture("clear_disk_cache")?;
+        Ok(self.disk.clear())
     }
 
     fn keep_topology(&mut self, on: bool) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::{
     CudaBackend,
     blas::{Addresses, Blas, Plan},
-    compile::Cache,
     driver::Event,
     kernels::Product,
 };
@@ -18,12 +17,8 @@ impl CudaBackend {
     fn blas(&mut self) -> Option<&mut Blas> {
         let props = self.shared.context.props();
         let context = self.shared.context.raw() as usize;
-        let opened = &mut self.blas;
-        opened
-            .get_or_insert_with(|| {
-                Blas::open(context, props, Cache::of_user("products").folder().map(std::path::Path::to_owned))
-            })
-            .as_mut()
+        let (opened, disk, plans) = (&mut self.blas, &self.disk, self.options.product_plans);
+        opened.get_or_insert_with(|| Blas::open(context, props, disk, plans)).as_mut()
     }
 
     /// Returns how to compute a product; `None` if its kernels must, because the library cannot or is not

@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{CudaBackend, POISON, mark::CudaMark, read::CudaRead};
+use super::{
+    CudaBackend, POISON,
+    host_memory::{CudaHostMemory, CudaHostSource},
+    mark::CudaMark,
+    read::CudaRead,
+};
 use crate::{
     Result,
-    backend::{HostBlock, Launch, Mark, Op, PendingBytes, Stream, View},
+    backend::{HostBlock, HostCopy, HostMemory, Launch, Mark, Op, PendingBytes, Stream, View},
 };
 
 impl Stream for CudaBackend {
@@ -39,6 +44,40 @@ impl Stream for CudaBackend {
         let _bound = self.outside_capture("read")?;
         self.shared.drain()?;
         Ok(Box::new(CudaRead::start(&self.shared, &self.faults, addr, bytes)?))
+    }
+
+    fn write_from(&mut self, copy: HostCopy) -> Result<()> {
+        const CALL: &str = "write_from";
+        let _bound = self.outside_capture(CALL)?;
+        self.shared.drain()?;
+        let HostCopy { to, from, offset, bytes, zeros } = copy;
+        let from = from.into_any().downcast::<CudaHostSource>();
+        let Some(from) = from.ok().filter(|from| from.belongs_to(&self.shared)) else {
+            return Err(self.failed(CALL, "the host memory is of another device".into()));
+        };
+        self.after_kernel = false;
+        from.copy_to(offset, to, bytes)?;
+        if zeros > 0 {
+            self.shared.stream.fill(to + bytes as u64, 0, zeros)?;
+        }
+        Ok(())
+    }
+
+    fn read_into(&mut self, addr: u64, bytes: u64, to: &mut dyn HostMemory) -> Result<()> {
+        const CALL: &str = "read_into";
+        let _bound = self.outside_capture(CALL)?;
+        self.shared.drain()?;
+        let bytes = bytes as usize;
+        if bytes > to.len() {
+            let why = format!("{bytes} bytes do not fit into {} bytes of host memory", to.len());
+            return Err(self.failed(CALL, why));
+        }
+        let to = to.as_any_mut().downcast_mut::<CudaHostMemory>();
+        let Some(to) = to.filter(|to| to.belongs_to(&self.shared)) else {
+            return Err(self.failed(CALL, "the host memory is of another device".into()));
+        };
+        self.after_kernel = false;
+        to.write(addr, bytes)
     }
 
     fn mark(&mut self) -> Result<Arc<dyn Mark>> {

@@ -1,9 +1,9 @@
 //! The representative program: it makes every call that a backend has.
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use graphable::{
-    Mode, Param, Result, Runtime, Schedule, State, Step,
+    Mode, Param, PinnedBuffer, Result, Runtime, Schedule, State, Step,
     backend::faulty::{FaultPlan, FaultyBackend},
     join, kernel, ops,
 };
@@ -53,6 +53,9 @@ pub(super) struct Program {
     graph: Graph,
     w: Param<f32>,
     counter: State<f32>,
+    /// What is added to the counter, and more than travels with other inputs.
+    ones: PinnedBuffer<f32>,
+    results: RefCell<PinnedBuffer<f32>>,
 }
 
 impl Program {
@@ -61,26 +64,29 @@ impl Program {
         rt.share_executables(setup.shares.then_some(Duration::MAX));
         let w = Param::new(rt, &[2, 2], &[2.0, 0.0, 0.0, 3.0])?;
         let counter = State::new(rt, &[2], &[0.0; 2])?;
-        let inputs = vec![host("x", ROWS), device("d", ROWS), scalar("s")];
+        let ones = PinnedBuffer::new(rt, &[1.0; 2048])?;
+        let results = RefCell::new(PinnedBuffer::zeros(rt, 8)?);
+        let inputs = vec![host("x", ROWS), device("d", ROWS), scalar("s"), host("ones", &[Dim::Const(2048)])];
         let spec = Spec { symbols: &["B"], ..Spec::inputs(inputs) };
         let spec = spec.mode(setup.mode).with(|o| {
             o.bucket("B", Schedule::new([2, 4]));
             o.audit_every(if setup.audited { 2 } else { 0 });
         });
-        Ok(Self { graph: spec.try_build(rt)?, w, counter })
+        Ok(Self { graph: spec.try_build(rt)?, w, counter, ones, results })
     }
 
     /// `((x + d) w^T) * s + counter`, after adding 1 to the counter; through a region that reads.
     fn call<'s>(&self, step: &Step<'s>, n: usize) -> Result<T<'s>> {
         let x: Vec<f32> = (0..2 * n).map(|i| i as f32).collect();
         let d = step.tensor(&[n, 2], &vec![0.5; 2 * n])?;
-        let Self { graph, w, counter } = self;
-        graph.call(step, &[In::Host((&x).into()), In::Device(&d), In::Scalar(10.0)], (w, counter), |cx, a| {
-            let (h,) = seg!("a", cx, (&a.t[0], &a.t[1], w, counter), |k| {
+        let Self { graph, w, counter, ones, .. } = self;
+        let ins = [In::Host((&x).into()), In::Device(&d), In::Scalar(10.0), In::Host(ones.into())];
+        graph.call(step, &ins, (w, counter), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0], &a.t[1], w, counter, &a.t[2]), |k| {
                 let scope = k.0.scope();
                 let (next, sum) = join(
                     scope,
-                    || ops::add(&ops::load(scope, k.3)?, &ops::full(scope, &[2], 1.0f32)?),
+                    || ops::add(&ops::load(scope, k.3)?, &ops::narrow(k.4, 0, 0, 2)?),
                     || ops::add(k.0, k.1),
                 )?;
                 ops::store(k.3, &next)?;
@@ -108,8 +114,12 @@ impl Program {
         let step = rt.step()?;
         let y = self.call(&step, n)?;
         let later = step.read_later(&y)?;
+        let mut results = self.results.borrow_mut();
+        let read = step.read_into(&y, &mut results)?;
         step.synchronize()?;
-        later.wait()
+        let values = later.wait()?;
+        assert_eq!(read.wait()?, values);
+        Ok(values)
     }
 
     /// Runs all steps until the first error; tells which step it was.

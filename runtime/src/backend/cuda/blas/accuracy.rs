@@ -10,7 +10,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use super::*;
 use crate::{
     DType,
-    backend::{View, cuda::driver::Context},
+    backend::{
+        View,
+        cuda::{disk::CacheFolder, driver::Context},
+    },
     value::layout::Layout,
 };
 
@@ -161,7 +164,8 @@ fn every_candidate_rounds_once() {
     let _bound = context.bind().unwrap();
     let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
     let mut gpu = Gpu {
-        blas: Blas::new(context.raw() as usize, context.props(), None).unwrap(),
+        blas: Blas::new(context.raw() as usize, context.props(), &Disk::new(&CacheFolder::Off, None), 1024)
+            .unwrap(),
         workspace: stream.alloc_zeros::<u8>(32 << 20).unwrap(),
         stream,
         rng: StdRng::seed_from_u64(1),

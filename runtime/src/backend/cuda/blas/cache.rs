@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Choice, library::Algo};
-use crate::backend::cuda::trust;
+use crate::backend::cuda::{
+    disk::{Disk, Kind},
+    trust,
+};
 
 /// The contents of a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,16 +26,17 @@ struct Entry {
 /// later writer of the same key replaces an equal choice.
 #[derive(Debug)]
 pub(super) struct Cache {
+    disk: Disk,
     folder: PathBuf,
     /// The prefix of all keys: device, library and our own version.
     scope: String,
 }
 
 impl Cache {
-    /// Choices for one device and one version of the library.
-    pub(super) fn new(folder: PathBuf, device: &str, library: usize) -> Self {
+    /// Choices for one device and one version of the library; `None` if nothing is kept on disk.
+    pub(super) fn new(disk: &Disk, device: &str, library: usize) -> Option<Self> {
         let scope = format!("graphable {} | cublasLt {library} | {device}", env!("CARGO_PKG_VERSION"));
-        Self { folder, scope }
+        Some(Self { folder: disk.folder(Kind::Products)?, disk: disk.clone(), scope })
     }
 
     fn key(&self, key: &str) -> String {
@@ -63,6 +67,7 @@ impl Cache {
         };
         let why = match serde_json::from_slice::<Entry>(&text) {
             Ok(entry) if entry.key == key => {
+                self.disk.loaded(&path);
                 return Some(entry.algo.map_or(Choice::Own, |algo| Choice::Library(Algo(algo))));
             }
             Ok(_) => "it is for another key".to_string(),
@@ -84,8 +89,11 @@ impl Cache {
             Choice::Own => None,
         };
         let entry = serde_json::to_vec(&Entry { key, algo, micros }).map_err(io::Error::from);
-        if let Err(why) = entry.and_then(|entry| trust::publish(&path, &[&entry])) {
-            tracing::warn!(path = %path.display(), %why, "a choice of algorithm cannot be kept");
+        match entry.and_then(|entry| trust::publish(&path, &[&entry]).map(|()| entry.len())) {
+            Ok(bytes) => self.disk.stored(bytes as u64),
+            Err(why) => {
+                tracing::warn!(path = %path.display(), %why, "a choice of algorithm cannot be kept");
+            }
         }
     }
 }

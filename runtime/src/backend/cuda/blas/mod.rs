@@ -3,7 +3,7 @@
 //! The backend uses it as follows, for each [`Product`]:
 //!
 //! ```text
-//! let mut blas = Blas::open(context, &props, folder);   // once, the context being current
+//! let mut blas = Blas::open(context, &props, disk, plans);   // once, the context being current
 //!
 //! match blas.plan(product)? {                           // at warm-up and at capture
 //!     None => product.kernels
@@ -22,10 +22,10 @@
 //! recording pin theirs: the body must keep using the recorded plan, or an audit would compare two
 //! algorithms. Nothing here waits, allocates on the device, or is needed at replay.
 
-use std::{path::PathBuf, sync::Once};
+use std::sync::Once;
 
-use super::{DeviceProperties, kernels::Product};
-use crate::{Error, Result};
+use super::{DeviceProperties, disk::Disk, kernels::Product};
+use crate::{CacheStats, Error, Result};
 
 #[cfg(test)]
 mod accuracy;
@@ -50,9 +50,6 @@ use pinned::PinnedMap;
 
 /// Algorithms of the library that are measured for one product.
 const CANDIDATES: usize = 8;
-/// The maximum number of known products besides those of recordings: eager calls may have any number of
-/// shapes.
-const KNOWN: usize = 1024;
 /// Times within this factor of the best count as equal: the smaller workspace wins.
 const TIE: f32 = 1.01;
 
@@ -99,29 +96,33 @@ pub(crate) struct Blas {
     lt: Lt,
     props: DeviceProperties,
     cache: Option<Cache>,
+    /// Bounded besides those of recordings: eager calls may have any number of shapes.
     known: PinnedMap<Key, Known>,
+    measured: u64,
+    on_disk: u64,
 }
 
 impl Blas {
-    /// Loads the library and makes its handle in the current context. Choices are kept in `folder`,
-    /// if one is given.
+    /// Loads the library and makes its handle in the current context. Choices are kept on `disk`; at most `plans` are
+    /// known, besides those of recordings.
     ///
     /// # Errors
     /// Returns [`Error::NoDevice`], which names the files that were tried, if the library or one of its
     /// functions is missing, and [`Error::Device`] if the library rejects the device.
-    pub(crate) fn new(context: usize, props: &DeviceProperties, folder: Option<PathBuf>) -> Result<Self> {
+    pub(crate) fn new(context: usize, props: &DeviceProperties, disk: &Disk, plans: usize) -> Result<Self> {
         let lt = Lt::new(context)?;
         let (version, path) = lt.version();
         tracing::debug!(version, path, "cuBLASLt loaded");
-        let cache = folder.map(|folder| Cache::new(folder, &props.name, version));
-        Ok(Self { lt, props: props.clone(), cache, known: PinnedMap::new(KNOWN) })
+        let cache = Cache::new(disk, &props.name, version);
+        let known = PinnedMap::new(plans);
+        Ok(Self { lt, props: props.clone(), cache, known, measured: 0, on_disk: 0 })
     }
 
     /// Like [`new`](Self::new). If it fails, all products are left to our own kernels, and the first time in
     /// a process a warning is logged. It is not tried again, because recordings and their bodies must agree.
-    pub(crate) fn open(context: usize, props: &DeviceProperties, folder: Option<PathBuf>) -> Option<Self> {
+    pub(crate) fn open(context: usize, props: &DeviceProperties, disk: &Disk, plans: usize) -> Option<Self> {
         static WARNED: Once = Once::new();
-        match Self::new(context, props, folder) {
+        match Self::new(context, props, disk, plans) {
             Ok(blas) => Some(blas),
             Err(why) => {
                 WARNED.call_once(|| {
@@ -144,7 +145,10 @@ impl Blas {
         }
         let descriptors = self.lt.describe(&key)?;
         let plan = match self.remembered(&key, &descriptors, product) {
-            Some(plan) => Some(plan),
+            Some(plan) => {
+                self.on_disk += 1;
+                Some(plan)
+            }
             None => guessed(&self.lt, &key, &descriptors)?.into_iter().next(),
         };
         self.known.insert(key, Known { plan, descriptors });
@@ -168,6 +172,19 @@ impl Blas {
     /// measurements.
     pub(crate) fn is_fixed(&self, plan: &Plan) -> bool {
         plan.key.numerics.deterministic || self.known.is_pinned(&plan.key)
+    }
+
+    /// Adds what it keeps.
+    pub(crate) fn add_to(&self, stats: &mut CacheStats) {
+        stats.product_plans = self.known.len();
+        stats.pinned_product_plans = self.known.pinned();
+        stats.product_plans_evicted = self.known.evicted();
+        (stats.measured, stats.measured_on_disk) = (self.measured, self.on_disk);
+    }
+
+    /// Forgets the plans that no recording needs.
+    pub(crate) fn clear(&mut self) {
+        self.known.clear();
     }
 
     /// Returns the choice of an earlier process. It was measured, so the deterministic mode ignores it.
@@ -227,6 +244,7 @@ impl Blas {
         }
         let (mut best, micros) = fastest(&candidates, &mut |candidate| time(self, candidate))?;
         best.tuned = true;
+        self.measured += 1;
         if let Some(cache) = &self.cache {
             cache.write(&best.key.text(), &best.choice, micros);
         }

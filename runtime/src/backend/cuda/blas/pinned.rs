@@ -30,6 +30,8 @@ impl<V> Entry<V> {
 pub(super) struct PinnedMap<K, V> {
     entries: FxHashMap<K, Entry<V>>,
     bound: usize,
+    /// Entries that were dropped because there were too many.
+    evicted: u64,
     /// At that many entries the next sweep: an insertion costs a constant share of one.
     sweep_at: usize,
     clock: u64,
@@ -37,7 +39,7 @@ pub(super) struct PinnedMap<K, V> {
 
 impl<K: Copy + Eq + Hash, V> PinnedMap<K, V> {
     pub(super) fn new(bound: usize) -> Self {
-        Self { entries: FxHashMap::default(), bound, sweep_at: bound, clock: 0 }
+        Self { entries: FxHashMap::default(), bound, evicted: 0, sweep_at: bound, clock: 0 }
     }
 
     /// The value of `key`, which counts as a use.
@@ -71,9 +73,24 @@ impl<K: Copy + Eq + Hash, V> PinnedMap<K, V> {
         self.entries.get(key).is_some_and(Entry::is_pinned)
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Returns the number of entries that recordings need.
+    pub(super) fn pinned(&self) -> usize {
+        self.entries.values().filter(|entry| entry.is_pinned()).count()
+    }
+
+    /// Returns how many entries were dropped because there were too many.
+    pub(super) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Drops the entries that no recording needs.
+    pub(super) fn clear(&mut self) {
+        self.entries.retain(|_, entry| entry.is_pinned());
+        self.sweep_at = self.entries.len() + self.bound.div_ceil(2).max(1);
     }
 
     /// Drops the older half of the entries that are not pinned.
@@ -85,8 +102,9 @@ impl<K: Copy + Eq + Hash, V> PinnedMap<K, V> {
             let cut = ages.len() - spared;
             // Uses are numbered: no two are equal.
             let (_, oldest_kept, _) = ages.select_nth_unstable(cut);
-            let oldest_kept = *oldest_kept;
+            let (oldest_kept, before) = (*oldest_kept, self.entries.len());
             self.entries.retain(|_, entry| entry.is_pinned() || entry.used >= oldest_kept);
+            self.evicted += (before - self.entries.len()) as u64;
         }
         self.sweep_at = self.entries.len() + self.bound.div_ceil(2).max(1);
     }
@@ -106,6 +124,22 @@ mod tests {
         }
         assert_eq!(map.get(&99_999).copied(), Some(199_998));
         assert!(map.get(&500).is_none());
+        assert_eq!(map.evicted() as usize, 100_000 - map.len());
+    }
+
+    #[test]
+    fn clearing_leaves_what_is_pinned() {
+        let mut map = PinnedMap::new(4);
+        (0..4).for_each(|key| map.insert(key, key));
+        let pin = map.pin(&2);
+        map.clear();
+        assert_eq!((map.len(), map.pinned(), map.evicted()), (1, 1, 0));
+        assert_eq!((map.get(&2).copied(), map.get(&3)), (Some(2), None));
+        (10..100).for_each(|key| map.insert(key, key));
+        assert!(map.len() <= 5 && map.get(&2).is_some() && map.evicted() > 80, "{}", map.len());
+        drop(pin);
+        map.clear();
+        assert_eq!(map.len(), 0);
     }
 
     #[test]

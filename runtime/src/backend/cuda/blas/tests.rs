@@ -3,7 +3,13 @@ use std::{fs, path::PathBuf};
 use super::{cache::Cache, key::Side, *};
 use crate::{
     DType,
-    backend::{View, cuda::search},
+    backend::{
+        View,
+        cuda::{
+            disk::{CacheFolder, Disk},
+            search,
+        },
+    },
     value::layout::Layout,
 };
 
@@ -145,11 +151,11 @@ impl Folder {
     }
 
     fn cache(&self, device: &str, version: usize) -> Cache {
-        Cache::new(self.0.clone(), device, version)
+        Cache::new(&Disk::new(&CacheFolder::At(self.0.clone()), None), device, version).unwrap()
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect()
+        fs::read_dir(self.0.join("products")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
 }
 

@@ -1,13 +1,17 @@
 //! Compiled kernels on disk, shared by the processes of a user.
 
-use std::{
-    env, io,
-    path::{Path, PathBuf},
-};
+#[cfg(test)]
+use std::path::Path;
+use std::{io, path::PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::backend::cuda::trust;
+#[cfg(test)]
+use crate::backend::cuda::disk::CacheFolder;
+use crate::backend::cuda::{
+    disk::{Disk, Kind},
+    trust,
+};
 
 /// The first bytes of an entry: its kind, and the version of this format.
 const MAGIC: &[u8; 16] = b"graphable-cubin1";
@@ -16,27 +20,24 @@ const MAGIC: &[u8; 16] = b"graphable-cubin1";
 /// through `tracing`, and is never an error.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
+    disk: Disk,
     folder: Option<PathBuf>,
 }
 
 impl Cache {
-    /// Returns the user's cache: `GRAPHABLE_CACHE`, otherwise `graphable` in `XDG_CACHE_HOME` or `~/.cache`;
-    /// none if there is no home.
-    pub(crate) fn of_user(kind: &str) -> Self {
-        let named = |variable: &str| env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let root = named("GRAPHABLE_CACHE")
-            .or_else(|| named("XDG_CACHE_HOME").map(|d| d.join("graphable")))
-            .or_else(|| named("HOME").map(|d| d.join(".cache").join("graphable")));
-        Self { folder: root.map(|root| root.join(kind)) }
+    /// Returns the cache of a folder.
+    pub(crate) fn on(disk: &Disk) -> Self {
+        Self { disk: disk.clone(), folder: disk.folder(Kind::Kernels) }
     }
 
     /// In a folder of the caller's.
     #[cfg(test)]
     pub(crate) fn at(folder: &Path) -> Self {
-        Self { folder: Some(folder.to_owned()) }
+        Self::on(&Disk::new(&CacheFolder::At(folder.to_owned()), None))
     }
 
     /// Returns the folder of the entries.
+    #[cfg(test)]
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -69,7 +70,10 @@ impl Cache {
             .and_then(|rest| rest.split_at_checked(32))
             .filter(|(sum, data)| Sha256::digest(data)[..] == **sum);
         match whole {
-            Some((_, data)) => Some(data.to_vec()),
+            Some((_, data)) => {
+                self.disk.loaded(&path);
+                Some(data.to_vec())
+            }
             None => {
                 tracing::warn!(path = %path.display(), "a damaged entry of the kernel cache is compiled again");
                 None
@@ -80,8 +84,11 @@ impl Cache {
     /// Writes an entry in one step: readers see all of it or nothing.
     pub(crate) fn store(&self, key: &str, data: &[u8]) {
         let Some(folder) = self.folder.as_ref().filter(|folder| trust::is_trusted(folder)) else { return };
-        if let Err(error) = trust::publish(&folder.join(key), &[MAGIC, &Sha256::digest(data), data]) {
-            tracing::warn!(folder = %folder.display(), %error, "compiled kernels cannot be kept; every start compiles");
+        match trust::publish(&folder.join(key), &[MAGIC, &Sha256::digest(data), data]) {
+            Ok(()) => self.disk.stored((MAGIC.len() + 32 + data.len()) as u64),
+            Err(error) => {
+                tracing::warn!(folder = %folder.display(), %error, "compiled kernels cannot be kept; every start compiles");
+            }
         }
     }
 }
@@ -97,7 +104,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, process, thread};
+    use std::{env, fs, process, thread};
 
     use super::*;
 

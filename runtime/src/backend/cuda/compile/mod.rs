@@ -4,7 +4,10 @@ mod cache;
 mod nvrtc;
 mod target;
 
-use std::iter;
+use std::{
+    iter,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 pub(crate) use cache::Cache;
 pub(crate) use nvrtc::{Nvrtc, Source};
@@ -12,6 +15,7 @@ pub(crate) use nvrtc::{Nvrtc, Source};
 use self::target::Target;
 use super::{
     DeviceProperties,
+    disk::Disk,
     driver::{Context, Function, Module},
     kernels::{COMMON, FOR_USERS, Header, Kernel, SourceFile, Types, Unit},
 };
@@ -19,6 +23,15 @@ use crate::{DType, Error, Result};
 
 /// Options of every compilation, besides the architecture and the types.
 const OPTIONS: [&str; 3] = ["--std=c++17", "--extra-device-vectorization", "-lineinfo"];
+
+/// How many units this process compiled, and how many it found on disk.
+static COMPILED: AtomicU64 = AtomicU64::new(0);
+static FOUND: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how many units this process compiled, and how many it found on disk.
+pub(crate) fn counts() -> (u64, u64) {
+    (COMPILED.load(Ordering::Relaxed), FOUND.load(Ordering::Relaxed))
+}
 
 /// The first major version of NVRTC of which every release knows `--Ofast-compile`.
 const FAST_COMPILE: (i32, i32) = (13, 0);
@@ -131,18 +144,20 @@ fn code_for(unit: Unit, cache: &Cache, anew: bool, compiler: &mut dyn Compile) -
 /// # Errors
 /// Returns [`Error::NoDevice`] without the compiler, and [`Error::Device`] with its log; also
 /// [`Error::Device`] if the driver rejects the code, which happens if the compiler is newer than the driver.
-pub(crate) fn function(context: &Context, kernel: Kernel, shared: u32) -> Result<Function> {
-    let module = context.module(kernel.unit, || load(context, kernel.unit))?;
+pub(crate) fn function(context: &Context, kernel: Kernel, shared: u32, disk: &Disk) -> Result<Function> {
+    let module = context.module(kernel.unit, || load(context, kernel.unit, disk))?;
     module.function(context, kernel.name, shared)
 }
 
-fn load(context: &Context, unit: Unit) -> Result<Module> {
+fn load(context: &Context, unit: Unit, disk: &Disk) -> Result<Module> {
     if let Some(code) = unit.source.code {
         return Module::load(context, code);
     }
-    let cache = Cache::of_user("kernels");
+    let cache = Cache::on(disk);
     let mut compiler = ByNvrtc { props: context.props() };
     let code = code_for(unit, &cache, false, &mut compiler)?;
+    let counter = if code.was_kept { &FOUND } else { &COMPILED };
+    counter.fetch_add(1, Ordering::Relaxed);
     match Module::load(context, &code.bytes) {
         // Kept by a compiler that the driver is too old for, perhaps; the one of today may be another.
         Err(Error::Device { why, .. }) if code.was_kept => {
@@ -152,6 +167,8 @@ fn load(context: &Context, unit: Unit) -> Result<Module> {
                 "the driver refuses code from the cache; compiling again"
             );
             let code = code_for(unit, &cache, true, &mut compiler)?;
+            FOUND.fetch_sub(1, Ordering::Relaxed);
+            COMPILED.fetch_add(1, Ordering::Relaxed);
             Module::load(context, &code.bytes).map_err(|error| too_new(error, unit))
         }
         loaded => loaded.map_err(|error| too_new(error, unit)),

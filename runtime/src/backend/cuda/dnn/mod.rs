@@ -17,9 +17,6 @@ mod tests;
 
 use calls::{Algorithm, Calls, Descriptors};
 
-/// The maximum number of known shapes: eager calls may have any number of them. Heuristics answer again as they did, so
-/// what is forgotten is not missed.
-const KNOWN: usize = 1024;
 /// Most bytes of workspace that an algorithm may ask for.
 const WORKSPACE: u64 = 256 << 20;
 
@@ -48,6 +45,9 @@ pub(crate) struct Dnn {
     calls: Calls,
     /// `None`: the library cannot compute it.
     known: FxHashMap<Convolution, Option<Plan>>,
+    /// The maximum number of known shapes: eager calls may have any number of them. Heuristics answer again as they did, so
+    /// what is forgotten is not missed.
+    bound: usize,
 }
 
 impl Dnn {
@@ -57,11 +57,11 @@ impl Dnn {
     ///
     /// # Safety
     /// `stream` must be a stream of that context that lives until the result has been dropped.
-    pub(crate) unsafe fn open(context: usize, stream: *mut std::ffi::c_void) -> Option<Self> {
+    pub(crate) unsafe fn open(context: usize, stream: *mut std::ffi::c_void, bound: usize) -> Option<Self> {
         static LOGGED: Once = Once::new();
         // SAFETY: our caller must uphold the same requirement.
         let tried = unsafe { Calls::new(context, stream) }.and_then(|calls| {
-            let dnn = Self { calls, known: FxHashMap::default() };
+            let dnn = Self { calls, known: FxHashMap::default(), bound };
             // An installation that lacks a part shows it here at the latest.
             dnn.choose(&SMALL).map(|plan| (dnn, plan.is_some()))
         });
@@ -88,12 +88,22 @@ impl Dnn {
         if !self.known.contains_key(of) {
             let plan = self.choose(of)?;
             tracing::debug!(convolution = ?of, algorithm = ?plan.as_ref().map(|plan| plan.algorithm), "a convolution by cuDNN");
-            if self.known.len() >= KNOWN {
+            if self.known.len() >= self.bound {
                 self.known.clear();
             }
             self.known.insert(*of, plan);
         }
         Ok(self.known.get_mut(of).and_then(Option::as_mut))
+    }
+
+    /// Returns the number of known shapes.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Forgets all shapes.
+    pub(crate) fn clear(&mut self) {
+        self.known.clear();
     }
 
     fn choose(&self, of: &Convolution) -> Result<Option<Plan>> {

@@ -349,6 +349,28 @@ impl Pinned {
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
     }
 
+    /// Returns the bytes.
+    ///
+    /// # Safety
+    /// While the slice exists, neither the device nor the host writes them.
+    pub(crate) unsafe fn slice(&self) -> &[u8] {
+        // SAFETY: the allocation has that many bytes, which live as long as `self`; our caller keeps them from being written.
+        unsafe { std::slice::from_raw_parts(self.raw, self.bytes) }
+    }
+
+    /// Returns the bytes, to be written.
+    ///
+    /// # Safety
+    /// While the slice exists, the device does not use them, and it is the only slice.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the memory has several holders, of whom the caller is the only one to write"
+    )]
+    pub(crate) unsafe fn slice_mut(&self) -> &mut [u8] {
+        // SAFETY: the allocation has that many bytes, which live as long as `self`; our caller has them for itself.
+        unsafe { std::slice::from_raw_parts_mut(self.raw, self.bytes) }
+    }
+
     /// One word that the device may be writing.
     pub(crate) fn peek(&self, word: usize) -> u64 {
         assert!(word * 8 + 8 <= self.bytes, "a read beyond pinned memory");
@@ -380,6 +402,20 @@ impl Pinned {
             (self.context.table.copy_to_device)(addr, from.cast_const().cast(), bytes, stream.raw())
         };
         self.context.check("cuMemcpyHtoDAsync", code)
+    }
+
+    /// Starts a copy from the device to the front of memory that has several holders.
+    ///
+    /// # Safety
+    /// Until the copy has ended, nobody else uses the memory.
+    ///
+    /// # Errors
+    /// See [`Context::check`].
+    pub(crate) unsafe fn copy_from_shared(&self, stream: &Stream, addr: u64, bytes: usize) -> Result<()> {
+        assert!(bytes <= self.bytes, "a copy beyond pinned memory");
+        // SAFETY: the destination has room and is our caller's until the copy has ended; the core checked the source.
+        let code = unsafe { (self.context.table.copy_to_host)(self.raw.cast(), addr, bytes, stream.raw()) };
+        self.context.check("cuMemcpyDtoHAsync", code)
     }
 
     /// Starts a copy from the device to the front.
