@@ -22,8 +22,9 @@ use crate::{base::plan::Site, value::owned::OwnerId};
 /// The maximum number of different sizes for the results of one site in a call, for example in a loop over
 /// layers.
 const SIZES: usize = 8;
-/// The number of times that a different allocation than before may turn out to be the result, before guessing
-/// ends.
+/// The number of calls in which a different allocation than before may turn out to be a result of a site, before
+/// guessing ends there. It is one number for all runs of the site and all their results: if each could be wrong
+/// as often, a loop over layers would disturb the pool, and what was recorded from it, once for each of them.
 const CHANGES: u8 = 2;
 /// The maximum number of unused profiles that are kept.
 const KEPT: usize = 4096;
@@ -41,7 +42,6 @@ struct Learnt {
     placed: bool,
     /// Set if its size changes, so it is placed outside the pool.
     outside: bool,
-    changes: u8,
 }
 
 /// The profile of a site, for a function and for the sizes that its builder specifies.
@@ -52,8 +52,35 @@ struct Profile {
     call: u64,
     runs: u32,
     sizes: SmallVec<[u64; SIZES]>,
+    wrong: WrongGuesses,
     /// By run in a call, and by result.
     learnt: Vec<SmallVec<[Learnt; 2]>>,
+}
+
+/// The wrong guesses of a site.
+#[derive(Clone, Copy, Debug, Default)]
+struct WrongGuesses {
+    /// The number of calls in which there was one, and the last of these calls.
+    calls: u8,
+    last: u64,
+}
+
+impl WrongGuesses {
+    /// Returns whether guesses are still made.
+    fn are_few(self) -> bool {
+        self.calls <= CHANGES
+    }
+
+    fn count(&mut self, call: u64) {
+        if self.calls == 0 || self.last != call {
+            (self.calls, self.last) = (self.calls.saturating_add(1), call);
+        }
+    }
+
+    /// From now on, no guess is made.
+    fn end(&mut self) {
+        self.calls = CHANGES + 1;
+    }
 }
 
 /// All profiles. Unused ones are eventually forgotten.
@@ -191,7 +218,14 @@ impl LearnedPlacements {
                 self.older = std::mem::take(&mut self.recent);
             }
             let known = self.older.remove(&key);
-            let new = || Profile { site, call: 0, runs: 0, sizes: SmallVec::new(), learnt: Vec::new() };
+            let new = || Profile {
+                site,
+                call: 0,
+                runs: 0,
+                sizes: SmallVec::new(),
+                wrong: WrongGuesses::default(),
+                learnt: Vec::new(),
+            };
             let profile = known.unwrap_or_else(new);
             self.recent.insert(key, profile);
         }
@@ -292,11 +326,11 @@ impl LearnedPlacements {
         let unplanned = RegionAllocation { origin, target: RegionTarget::Anywhere };
         let Some(learning) = region.learning else { return Some(unplanned) };
         let len = rounded(bytes);
-        let profile = self.recent.get(&learning.profile);
+        let profile = self.recent.get(&learning.profile).filter(|profile| profile.wrong.are_few());
         let Some(all) = profile.and_then(|p| p.learnt.get(learning.run as usize)) else {
             return Some(unplanned);
         };
-        let fits = |l: &Learnt| (l.ordinal, l.len) == (ordinal, len) && !l.outside && l.changes <= CHANGES;
+        let fits = |l: &Learnt| (l.ordinal, l.len) == (ordinal, len) && !l.outside;
         let Some(index) = all.iter().position(fits) else { return Some(unplanned) };
         let target = match all[index].placement {
             Placement::Results => RegionTarget::Results,
@@ -322,14 +356,7 @@ impl LearnedPlacements {
                 profile.sizes.push(len);
             }
             let many = !profile.sizes.contains(&len);
-            all.push(Learnt {
-                ordinal,
-                len,
-                placement: Placement::Pool,
-                placed: false,
-                outside: many,
-                changes: 0,
-            });
+            all.push(Learnt { ordinal, len, placement: Placement::Pool, placed: false, outside: many });
             return Judgement::Stay;
         };
         learnt.outside |= learnt.len != len;
@@ -341,14 +368,14 @@ impl LearnedPlacements {
             WhereItIs::AnothersBlock => {
                 // A guess that takes the place of another result is worse than a copy, so there are no more
                 // guesses.
-                learnt.changes = CHANGES + 1;
+                profile.wrong.end();
                 return Judgement::Stay;
             }
             WhereItIs::Outside => {}
         }
         if learnt.ordinal != ordinal {
             learnt.ordinal = ordinal;
-            learnt.changes = learnt.changes.saturating_add(1);
+            profile.wrong.count(profile.call);
         }
         if learnt.placed { Judgement::Move } else { Judgement::Stay }
     }

@@ -119,6 +119,41 @@ fn temporaries_of_any_number() {
     }
 }
 
+/// Of many layers, another one makes a temporary in each call. Guesses end for all of them at once, so the pool settles after a
+/// few calls, however many layers there are.
+#[test]
+fn guesses_end_for_all_layers() {
+    const LAYERS: usize = 12;
+    let mut rt = runtime();
+    let graph = strict(&mut rt);
+    let mut recorded = Vec::new();
+    for i in 0..100 {
+        let before = rt.stats().recordings;
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[In::Host((&[1.0, i as f32]).into())], (), |cx, a| {
+            let mut h = a.t[0].clone();
+            for layer in 0..LAYERS {
+                let (t, u) = eager!("e", cx, |_e| {
+                    if layer == i * 5 % LAYERS {
+                        drop(ops::neg(&h)?);
+                    }
+                    Ok::<_, graphable::Error>((ops::scale(&h, 0.75)?, ops::scale(&h, 0.25)?))
+                });
+                (h,) = seg!("s", cx, (&t, &u), |k| Ok((ops::add(k.0, k.1)?,)))?;
+            }
+            Ok(h)
+        });
+        assert_eq!(step.read(&y.unwrap()).unwrap(), [1.0, i as f32], "{i}");
+        drop(step);
+        if rt.stats().recordings > before {
+            recorded.push(i);
+        }
+    }
+    let stats = rt.stats();
+    assert!(recorded.len() <= 5 && recorded.iter().all(|i| *i < 10), "{recorded:?}: {stats:?}");
+    assert_eq!(stats.fallbacks, 0);
+}
+
 /// A temporary that was taken for the result and lives on in the driver.
 #[test]
 fn a_temporary_that_outlives_its_region() {

@@ -61,7 +61,12 @@ pub(crate) fn temporaries<'s>(region: &Eager<'s>) -> Result<Vec<Tensor<'s, u32>>
 
 /// From now on, regions make temporaries.
 pub(crate) fn make_temporaries(seed: u64) {
-    TEMPORARIES.set(if seed % 4 == 1 { seed | 1 } else { 0 });
+    TEMPORARIES.set(if varies(seed) { seed | 1 } else { 0 });
+}
+
+/// Whether regions of the program of a seed make temporaries.
+pub(crate) fn varies(seed: u64) -> bool {
+    seed % 4 == 1
 }
 
 fn comparable(rt: &Runtime) -> (Stats, MemoryStats) {
