@@ -174,6 +174,24 @@ fn embedded(ids: View<u32, 1>, table: View<f32, 2>, [i, j]: [i32; 2]) -> f32 {
     table.at([ids.at([i]), j])
 }
 
+/// A state that is written, and read as it was; of two writes, the last counts.
+#[kernel(index)]
+fn put(x: View<f32, 2>, slots: View<u32, 1>, cache: &mut View<f32, 3>, least: f32, [i, j]: [i32; 2]) {
+    let old = cache.at_or([0, i, j], 0.0);
+    if x.at([i, j]) < least {
+        return;
+    }
+    cache.set([0, slots.at([i]) as i32, j], x.at([i, j]) + old);
+    for k in 1..cache.dim(0) {
+        cache.set([k, i, j], if old < k as f32 { continue } else { old });
+    }
+}
+
+#[kernel(index)]
+fn marked(tokens: View<u32, 1>, seen: &mut View<bool, 2>, [i]: [i32; 1]) {
+    seen.set([i as u32, tokens.at([i])], true);
+}
+
 #[kernel(index)]
 fn causal([i, j]: [i32; 2]) -> bool {
     j <= i
@@ -201,6 +219,8 @@ fn compile_rust(arch: &str, named: &str) -> graphable::Result<Vec<(String, Strin
         most::DEFINITION,
         windows::DEFINITION,
         embedded::DEFINITION,
+        put::DEFINITION,
+        marked::DEFINITION,
         causal::DEFINITION,
     ];
     let all: Vec<&Definition> =

@@ -15,14 +15,14 @@ pub struct Block<'a> {
     outputs: SmallVec<[Output<'a>; 2]>,
     fault: Option<Beyond>,
     /// Of a kernel of rows.
-    rows: Rows,
+    rows: BlockRows,
     /// Of a kernel of indices.
     part: Option<Part>,
 }
 
 /// The rows of a block. A slice of an operand that is the same for all of them has one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rows {
+pub struct BlockRows {
     /// Their number.
     pub count: usize,
     /// Values of each.
@@ -103,12 +103,12 @@ impl<'a> Block<'a> {
             inputs: SmallVec::new(),
             outputs: SmallVec::new(),
             fault: None,
-            rows: Rows::default(),
+            rows: BlockRows::default(),
             part: None,
         }
     }
 
-    pub(super) fn of_rows(rows: Rows) -> Self {
+    pub(super) fn of_rows(rows: BlockRows) -> Self {
         Self { rows, ..Self::new() }
     }
 
@@ -150,7 +150,7 @@ impl<'a> Block<'a> {
     }
 
     /// The rows that a kernel of rows computes.
-    pub fn rows(&self) -> Rows {
+    pub fn rows(&self) -> BlockRows {
         self.rows
     }
 

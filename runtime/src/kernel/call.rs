@@ -8,7 +8,7 @@ use super::{
     random::{advance::advance_by, draws::Draws},
 };
 use crate::{
-    AsOperand, DType, Element, Float, IntoShape, Operand, Result, Rng, Scope, Tensor,
+    AsOperand, DType, Element, Error, Float, IntoShape, Operand, Result, Rng, Scope, Tensor,
     backend::{Op, View},
     base::rank::MAX_RANK,
     bf16, f16,
@@ -235,6 +235,21 @@ impl<'s> Call<'s> {
         Ok(results)
     }
 
+    /// Refuses floats of several types, which kernels of rows and indices read as those of one.
+    ///
+    /// # Errors
+    /// Returns [`Error::DTypeMismatch`].
+    pub(super) fn refuse_mixed(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
+        let mut floats = inputs.iter().chain(outputs).map(|view| view.dtype).filter(|dtype| dtype.is_float());
+        let Some(expected) = floats.next() else { return Ok(()) };
+        let Some(found) = floats.find(|dtype| *dtype != expected) else { return Ok(()) };
+        let what = format!(
+            "one of the arguments and results of `{}`, whose floats have one type,",
+            self.definition.name
+        );
+        Err(Error::DTypeMismatch { what, expected, found })
+    }
+
     /// The memory of the generator of each argument that is a random number.
     fn generators(&self) -> impl Iterator<Item = View> {
         self.arguments.iter().filter_map(|given| match given {
@@ -340,4 +355,48 @@ several! {
     A 0, B 1;
     A 0, B 1, C 2;
     A 0, B 1, C 2, D 3;
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Device, Error, Result, Runtime, Tensor, bf16, kernel, kernel::definition::Kernel as _};
+
+    use super::Call;
+
+    #[kernel(rows)]
+    fn scaled(x: Row<f32>, by: f32) -> Row<f32> {
+        x.map(|v| v * by)
+    }
+
+    #[kernel(index)]
+    fn shifted(x: View<f32, 1>, by: f32, [i]: [i32; 1]) -> f32 {
+        x.at([i]) + by
+    }
+
+    fn is_mixed<T>(result: Result<T>, name: &str) {
+        let error = result.err().unwrap();
+        assert!(matches!(error, Error::DTypeMismatch { .. }), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+
+    /// A GPU would read one type as the other.
+    #[test]
+    fn kernels_of_rows_and_indices_have_floats_of_one_type() {
+        let mut rt = Runtime::new(Device::cpu()).unwrap();
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[2], &[1.0f32, 2.0]).unwrap();
+        let by = step.tensor(&[], &[bf16::from_f32(2.0)]).unwrap();
+        let mut call = Call::new(scaled::DEFINITION, &x).unwrap();
+        call.argument::<bf16>(&by).unwrap();
+        is_mixed(call.launch_rows::<Tensor<'_, f32>>(), "`scaled`");
+        let mut call = Call::new(shifted::DEFINITION, &x).unwrap();
+        call.argument::<bf16>(&by).unwrap();
+        is_mixed(call.launch_indexed::<Tensor<'_, f32>>([2]), "`shifted`");
+        // Results as well.
+        let mut call = Call::new(scaled::DEFINITION, &x).unwrap();
+        call.key(3.0f32);
+        is_mixed(call.launch_rows::<Tensor<'_, bf16>>(), "`scaled`");
+        let y: Tensor<'_, f32> = call.launch_rows().unwrap();
+        assert_eq!(step.read(&y).unwrap(), [3.0, 6.0]);
+    }
 }

@@ -168,7 +168,13 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The elements `start .. start + len`, of which both buffers have a word each, unless they are borrowed.
+    /// Returns whether elements are stored in another type than they are computed in, or take two words.
+    pub(super) fn is_converted(&self) -> bool {
+        matches!(self, Self::F16(..) | Self::Bf16(..) | Self::Random(_))
+    }
+
+    /// The elements `start .. start + len`. Unless they are borrowed, `raw` has a word for each, and so has `converted` if
+    /// they are converted.
     pub(super) fn read<'b>(
         &'b self,
         start: usize,
@@ -208,7 +214,8 @@ fn read<'b, T: Scalar>(
     let Some(Words { raw, converted, repeated }) = buffer else {
         return T::acc(&src[start..start + len], &mut []);
     };
-    let (raw, converted) = (&mut prefix(raw)[..len], &mut prefix(converted)[..len]);
+    // Elements that are not converted need no second word.
+    let (raw, converted) = (&mut prefix(raw)[..len], prefix(converted).get_mut(..len).unwrap_or_default());
     match repeated {
         Some(repeated) if walk.is_one() => {
             if *repeated < len {

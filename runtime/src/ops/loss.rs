@@ -32,7 +32,7 @@ mod of {
 
     #[kernel]
     pub(super) fn kl_div(x: f32, target: f32) -> f32 {
-        if target > 0.0 { target * (target.ln() - x) } else { target * 0.0 }
+        if target == 0.0 { 0.0 } else { target * (target.ln() - x) }
     }
 
     #[kernel]
@@ -107,7 +107,7 @@ binary! {
     /// Half of the squared error of each element where that is at most 1, and `|a - b| - 0.5` elsewhere.
     smooth_l1_loss: Float, of::smooth_l1_loss::DEFINITION, ("[6.0f32, 8.0]", "[2.0f32, 8.5]") => "[3.5, 0.125]";
     /// `b * (ln(b) - a)`, of which the sum over a distribution `b` is its Kullback-Leibler divergence from the distribution
-    /// whose logarithm is `a`; 0 where `b` is.
+    /// whose logarithm is `a`; 0 where `b` is, and NaN where `b` is negative, which no distribution is.
     kl_div: Float, of::kl_div::DEFINITION, ("[0.0f32, -7.0]", "[1.0f32, 0.0]") => "[0.0, 0.0]";
     /// The cross-entropy of `sigmoid(a)` with the probability `b`, for each element, without overflow.
     binary_cross_entropy_with_logits: Float, of::binary_cross_entropy_with_logits::DEFINITION,

@@ -1,6 +1,19 @@
-//! The current context of the calling thread: what it was, after every call.
+//! The current context of the calling thread: what it was, after every call. And host context, which is dropped after the work
+//! on the stream.
 
-use cudarc::driver::{result::ctx, sys::CUcontext};
+use std::{
+    ffi::c_void,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+};
+
+use cudarc::driver::{
+    result::ctx,
+    sys::{CUcontext, cuLaunchHostFunc},
+};
 use graphable::{backend::cuda, graphable, prelude::*};
 
 use crate::support::{runtime, skipped};
@@ -88,4 +101,91 @@ fn another_ones_stays() {
         let other = cudarc::driver::CudaContext::new(ordinal).unwrap();
         live(other.cu_ctx());
     });
+}
+
+/// A plan of a library, which is counted while it is alive.
+struct Plan(Arc<AtomicUsize>);
+
+impl Plan {
+    fn new(alive: &Arc<AtomicUsize>) -> Self {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(alive))
+    }
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Work on the stream that uses plans by their addresses, and that waits.
+struct Work {
+    gate: Mutex<mpsc::Receiver<()>>,
+    alive: Arc<AtomicUsize>,
+    /// The number of plans that were alive when it ended.
+    seen: AtomicUsize,
+}
+
+/// # Safety
+/// `work` points to a [`Work`] that is alive.
+unsafe extern "C" fn run(work: *mut c_void) {
+    // SAFETY: our caller's promise.
+    let work = unsafe { &*work.cast_const().cast::<Work>() };
+    let waited = work.gate.lock().map(|gate| gate.recv().is_ok());
+    let seen = if matches!(waited, Ok(true)) { work.alive.load(Ordering::SeqCst) } else { usize::MAX };
+    work.seen.store(seen, Ordering::SeqCst);
+}
+
+#[graphable]
+fn with_plan(x: &Tensor<f32>, _plan: &HostContext<Plan>) -> Result<Tensor<f32>> {
+    ops::scale(x, 2.0)
+}
+
+/// The plans go in the order in which they were given back, after what was on the stream then: replays, and work that the
+/// runtime does not know.
+#[test]
+fn a_host_context_is_dropped_after_the_work_on_the_stream() {
+    if skipped("a_host_context_is_dropped_after_the_work_on_the_stream") {
+        return;
+    }
+    let alive = Arc::<AtomicUsize>::default();
+    let mut rt = runtime();
+    let graph = WithPlanGraph::builder().mode(Mode::Full).build(&mut rt).unwrap();
+    let plan = HostContext::new(&rt, Plan::new(&alive));
+    for _ in 0..4 {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &step.tensor(&[1], &[5.0]).unwrap(), &plan).unwrap();
+        assert_eq!(step.read(&y).unwrap(), [10.0]);
+    }
+    assert!(rt.stats().replays > 0);
+    let (open, gate) = mpsc::channel();
+    let work =
+        Box::new(Work { gate: Mutex::new(gate), alive: Arc::clone(&alive), seen: AtomicUsize::new(99) });
+    let step = rt.step().unwrap();
+    let stream = step.cuda_stream().unwrap();
+    // SAFETY: the work outlives the stream's use of it, for which this waits below; it calls nothing of the driver's.
+    let code = unsafe {
+        let work: *const Work = &raw const *work;
+        cuLaunchHostFunc(stream.cu_stream(), Some(run), work.cast_mut().cast())
+    };
+    code.result().unwrap();
+    drop((stream, step, plan));
+    // The recording goes here, and what it held is given back behind the work; nothing waits for that.
+    for _ in 0..3 {
+        drop(rt.step().unwrap());
+    }
+    assert_eq!((rt.stats().nodes, alive.load(Ordering::SeqCst)), (0, 1), "the plan went before its work");
+    open.send(()).unwrap();
+    rt.step().unwrap().synchronize().unwrap();
+    assert_eq!(work.seen.load(Ordering::SeqCst), 1);
+    for _ in 0..3 {
+        rt.step().unwrap().synchronize().unwrap();
+    }
+    assert_eq!(alive.load(Ordering::SeqCst), 0, "the plan stays");
+    // Without a step, it goes with the runtime.
+    let plan = HostContext::new(&rt, Plan::new(&alive));
+    drop(plan);
+    drop((graph, rt));
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
 }

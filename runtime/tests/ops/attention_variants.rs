@@ -227,7 +227,9 @@ fn large_shapes() {
         let z = Sizes { t: 20, s: 40, ..z };
         check::<bf16>(step, rng, Sizes { d: 256, dv: 256, ..z }, true);
         check::<f16>(step, rng, Sizes { d: 256, dv: 144, ..z }, false);
-        // No kernel but the general one takes these.
+        // No kernel but the general one takes these; with one query of many keys, it divides the keys.
+        check::<f32>(step, rng, Sizes { t: 1, s: 300, d: 300, dv: 260, ..z }, true);
+        check::<bf16>(step, rng, Sizes { t: 2, s: 300, d: 576, dv: 512, ..z }, true);
         let z = Sizes { t: 3, ..z };
         check::<bf16>(step, rng, Sizes { d: 576, dv: 512, ..z }, true);
         check::<f32>(step, rng, Sizes { d: 300, dv: 260, ..z }, true);

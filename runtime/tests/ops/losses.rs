@@ -52,6 +52,10 @@ fn losses_of_elements() {
         let x = step.tensor(&[3], &[f32::NEG_INFINITY, -3.0, 2.0]).unwrap();
         let zero = ops::zeros_like(&x).unwrap();
         assert_eq!(step.read(&ops::kl_div(&x, &zero).unwrap()).unwrap(), [0.0; 3]);
+        // As in PyTorch, whose `xlogy(b, b)` has no logarithm of these.
+        let odd = step.tensor(&[3], &[-0.5f32, f32::NAN, -2.0]).unwrap();
+        let got = step.read(&ops::kl_div(&x, &odd).unwrap()).unwrap();
+        assert!(got.iter().all(|v| v.is_nan()), "{got:?}");
     });
 }
 

@@ -53,6 +53,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("MaxPoolConfig", "as `ConvConfig`"),
     ("RopeConfig", "models write it as a literal; another way to rotate is a `RopeStyle`, which may grow"),
     ("RngState", "a seed and a position are all of it, and programs store both"),
+    ("BlockRows", GENERATED),
     ("Rows", GENERATED),
     ("Site", GENERATED),
     ("Tables", "hidden, for the tests of this repository"),

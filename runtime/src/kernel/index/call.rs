@@ -33,6 +33,7 @@ impl<'s> Call<'s> {
         let padded = self.count(of.chain([(Owner::Results, given.marks)]), &mut inputs);
         let op = self.operation(Indexed { index, padded });
         let results = R::allocate(self.scope, &op, &|_| (&given.sizes[..], given.marks))?;
+        self.refuse_mixed(&inputs, &results.views())?;
         // Devices refuse empty grids.
         if !given.sizes.contains(&0) {
             self.scope.launch(op, &inputs, &results.views())?;

@@ -71,6 +71,7 @@ impl<'s> Call<'s> {
             Extent::One => (&lead[..], marks),
             Extent::Row => (&whole[..], marks),
         })?;
+        self.refuse_mixed(&inputs, &results.views())?;
         // Devices refuse empty grids; an empty row has results, if they are not rows.
         let rows_only = !rows.outputs.contains(&Extent::One);
         if !lead.contains(&0) && (size > 0 || !rows_only) {

@@ -6,7 +6,7 @@ use bytemuck::cast_slice_mut;
 use smallvec::SmallVec;
 
 use super::super::{
-    block::{self, Beyond, Block, Input, Output},
+    block::{Beyond, Block, BlockRows, Input, Output},
     cpu::{Kind, Source, place},
     definition::{Compute, Definition, Extent, Padded, Rows},
     operation::Constants,
@@ -170,19 +170,28 @@ const BATCH: usize = 2048;
 #[derive(Default)]
 struct Buffer {
     raw: Vec<u32>,
+    /// Empty until an operand is converted.
     converted: Vec<u32>,
 }
 
 impl Buffer {
-    /// At least as many words of each.
-    fn words(&mut self, count: usize) -> (&mut [u32], &mut [u32]) {
-        for words in [&mut self.raw, &mut self.converted] {
-            if words.len() < count {
-                words.resize(count, 0);
-            }
-        }
-        (&mut self.raw[..count], &mut self.converted[..count])
+    /// Words for gathered values, or for those of a result.
+    fn raw(&mut self, count: usize) -> &mut [u32] {
+        grown(&mut self.raw, count)
     }
+
+    /// Words for gathered values, and for as many that are converted.
+    fn words(&mut self, gathered: usize, converted: usize) -> (&mut [u32], &mut [u32]) {
+        (grown(&mut self.raw, gathered), grown(&mut self.converted, converted))
+    }
+}
+
+/// The first `count` words, which are made if they are not there.
+fn grown(words: &mut Vec<u32>, count: usize) -> &mut [u32] {
+    if words.len() < count {
+        words.resize(count, 0);
+    }
+    &mut words[..count]
 }
 
 thread_local! {
@@ -236,7 +245,7 @@ impl Task<'_> {
         let mut fault = None;
         for row in (0..self.count).step_by(batch) {
             let count = batch.min(self.count - row);
-            let mut block = Block::of_rows(block::Rows { count, size: *size });
+            let mut block = Block::of_rows(BlockRows { count, size: *size });
             for ((operand, fixed), buffer) in operands.iter().zip(fixed).zip(&mut *buffers) {
                 block.read(fixed.unwrap_or_else(|| operand.read(self.first + row, count, buffer)));
             }
@@ -244,7 +253,7 @@ impl Task<'_> {
             for place in &mut self.places {
                 let length = place.length;
                 match if place.kind.is_converted() { converted.next() } else { None } {
-                    Some(buffer) => block.write(Output::F32(cast_slice_mut(buffer.words(count * length).0))),
+                    Some(buffer) => block.write(Output::F32(cast_slice_mut(buffer.raw(count * length)))),
                     None => block.write(place.kind.output(place.of(row, count))),
                 }
             }
@@ -253,7 +262,7 @@ impl Task<'_> {
             drop(block);
             let converted = self.places.iter_mut().filter(|place| place.kind.is_converted());
             for (place, buffer) in converted.zip(&mut *results) {
-                let values = buffer.words(count * place.length).0;
+                let values = buffer.raw(count * place.length);
                 place.kind.store(place.of(row, count), cast_slice_mut(values));
             }
         }
@@ -265,7 +274,8 @@ impl Operand<'_> {
     /// The values of some rows.
     fn read<'b>(&'b self, first: usize, count: usize, buffer: &'b mut Buffer) -> Input<'b> {
         let len = self.size.unwrap_or(1);
-        let (raw, converted) = buffer.words(if self.source.is_borrowed() { 0 } else { count * len });
+        let gathered = if self.source.is_borrowed() { 0 } else { count * len };
+        let (raw, converted) = buffer.words(gathered, if self.source.is_converted() { gathered } else { 0 });
         self.source.read(first * len, count * len, raw, converted)
     }
 }

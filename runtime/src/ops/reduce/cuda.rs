@@ -144,6 +144,12 @@ impl Along {
         Self { axis, kernels, keeps_axis: false, eps: 0.0, total: false, of_rows: None }
     }
 
+    /// The kernel of rows that computes this of `x`, and the input with the axis as its last dimension.
+    fn by_rows(&self, x: &View) -> Option<(&'static Definition, View)> {
+        let definition = self.of_rows?;
+        Some((definition, rows::rows(x, self.axis, self.keeps_axis)?))
+    }
+
     /// A reduction.
     pub(super) fn reduce(kind: Reduce, axis: usize) -> Self {
         let of_rows = rows::of_reduction(kind);
@@ -189,20 +195,22 @@ impl Along {
     }
 }
 
-pub(super) fn workspace_bytes(props: &DeviceProperties, x: &View, axis: usize) -> u64 {
-    let plan = Plan::new(props, x, axis);
+/// Kernels of rows need no workspace.
+pub(super) fn workspace_bytes(props: &DeviceProperties, x: &View, along: Along) -> u64 {
+    if along.by_rows(x).is_some() {
+        return 0;
+    }
+    let plan = Plan::new(props, x, along.axis);
     if plan.splits > 1 { plan.count * plan.splits * ACCUMULATOR } else { 0 }
 }
 
 pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, along: Along) -> Result<()> {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let mask = launch.inputs.get(1);
-    let Along { axis, kernels: [whole, piece, finish], keeps_axis, eps, total, of_rows } = along;
-    if let Some(definition) = of_rows
-        && let Some(x) = rows::rows(x, axis, keeps_axis)
-    {
+    if let Some((definition, x)) = along.by_rows(x) {
         return rows::launch(gpu, launch, definition, x);
     }
+    let Along { axis, kernels: [whole, piece, finish], keeps_axis, eps, total, .. } = along;
     let plan = Plan::new(gpu.props(), x, axis);
     let inner: usize = x.layout.shape()[axis + 1..].iter().product();
     let width = 16 / x.dtype.size() as u64;

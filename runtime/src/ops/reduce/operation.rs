@@ -65,7 +65,7 @@ pub(super) struct L2Normalize {
     pub(super) eps: f32,
 }
 
-/// All of them work along one axis; on a GPU by kernels that [`Along`] names.
+/// All of them work along one axis; on a GPU by kernels that [`Along`] names for the inputs.
 macro_rules! along_an_axis {
     ($type:ident, $name:expr, $parameters:expr, $cpu:expr, $along:expr) => {
         impl Operation for $type {
@@ -94,13 +94,14 @@ macro_rules! along_an_axis {
                 _: &[View],
                 _: bool,
             ) -> crate::Result<u64> {
-                Ok(cuda::workspace_bytes(gpu.props(), &inputs[0], self.axis))
+                let along: fn(&Self, &[View]) -> Along = $along;
+                Ok(cuda::workspace_bytes(gpu.props(), &inputs[0], along(self, inputs)))
             }
 
             #[cfg(feature = "cuda")]
             fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-                let along: fn(&Self, &Launch) -> Along = $along;
-                cuda::launch(gpu, launch, along(self, launch))
+                let along: fn(&Self, &[View]) -> Along = $along;
+                cuda::launch(gpu, launch, along(self, &launch.inputs))
             }
         }
     };
@@ -131,7 +132,7 @@ along_an_axis!(
     |_| "masked_mean",
     |_, _| {},
     |op, access, launch| cpu::masked(access, launch, op.axis, |sum, weights| sum / weights.max(1e-9)),
-    |op, launch| Along::masked(op.axis, launch.inputs[1].dtype, false)
+    |op, inputs| Along::masked(op.axis, inputs[1].dtype, false)
 );
 
 along_an_axis!(
@@ -139,7 +140,7 @@ along_an_axis!(
     |_| "masked_sum",
     |_, _| {},
     |op, access, launch| cpu::masked(access, launch, op.axis, |sum, _| sum),
-    |op, launch| Along::masked(op.axis, launch.inputs[1].dtype, true)
+    |op, inputs| Along::masked(op.axis, inputs[1].dtype, true)
 );
 
 along_an_axis!(

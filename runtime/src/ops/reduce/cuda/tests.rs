@@ -3,7 +3,7 @@ use super::{
     *,
 };
 use crate::backend::{
-    Op,
+    Op, Operation,
     cuda::kernels::testing::{Recorder, whole},
 };
 
@@ -39,7 +39,7 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
             assert!((plan.chunk * dtype.size() as u64).is_multiple_of(16));
             let blocks = u64::from(plan.grid(1).blocks[0]) * u64::from(THREADS / plan.lanes);
             assert!(blocks >= plan.count, "{plan:?}");
-            let workspace = workspace_bytes(&DeviceProperties::h200(), &x, axis);
+            let workspace = workspace_bytes(&DeviceProperties::h200(), &x, Along::arg_max(axis));
             assert_eq!(workspace, if plan.splits > 1 { plan.count * plan.splits * 16 } else { 0 });
         }
     }
@@ -66,6 +66,22 @@ fn floats_are_added_and_rows_of_them_normalised_by_kernels_of_rows() {
         assert_eq!(run(sum(axis), x(), &[out]).names(), ["sum_0_rows"]);
     }
     assert_eq!(run(sum(1), whole(1 << 20, DType::I32, &[7, 4096]), &[7]).names(), ["reduce_sum"]);
+}
+
+#[test]
+fn kernels_of_rows_have_no_workspace() {
+    fn workspace(op: &dyn Operation, dtype: DType, shape: &[usize]) -> u64 {
+        let mut gpu = Recorder::h200();
+        op.cuda_workspace(&mut gpu, &[whole(1 << 20, dtype, shape)], &[], false).unwrap()
+    }
+    let long = [1, 128_256];
+    for op in [&Softmax { axis: 1, log: true } as &dyn Operation, &Reduction { kind: Reduce::Sum, axis: 1 }] {
+        assert_eq!(workspace(op, DType::F32, &long), 0);
+    }
+    // What the passes of `reduce.cu` compute has some: integers, columns of softmax, other reductions.
+    assert!(workspace(&Reduction { kind: Reduce::Sum, axis: 1 }, DType::I32, &long) > 0);
+    assert!(workspace(&Softmax { axis: 0, log: false }, DType::F32, &[100_000, 1]) > 0);
+    assert!(workspace(&ArgMax { axis: 1 }, DType::Bf16, &long) > 0);
 }
 
 #[test]
