@@ -5,7 +5,7 @@ use super::{
     check::check_axis,
     composed::composed,
     create::{arange, size},
-    max, min, softmax, unsqueeze,
+    matmul, max, min, softmax, unsqueeze,
 };
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
@@ -22,6 +22,21 @@ mod of {
     pub(super) fn counted(x: f32, mask: bool, place: u32, end: u32, other: f32) -> f32 {
         if mask && place < end { x } else { other }
     }
+
+    /// `x` at a place before the end, and zero in the padding, which may contain anything.
+    #[kernel]
+    pub(super) fn real(x: f32, place: u32, end: u32) -> f32 {
+        if place < end { x } else { 0.0 }
+    }
+}
+
+/// The places along `axis`, which broadcast to `x`.
+fn places<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
+    let mut places = arange::<u32>(x.scope(), x.dim(axis))?;
+    for _ in axis + 1..x.rank() {
+        places = unsqueeze(&places, places.rank())?;
+    }
+    Ok(places)
 }
 
 /// `x`, with `other` where `mask` is false and in the padding of `axis`, whose mark is gone: nothing in it is padding now.
@@ -39,11 +54,7 @@ fn counted<'s, T: Float>(
         let why = "the mask does not broadcast to the tensor; its sizes, aligned at the last dimension, must be equal or 1";
         return Err(scope.shape_error(name, &[(&given).into(), x.into()], why));
     }
-    let mut places = arange::<u32>(scope, x.dim(axis))?;
-    for _ in axis + 1..x.rank() {
-        places = unsqueeze(&places, places.rank())?;
-    }
-    let end = size(x, axis)?;
+    let (places, end) = (places(x, axis)?, size(x, axis)?);
     let mut call = Call::new(of::counted::DEFINITION, x)?;
     call.operand(given);
     call.argument::<u32>(&places)?;
@@ -123,8 +134,61 @@ pub fn masked_softmax<'s, T: Float>(
     Ok(y.alias(y.raw.layout, 0, some.raw.marks.with(axis, x.raw.marks.get(axis))))
 }
 
+/// `x`, with zeros in the padding of `axis`, whose mark is gone.
+fn real<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    // A call does not keep its arguments.
+    let (places, end) = (places(x, axis)?, size(x, axis)?);
+    let mut call = Call::new(of::real::DEFINITION, x)?;
+    call.argument::<u32>(&places)?;
+    call.argument::<u32>(&end)?;
+    let all: Tensor<'s, T> = call.launch()?;
+    Ok(all.alias(all.raw.layout, 0, all.raw.marks.with(axis, None)))
+}
+
+/// [`matmul`](super::matmul) whose inner dimension may be padded: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
+/// `[.., M, N]`; terms in the padding of `K` do not count, whatever the operands contain there.
+///
+/// Both operands are padded along `K` by one symbol, or neither is. Where they are, each is copied with zeros in the padding.
+/// Padding of `M`, `N` and the dimensions in front propagates.
+///
+/// ```
+/// use graphable::prelude::*;
+///
+/// /// Correlations of the columns, for any number of rows.
+/// #[graphable]
+/// fn correlations(#[host] #[dims(B, 2)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+///     ops::masked_matmul(&ops::transpose(x, 0, 1)?, x)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let mut rt = Runtime::new(Device::cpu())?;
+/// let graph = CorrelationsGraph::builder().bucket("B", Schedule::new([8])).build(&mut rt)?;
+/// let step = rt.step()?;
+/// let y = graph.call(&step, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// assert_eq!(step.read(&y)?, [35.0, 44.0, 44.0, 56.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if one operand alone is padded
+/// along `K`, or by another symbol than the other one, or one dimension in front is by different symbols.
+pub fn masked_matmul<'s, T: Float>(a: &Tensor<'s, T>, b: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
+    composed("masked_matmul", || {
+        let (Some(of_a), Some(of_b)) = (a.rank().checked_sub(1), b.rank().checked_sub(2)) else {
+            return matmul(a, b);
+        };
+        let symbol = a.raw.marks.get(of_a);
+        // A product refuses padding of one operand alone.
+        if symbol.is_none() || symbol != b.raw.marks.get(of_b) {
+            return matmul(a, b);
+        }
+        matmul(&real(a, of_a)?, &real(b, of_b)?)
+    })
+}
+
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    std::iter::once(of::counted::DEFINITION)
+    [of::counted::DEFINITION, of::real::DEFINITION].into_iter()
 }

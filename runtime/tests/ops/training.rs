@@ -1,7 +1,8 @@
 //! Batch norm with the statistics of its batch, weighted losses and additions at indices: their results are those of PyTorch.
 
 use graphable::{
-    Float, Mode, Param, Params, Result, Runtime, Schedule, State, Step, Tensor, bf16, f16, graphable, ops,
+    DType, Float, Mode, Param, Params, Result, Runtime, Schedule, State, Step, Tensor, bf16, f16, graphable,
+    ops,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -151,6 +152,53 @@ fn batches<T: Float>() {
 #[test]
 fn batches_have_statistics_of_their_own() {
     for_types!(batches: f32, f16, bf16);
+}
+
+fn batches_in_16_bits<T: Float>() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let rng = &mut StdRng::seed_from_u64(3);
+    let fixed = |value: f32| State::new(&rt, &[2], &[value; 2]).unwrap();
+    let (mean, var, slow) = (fixed(0.0), fixed(1.0), State::new(&rt, &[2], &[T::from_f64(0.75); 2]).unwrap());
+    let [(weight, hw), (bias, hb)] = [0, 1].map(|_| param::<f32>(&rt, rng, &[2]));
+    let coarse = [(); 2].map(|()| Param::new(&rt, &[2], &[T::from_f64(1.0); 2]).unwrap());
+    let coarse_var = State::new(&rt, &[2], &[T::from_f64(1.0); 2]).unwrap();
+    let mut moved = [0.0f64; 2];
+    for _ in 0..400 {
+        let step = rt.step().unwrap();
+        let (x, hx) = input::<T>(&step, rng, &[6, 2, 1], (0.5, 1.5));
+        let y = ops::batch_norm_training(&x, &mean, &var, &weight, &bias, 1e-3, 0.5).unwrap();
+        ops::batch_norm_training(&x, &slow, &coarse_var, &coarse[0], &coarse[1], 1e-3, 0.5).unwrap();
+        let want = Array::from_fn(&[6, 2, 1], |i| {
+            let (mean, squares, n) = moments(&hx, i[1]);
+            (hx.at(i) - mean) / (squares / n + 0.5).sqrt() * hw.at(&i[1..2]) + hb.at(&i[1..2])
+        });
+        assert_close(&step, &y, &want, 40.0);
+        for (channel, moved) in moved.iter_mut().enumerate() {
+            *moved = 0.999 * *moved + 0.001 * moments(&hx, channel).0;
+        }
+        // The same statistics, for inference.
+        let y = ops::batch_norm(&x, &mean, &var, &weight, &bias, 0.5).unwrap();
+        let [hm, hv] = [&mean, &var]
+            .map(|state| step.read(&ops::load(step.scope(), state).unwrap()).unwrap())
+            .map(|values| values.into_iter().map(f64::from).collect::<Vec<_>>());
+        let want = Array::from_fn(&[6, 2, 1], |i| {
+            (hx.at(i) - hm[i[1]]) / (hv[i[1]] + 0.5).sqrt() * hw.at(&i[1..2]) + hb.at(&i[1..2])
+        });
+        assert_close(&step, &y, &want, 40.0);
+    }
+    let step = rt.step().unwrap();
+    let got = step.read(&ops::load(step.scope(), &mean).unwrap()).unwrap();
+    for (got, want) in got.iter().zip(moved) {
+        assert!((f64::from(*got) - want).abs() < 1e-4 && want > 0.3, "{got}, not {want}");
+    }
+    // In 16 bits of a state, each of those steps was lost.
+    let stuck = step.read(&ops::load(step.scope(), &slow).unwrap()).unwrap();
+    assert!(T::DTYPE != DType::Bf16 || stuck.iter().all(|v| v.to_f64() == 0.75));
+}
+
+#[test]
+fn statistics_of_16_bits_may_be_f32() {
+    for_types!(batches_in_16_bits: f16, bf16);
 }
 
 fn weighted<T: Float>() {

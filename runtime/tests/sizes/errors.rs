@@ -46,6 +46,8 @@ graphs! {
     };
     weight_is_padded |x, m| ops::linear_bias(&four(x)?, x, &m.weight);
     contracted |x, m| ops::matmul(&ops::transpose(&four(x)?, 0, 1)?, x);
+    half_padded_product |x, m| ops::masked_matmul(&ops::transpose(x, 0, 1)?, &four(x)?);
+    product_half_padded |x, m| ops::masked_matmul(&ops::transpose(&four(x)?, 0, 1)?, x);
     contracted_nt |x, m| ops::matmul_nt(&ops::transpose(x, 0, 1)?, &ops::transpose(&four(x)?, 0, 1)?);
     batch_of_keys |x, m| {
         let q = ops::reshape(x, (x.dim(0), 1, 1, 2))?;
@@ -165,7 +167,8 @@ macro_rules! always_mixed {
 #[test]
 fn what_is_refused_does_not_depend_on_the_size() {
     always_mixed! {
-        LastOfLinearGraph BiasIsPaddedGraph WeightIsPaddedGraph ContractedGraph ContractedNtGraph         BatchOfKeysGraph RowsOfValuesGraph HeadsArePaddedGraph LengthIsPaddedGraph LengthsOfABatchGraph
+        LastOfLinearGraph BiasIsPaddedGraph WeightIsPaddedGraph ContractedGraph ContractedNtGraph
+        HalfPaddedProductGraph ProductHalfPaddedGraph BatchOfKeysGraph RowsOfValuesGraph HeadsArePaddedGraph LengthIsPaddedGraph LengthsOfABatchGraph
         PositionsArePaddedGraph WindowedQueriesGraph PaddedBiasGraph BiasOfAFixedSizeGraph PlacesOfRopeGraph PaddedPlacesOfRopeGraph PutTogetherGraph PutBelowGraph
         PaddedWeightGraph PaddedLastGraph AddedGraph StoredGraph ScatteredGraph ScatteredPlacesGraph
         BesideGraph ChosenGraph MaskedGraph

@@ -84,6 +84,30 @@ fn batched(
     ops::attention(&x, &x, &x, AttentionMask::Lengths(&lengths), 0.3)
 }
 
+/// What is in the padding is not zero.
+#[graphable]
+fn products_of_columns(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let shifted = ops::div(&ops::add(x, 3.0)?, x)?;
+    let finite = ops::clamp(&shifted, -9.0, 9.0)?;
+    ops::masked_matmul(&ops::transpose(&finite, 0, 1)?, &ops::exp(&ops::neg(x)?)?)
+}
+
+/// Where the padding has no number.
+#[graphable]
+fn products_beside_nan(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let odd = ops::where_(&ops::eq(x, 0.0)?, f32::NAN, x)?;
+    let rows = ops::unsqueeze(&odd, 0)?;
+    ops::masked_matmul(&ops::transpose(&rows, 1, 2)?, &odd)
+}
+
 /// Everything that changes scores; in the padding, queries, keys, positions and the bias are others.
 #[graphable]
 fn changed_scores(
@@ -390,6 +414,12 @@ fn attention_sees_the_real_keys() {
     agrees!(ChangedScoresGraph);
     agrees!(AroundGraph);
     agrees!(CausalWindowGraph);
+}
+
+#[test]
+fn products_over_padding_have_the_real_terms() {
+    agrees!(ProductsOfColumnsGraph);
+    agrees!(ProductsBesideNanGraph);
 }
 
 #[test]

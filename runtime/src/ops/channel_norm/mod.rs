@@ -82,7 +82,9 @@ pub fn group_norm<'s, T: Float>(
 /// Batch norm with known statistics, as for inference: `(x - mean) / sqrt(variance + eps) * weight + bias` with one value of
 /// each for every channel of `x`, `[N, C, ..]`.
 ///
-/// As `torch.nn.functional.batch_norm` with `training=False`; with `True`, it is [`batch_norm_training`]. Padding of all dimensions but the channels propagates.
+/// As `torch.nn.functional.batch_norm` with `training=False`; with `True`, it is [`batch_norm_training`]. Statistics, weight and
+/// bias may have another float type than `x`, such as `f32` beside 16 bits. Padding of all dimensions but the channels
+/// propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -98,12 +100,12 @@ pub fn group_norm<'s, T: Float>(
 /// # Errors
 /// Returns [`Error::Shape`] if the shapes do not fit together; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] if
 /// the channels are padded.
-pub fn batch_norm<'s, T: Float>(
+pub fn batch_norm<'s, T: Float, W: Float>(
     x: &Tensor<'s, T>,
-    running_mean: &(impl AsOperand<'s, T> + ?Sized),
-    running_var: &(impl AsOperand<'s, T> + ?Sized),
-    weight: &(impl AsOperand<'s, T> + ?Sized),
-    bias: &(impl AsOperand<'s, T> + ?Sized),
+    running_mean: &(impl AsOperand<'s, W> + ?Sized),
+    running_var: &(impl AsOperand<'s, W> + ?Sized),
+    weight: &(impl AsOperand<'s, W> + ?Sized),
+    bias: &(impl AsOperand<'s, W> + ?Sized),
     eps: f32,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "batch_norm";

@@ -17,9 +17,11 @@ const NAME: &str = "batch_norm_training";
 /// mean of the channel and its variance, the mean of the squared distances. The running mean becomes
 /// `(1 - momentum) * running + momentum * batch`, the running variance likewise by the variance that is estimated from the batch
 /// as a sample: the sum of the squared distances divided by one less than their number. Of a single value, which PyTorch
-/// refuses, both variances are 0. Statistics are computed in f32; the running ones have the type of
-/// `x`, so in 16 bits a step of less than half a unit in the last place is lost. If `N` is padded, they are those of the real rows, and its
-/// padding propagates.
+/// refuses, both variances are 0. If `N` is padded, the statistics are those of the real rows, and its padding propagates.
+///
+/// Statistics are computed in f32. Running statistics, weight and bias may have another float type than `x`; beside an `x` of 16
+/// bits, they are best `f32`, as in PyTorch's mixed precision: in 16 bits, a step of less than half a unit in the last place is
+/// lost, so running statistics no longer move once they are near those of the batches.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -39,12 +41,12 @@ const NAME: &str = "batch_norm_training";
 /// Returns [`Error::Shape`] if the shapes do not fit together, or a channel has no value; [`Error::Argument`] for a negative
 /// `eps`, or a `momentum` that is not from 0 to 1; [`Error::PaddedMix`] if anything but `N` is padded; [`Error::TooLarge`] for
 /// channels of more values than a `u32` counts.
-pub fn batch_norm_training<'s, T: Float>(
+pub fn batch_norm_training<'s, T: Float, W: Float>(
     x: &Tensor<'s, T>,
-    running_mean: &State<T>,
-    running_var: &State<T>,
-    weight: &(impl AsOperand<'s, T> + ?Sized),
-    bias: &(impl AsOperand<'s, T> + ?Sized),
+    running_mean: &State<W>,
+    running_var: &State<W>,
+    weight: &(impl AsOperand<'s, W> + ?Sized),
+    bias: &(impl AsOperand<'s, W> + ?Sized),
     momentum: f32,
     eps: f32,
 ) -> Result<Tensor<'s, T>> {
@@ -63,7 +65,7 @@ pub fn batch_norm_training<'s, T: Float>(
     let y = normalized(x, [own(NAME, &mean)?, own(NAME, &var)?, affine[0], affine[1]], eps)?;
     for (batch, running) in [(mean, running_mean), (sample_var, running_var)] {
         let mut call = Call::new(k::moved::DEFINITION, &batch)?;
-        call.argument::<T>(running)?;
+        call.argument::<W>(running)?;
         call.key(momentum);
         store(running, &call.launch()?)?;
     }
