@@ -42,13 +42,21 @@ impl Locals<'_> {
     fn attempt_draw(&mut self, rng: &mut StdRng, generator: usize) -> Option<()> {
         let kind = Kind::ALL[rng.random_range(0..Kind::ALL.len())];
         let (t, ty) = match kind {
-            Kind::Bernoulli if self.rules.approximate => return None,
+            Kind::Bernoulli | Kind::Sample if self.rules.approximate => return None,
             Kind::Bernoulli | Kind::Dropout | Kind::Noisy => self.floats(rng, 0)?,
+            Kind::Sample => {
+                self.pick(rng, |ty| ty.elem == Elem::F32 && matches!(ty.dims.last(), Some(Size::N(_))))?
+            }
             _ => self.pick(rng, |_| true)?,
         };
         let made = match kind {
             Kind::Randint => Ty { elem: Elem::U32, bound: ROWS, ..ty },
             Kind::Randperm => Ty { elem: Elem::U32, dims: vec![Size::N(ROWS)], bound: ROWS },
+            // `NO_TOKEN` is no index.
+            Kind::Sample => {
+                let rows = ty.dims[..ty.dims.len() - 1].to_vec();
+                Ty { elem: Elem::U32, dims: rows, bound: 0 }
+            }
             Kind::State => Ty { elem: Elem::U32, dims: vec![Size::N(4)], bound: 0 },
             _ => Ty { elem: Elem::F32, bound: 0, ..ty },
         };

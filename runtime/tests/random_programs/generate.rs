@@ -10,6 +10,7 @@ use crate::{
         Block, Call, Code, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty,
         Var, any_code,
     },
+    stated,
 };
 
 /// Sizes of rows of parameters, states and inputs: few, so that they meet often.
@@ -35,6 +36,8 @@ pub(crate) struct Rules {
     pub(crate) states: Vec<Vec<usize>>,
     /// Generators of random numbers.
     pub(crate) generators: usize,
+    /// States with marks of tokens.
+    pub(crate) marks: usize,
 }
 
 /// The program of a seed.
@@ -53,7 +56,9 @@ pub(crate) fn program(seed: u64) -> Program {
             _ => vec![ROWS, a],
         });
     }
-    let states: Vec<Vec<usize>> = (0..rng.random_range(0..3)).map(|_| vec![ROWS, width(rng)]).collect();
+    let mut states: Vec<Vec<usize>> = (0..rng.random_range(0..3)).map(|_| vec![ROWS, width(rng)]).collect();
+    states.extend(stated::states(seed));
+    let marks = stated::marks(seed, &states);
     let (extended, apart) = ([1, 3, 5, 6].contains(&(seed % 7)), seed.is_multiple_of(2));
     let (params_of, states_of) = (params.clone(), states.clone());
     let generators = drawn::generators(seed);
@@ -66,6 +71,7 @@ pub(crate) fn program(seed: u64) -> Program {
         params: params_of,
         states: states_of,
         generators,
+        marks,
     };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let mut steps = steps(rng, &funcs, &params);
@@ -80,6 +86,7 @@ pub(crate) fn program(seed: u64) -> Program {
         params,
         states,
         generators,
+        marks,
         funcs,
         steps,
         capturable,
@@ -351,6 +358,7 @@ impl Gen<'_> {
         let mut own = StdRng::seed_from_u64(self.rules.seed << 16 ^ self.sites as u64);
         let mut sized = StdRng::seed_from_u64(self.rules.seed << 18 ^ self.sites as u64);
         let mut drawn = StdRng::seed_from_u64(self.rules.seed << 24 ^ self.sites as u64);
+        let mut stated = StdRng::seed_from_u64(self.rules.seed << 26 ^ self.sites as u64);
         let grown = if may.grow && sized.random_bool(0.5) { locals.grown(&mut sized) } else { None };
         for _ in 0..self.rng.random_range(1..9) {
             if self.rules.extended && sized.random_bool(0.3) {
@@ -362,6 +370,9 @@ impl Gen<'_> {
             locals.grow(self.rng);
             if drawn.random_bool(0.3) {
                 locals.draw(&mut drawn);
+            }
+            if stated.random_bool(0.4) {
+                locals.stated(&mut stated);
             }
         }
         self.may.pick &= locals.may.pick;

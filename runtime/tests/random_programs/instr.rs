@@ -14,7 +14,7 @@ pub(crate) struct Locals<'a> {
     types: Vec<Option<Ty>>,
     inputs: usize,
     /// No operation may write state now.
-    pure: bool,
+    pub(crate) pure: bool,
     pub(crate) keys: usize,
     /// What may be used besides what every program has.
     pub(crate) may: May,
@@ -108,21 +108,33 @@ impl<'a> Locals<'a> {
             return None;
         }
         let dst = self.types.len();
+        let padded = self.is_padded(&args) || self.rules.padded && ty.dims.contains(&Size::B);
         self.types.push(Some(ty));
-        self.code.push(Instr { op, dst, args, nums, branch: None });
+        self.code.push(Instr { op, dst, args, nums, branch: None, padded });
         Some(dst)
     }
 
-    fn effect(&mut self, op: Code, args: Vec<Arg>) {
-        self.code.push(Instr { op, dst: 0, args, nums: Vec::new(), branch: None });
+    pub(crate) fn effect(&mut self, op: Code, args: Vec<Arg>) {
+        let padded = self.is_padded(&args);
+        self.code.push(Instr { op, dst: 0, args, nums: Vec::new(), branch: None, padded });
+    }
+
+    /// Whether a bucket may pad one of the arguments.
+    fn is_padded(&self, args: &[Arg]) -> bool {
+        let own = |arg: &Arg| match arg {
+            Arg::Local(t) => self.types[*t].as_ref().is_some_and(|ty| ty.dims.contains(&Size::B)),
+            _ => false,
+        };
+        self.rules.padded && args.iter().any(own)
     }
 
     /// An instruction that fails for one value of the key. What was stored before it would be stored by
     /// plain code and not by a capture, so nothing is.
     pub(crate) fn fail(&mut self, rng: &mut StdRng) {
-        if !self.code.iter().any(|i| matches!(i.op, Code::Store | Code::Accumulate | Code::Scatter)) {
+        if !self.code.iter().any(|i| i.op.writes()) {
             let nums = vec![rng.random_range(0..3), rng.random_range(0..2)];
-            self.code.push(Instr { op: Code::Fail, dst: 0, args: Vec::new(), nums, branch: None });
+            let (op, args) = (Code::Fail, Vec::new());
+            self.code.push(Instr { op, dst: 0, args, nums, branch: None, padded: false });
         }
     }
 
@@ -410,15 +422,17 @@ impl<'a> Locals<'a> {
                 let op = if t.is_multiple_of(2) { Code::Store } else { Code::Accumulate };
                 self.effect(op, vec![Arg::State(at), Arg::Local(t)]);
             }
-            _ => {
+            // A state of statistics has other rows.
+            _ if dims.len() > 1 => {
                 let (i, index) = self.pick(rng, |ty| {
                     ty.elem == Elem::U32 && ty.dims.len() == 1 && (1..=ROWS).contains(&ty.bound)
                 })?;
-                let rows = [index.dims[0], dims[1]];
+                let rows: Vec<Size> = [index.dims[0]].iter().chain(dims.get(1..)?).copied().collect();
                 let (t, ty) = self.pick(rng, |ty| ty.elem == Elem::F32 && ty.dims == rows)?;
                 let t = self.emit(Code::Tanh, vec![Arg::Local(t)], Vec::new(), ty)?;
                 self.effect(Code::Scatter, vec![Arg::State(at), Arg::Local(i), Arg::Local(t)]);
             }
+            _ => return None,
         }
         Some(())
     }

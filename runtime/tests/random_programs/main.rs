@@ -12,6 +12,7 @@
 //! Two of five operations are drawn from tables ([`listed`]), which have every operation of `graphable::ops`.
 //! Four of seven programs use sizes ([`sized`]), make graph objects again, and estimate memory ([`disturb`]).
 //! One of three programs draws random numbers ([`drawn`]), of which the state of the generators is compared, too.
+//! Half of the programs have states of further shapes: statistics, rows of heads, marks of tokens ([`stated`]).
 //! One of three programs fills inputs in place ([`fills`]), also while the device refuses.
 //! Some functions are captured before the first step, some calls fail or panic. [`run`] drives the runtime
 //! as generated code does; a segment's code is part of its key, since one closure interprets it. [`oracle`]
@@ -82,6 +83,7 @@ mod program;
 mod run;
 mod shrink;
 mod sized;
+mod stated;
 mod value;
 mod windowed;
 mod world;

@@ -47,6 +47,8 @@ pub(crate) enum Arg {
     State(usize),
     /// A generator of random numbers of the program.
     Generator(usize),
+    /// Marks of tokens of the program.
+    Marks(usize),
 }
 
 macro_rules! codes {
@@ -54,6 +56,10 @@ macro_rules! codes {
         /// Operations. `nums` of the instruction are axes, sizes and factors, in the order of the operation.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub(crate) enum Code { $($code),* }
+
+        impl Code {
+            pub(crate) const ALL: &[Self] = &[$(Self::$code),*];
+        }
     };
 }
 codes! {
@@ -64,7 +70,19 @@ codes! {
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
     ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
-    Windows, Parts, Cell, Listed, Drawn,
+    Windows, Parts, Cell, Listed, Drawn, Statistics, RopeScatter, CacheView, MarkTokens,
+}
+
+impl Code {
+    /// Whether it writes a state and has no result.
+    pub(crate) fn is_effect(self) -> bool {
+        matches!(self, Self::Store | Self::Accumulate | Self::Scatter | Self::RopeScatter | Self::MarkTokens)
+    }
+
+    /// Whether it writes a state.
+    pub(crate) fn writes(self) -> bool {
+        self.is_effect() || self == Self::Statistics
+    }
 }
 
 /// One operation: `dst = op(args; nums)`.
@@ -77,6 +95,8 @@ pub(crate) struct Instr {
     pub(crate) nums: Vec<usize>,
     /// The fork that it is in, and the branch: neighbours of one fork run under one `join`.
     pub(crate) branch: Option<(usize, usize)>,
+    /// Whether it works on a size that a bucket may pad.
+    pub(crate) padded: bool,
 }
 
 /// Straight-line code: a segment, or the inside of an eager region.
@@ -248,6 +268,8 @@ pub(crate) struct Program {
     pub(crate) states: Vec<Vec<usize>>,
     /// The number of generators of random numbers.
     pub(crate) generators: usize,
+    /// The number of states that have marks of tokens; there are none without other states.
+    pub(crate) marks: usize,
     pub(crate) funcs: Vec<Func>,
     pub(crate) steps: Vec<StepPlan>,
     /// Whether every function can be captured whole: nothing depends on values.
@@ -316,13 +338,15 @@ impl fmt::Display for Instr {
                 Arg::Param(i) => format!("param{i}"),
                 Arg::State(i) => format!("state{i}"),
                 Arg::Generator(i) => format!("generator{i}"),
+                Arg::Marks(i) => format!("marks{i}"),
             })
             .collect();
         if let Some((fork, branch)) = self.branch {
             write!(f, "fork {fork}, branch {branch}: ")?;
         }
         match self.op {
-            Code::Drop | Code::Store | Code::Accumulate | Code::Scatter | Code::Fail => {}
+            Code::Drop | Code::Fail => {}
+            code if code.is_effect() => {}
             _ => write!(f, "t{} = ", self.dst)?,
         }
         match crate::listed::of(self) {
@@ -379,8 +403,8 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "params {:?}, states {:?}, {} generators, captured first: {}, trip {:?}",
-            self.params, self.states, self.generators, self.capture, self.trip
+            "params {:?}, states {:?}, {} generators, {} marks, captured first: {}, trip {:?}",
+            self.params, self.states, self.generators, self.marks, self.capture, self.trip
         )?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;

@@ -8,6 +8,7 @@ use rand::{Rng as _, SeedableRng, rngs::StdRng};
 
 use crate::{
     program::{Arg, Block, Elem, Input, Program, Size, Ty},
+    stated::MARKS,
     value::{End, Flat, OwnedRef, Val, nonsense},
 };
 
@@ -16,6 +17,7 @@ pub(crate) struct World {
     params: Vec<Param<f32>>,
     states: Vec<State<f32>>,
     generators: Vec<Rng>,
+    marks: Vec<State<bool>>,
 }
 
 fn floats(seed: u64, count: usize) -> Vec<f32> {
@@ -35,7 +37,9 @@ impl World {
             })
             .collect::<Result<_>>()?;
         let generators = (0..program.generators as u64).map(|i| Rng::new(rt, program.seed ^ i << 40));
-        Ok(Self { params, states, generators: generators.collect::<Result<_>>()? })
+        let generators = generators.collect::<Result<_>>()?;
+        let marks = (0..program.marks).map(|_| State::zeros(rt, &MARKS)).collect::<Result<_>>()?;
+        Ok(Self { params, states, generators, marks })
     }
 
     /// Drops the parameters that step `at` replaces, and makes new ones.
@@ -53,6 +57,7 @@ impl World {
             Arg::Param(i) => self.params.get(i).map(OwnedRef::Param),
             Arg::State(i) => self.states.get(i).map(OwnedRef::State),
             Arg::Generator(i) => self.generators.get(i).map(OwnedRef::Generator),
+            Arg::Marks(i) => self.marks.get(i).map(OwnedRef::Marks),
             Arg::Local(_) => None,
         };
         let missing = |arg| nonsense(format!("{arg:?} is not there"));
@@ -63,14 +68,16 @@ impl World {
     pub(crate) fn all(&self) -> Vec<OwnedRef<'_>> {
         let changing =
             self.states.iter().map(OwnedRef::State).chain(self.generators.iter().map(OwnedRef::Generator));
-        self.params.iter().map(OwnedRef::Param).chain(changing).collect()
+        let marks = self.marks.iter().map(OwnedRef::Marks);
+        self.params.iter().map(OwnedRef::Param).chain(changing).chain(marks).collect()
     }
 
     /// What every state and every generator holds now.
     pub(crate) fn states<'s>(&self, step: &Step<'s>) -> Result<Vec<Flat>> {
         let states = self.states.iter().map(|s| Ok(Val::F(ops::load(step.scope(), s)?)));
         let generators = self.generators.iter().map(|g| Ok(Val::U(ops::rng_state(g, step.scope())?)));
-        states.chain(generators).map(|val: Result<Val<'s>>| val?.read(step)).collect()
+        let marks = self.marks.iter().map(|m| Ok(Val::B(ops::load(step.scope(), m)?)));
+        states.chain(generators).chain(marks).map(|val: Result<Val<'s>>| val?.read(step)).collect()
     }
 }
 

@@ -33,12 +33,16 @@ impl<'a, 'r> Draw<'a, 'r> {
         Some(Drawn { args: args.into(), axis, numbers: self.numbers, ty })
     }
 
+    /// A value that fits; where sizes are padded, mostly one of these, if there is one.
     fn pick(&mut self, fits: impl Fn(&Ty) -> bool) -> Option<(usize, Ty)> {
-        self.locals.pick(self.rng, fits)
+        let own = self.locals.rules.padded && self.rng.random_bool(0.75);
+        let padded =
+            if own { self.locals.pick(self.rng, |ty| ty.dims.contains(&Size::B) && fits(ty)) } else { None };
+        padded.or_else(|| self.locals.pick(self.rng, fits))
     }
 
     fn float(&mut self, rank: usize) -> Option<(usize, Ty)> {
-        self.locals.floats(self.rng, rank)
+        self.pick(|ty| ty.elem == Elem::F32 && ty.dims.len() >= rank)
     }
 
     /// A value of this type of elements that broadcasts to `dims`.
@@ -349,6 +353,13 @@ impl<'a, 'r> Draw<'a, 'r> {
     /// `[any, n]`; the shape stays.
     pub(super) fn tokens(&mut self) -> Option<Drawn> {
         self.resized(2, |n| n)
+    }
+
+    /// `[any, n]`; the result is `[n, n]`.
+    pub(super) fn columns(&mut self) -> Option<Drawn> {
+        let mut drawn = self.tokens()?;
+        drawn.ty.dims[0] = drawn.ty.dims[1];
+        Some(drawn)
     }
 
     /// `[any, n]`, with every second element left.

@@ -2,7 +2,10 @@
 
 use graphable::{
     Result, Tensor,
-    ops::{self, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig},
+    ops::{
+        self, AttentionConfig, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig,
+        RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig,
+    },
 };
 
 use super::{Given, table};
@@ -51,7 +54,62 @@ fn normalized<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
     ops::group_norm(x, groups, &w, &b, 1e-1)
 }
 
+/// Attention of `[T, D]` to itself in heads that are `times` as wide: scores are changed in several ways.
+fn attended<'s>(g: &Given<'_, 's>, times: usize) -> Result<Tensor<'s, f32>> {
+    let x = ops::tanh(g.f(0)?)?;
+    let bias = ops::matmul_nt(&x, &x)?;
+    let width = x.dim(1).get()?;
+    let heads = ops::unsqueeze(&ops::concat(&vec![&x; times], 1)?, 1)?;
+    let sinks = ops::full(x.scope(), [1], 0.25f32)?;
+    let slopes = ops::full(x.scope(), [1], 0.125f32)?;
+    let places = ops::arange::<u32>(x.scope(), x.dim(0))?;
+    let mask = if g.n(0, 2) == 0 { AttentionMask::Causal } else { AttentionMask::Positions(&places) };
+    let mut config = AttentionConfig::new(mask);
+    match g.n(1, 6) {
+        0 => config = config.alibi(),
+        1 => config = config.alibi_slopes(&slopes).sinks(&sinks),
+        2 => config = config.bias(&bias).soft_cap(2.0),
+        3 => config = config.window(g.n(2, 6), g.n(0, 2)).bias(&bias),
+        4 => config = config.window(g.n(2, 6), 0).sinks(&sinks).soft_cap(3.0).alibi(),
+        _ => config = config.soft_cap(1.5),
+    }
+    let y = ops::attention(&heads, &heads, &heads, config, 0.5 / times as f32)?;
+    ops::narrow(&ops::squeeze(&y, 1)?, 1, width * (times - 1), width)
+}
+
+/// How the angles of a head of `dim` elements grow.
+fn turned(g: &Given<'_, '_>, dim: usize) -> RopeOptions {
+    let config =
+        RopeConfig::new(100.0, if g.n(1, 2) == 0 { RopeStyle::HalfSplit } else { RopeStyle::Interleaved });
+    let config = config.partial(dim);
+    match g.n(0, 5) {
+        0 if dim > 2 => {
+            config.scaling(RopeScaling::DynamicNtk { factor: 2.0, original_max_position_embeddings: 2 })
+        }
+        1 => config.scaling(RopeScaling::Yarn(YarnConfig::new(4.0, 16))),
+        2 if dim > 2 => config.scaling(RopeScaling::Ntk { factor: 2.0 }),
+        3 => config.scaling(RopeScaling::Llama3 {
+            factor: 8.0,
+            low_freq_factor: 1.0,
+            high_freq_factor: 4.0,
+            original_max_position_embeddings: 8,
+        }),
+        _ => config.scaling(RopeScaling::Linear { factor: 3.0 }),
+    }
+}
+
 table! {
+    attention: Product, tokens, |g| attended(g, 1);
+    attention: Product, tokens, |g| attended(g, 150);
+    rope: Smooth, tokens, |g| {
+        let x = ops::unsqueeze(g.f(0)?, 1)?;
+        let options = turned(g, x.dim(2).get()? / 2 * 2);
+        ops::squeeze(&ops::rope(&x, &ops::arange::<u32>(x.scope(), x.dim(0))?, options)?, 1)
+    };
+    masked_matmul: Product, columns, |g| {
+        let x = ops::scale(&ops::tanh(g.f(0)?)?, 0.1)?;
+        ops::masked_matmul(&ops::transpose(&x, 0, 1)?, &x)
+    };
     conv1d: Product, halved, |g| {
         let x = image(g)?;
         channel(&ops::conv1d(&x, &weights(&x, &[1, 1, 3], 1.0)?, ConvConfig::new().stride(2).padding(1))?)

@@ -1,8 +1,8 @@
 //! Operations that random programs draw from tables. An operation is added by one entry: its name in `graphable::ops`, how
 //! exact it is ([`Bits`]), how its operands and the shape of its result are drawn ([`Draw`]), and the call.
 //!
-//! The name decides what the tests of this module count: every operation of `graphable::ops` has an entry here, or is one
-//! of the codes of [`crate::instr`], and is drawn often, with padding where it can be.
+//! The name decides what the tests of this module count (`names.rs`): every operation of `graphable::ops` has an entry here, or is
+//! one of the codes of [`crate::instr`], and is drawn often, with padding where it can be.
 
 mod axes;
 mod draw;

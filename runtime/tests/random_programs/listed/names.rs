@@ -1,4 +1,4 @@
-//! Every operation is drawn.
+//! Every operation is drawn, often, and with padding where it takes that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,90 +6,122 @@ use super::{all, of};
 use crate::{
     generate,
     operations::names,
-    program::{Block, Stmt},
+    program::{Block, Code, Instr, Stmt},
+    value::drawn::Kind,
 };
 
-/// Operations that codes of [`crate::instr`] call.
-const CODES: [&str; 47] = [
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "silu_mul",
-    "tanh",
-    "relu",
-    "silu",
-    "gelu",
-    "neg",
-    "scale",
-    "matmul",
-    "matmul_nt",
-    "linear",
-    "softmax",
-    "log_softmax",
-    "rms_norm",
-    "layer_norm",
-    "l2_normalize",
-    "sum",
-    "mean",
-    "max",
-    "argmax",
-    "masked_mean",
-    "transpose",
-    "reshape",
-    "narrow",
-    "contiguous",
-    "unsqueeze",
-    "squeeze",
-    "broadcast_to",
-    "concat",
-    "gather",
-    "embedding",
-    "gt",
-    "where_",
-    "cast",
-    "scatter_rows",
-    "store",
-    "load",
-    "full",
-    "ones_like",
-    "rope",
-    "attention",
-    "lstm_cell",
-    "gru_cell",
+/// The operations that a code of [`crate::instr`] calls. A cell calls both of its operations; those that call one of several
+/// by a number have a row for each.
+fn by_code(code: Code) -> &'static [&'static str] {
+    match code {
+        Code::Add | Code::AddBf16 => &["add"],
+        Code::Sub => &["sub"],
+        Code::Mul => &["mul"],
+        Code::Div => &["div"],
+        Code::SiluMul => &["silu_mul"],
+        Code::Tanh => &["tanh"],
+        Code::Relu => &["relu"],
+        Code::Silu => &["silu"],
+        Code::Gelu => &["gelu"],
+        Code::Neg => &["neg"],
+        Code::Scale | Code::ScaleKey => &["scale"],
+        Code::MatMul => &["matmul"],
+        Code::MatMulNt => &["matmul_nt"],
+        Code::Linear => &["linear"],
+        Code::Softmax => &["softmax"],
+        Code::LogSoftmax => &["log_softmax"],
+        Code::RmsNorm => &["rms_norm"],
+        Code::LayerNorm => &["layer_norm"],
+        Code::L2 => &["l2_normalize"],
+        Code::Sum => &["sum"],
+        Code::Mean => &["mean"],
+        Code::Max => &["max"],
+        Code::ArgMax => &["argmax"],
+        Code::MaskedMean | Code::AllMean => &["masked_mean"],
+        Code::Transpose => &["transpose"],
+        Code::Merge | Code::Split => &["reshape"],
+        Code::Narrow => &["narrow"],
+        Code::Contiguous => &["contiguous"],
+        Code::Unsqueeze => &["unsqueeze"],
+        Code::Squeeze => &["squeeze"],
+        Code::Broadcast => &["broadcast_to"],
+        Code::Concat => &["concat"],
+        Code::Gather | Code::LastRow | Code::Reverse | Code::Pick => &["gather"],
+        Code::Embedding | Code::EmbedPick => &["embedding"],
+        Code::Gt => &["gt"],
+        Code::Where => &["where_"],
+        Code::ToBf16 | Code::ToF32 => &["cast"],
+        Code::Scatter => &["scatter_rows"],
+        Code::Store => &["store"],
+        Code::Load => &["load"],
+        Code::Full | Code::FullDim | Code::Grown => &["full"],
+        Code::Arange | Code::ArangeDim => &["arange"],
+        Code::OnesLike => &["ones_like"],
+        Code::Rope => &["rope"],
+        Code::Attention | Code::SeenKeys => &["attention"],
+        Code::SizeOf | Code::DivSize => &["size"],
+        Code::Cell => &["lstm_cell", "gru_cell"],
+        Code::Statistics => &["batch_norm_training"],
+        Code::RopeScatter => &["rope_scatter"],
+        Code::CacheView => &["cache_view"],
+        Code::MarkTokens => &["mark_tokens"],
+        // Operations of the tests' own, what calls others, and what a number decides.
+        Code::ScaledAdd | Code::IndexedAdd | Code::Accumulate | Code::Drop | Code::Fail | Code::Number => &[],
+        Code::Windows | Code::Parts | Code::Listed | Code::Drawn => &[],
+    }
+}
+
+/// The operations that [`Code::Windows`] are.
+const WINDOWS: [&str; 5] = ["conv2d", "conv_transpose2d", "max_pool2d", "avg_pool2d", "conv2d"];
+
+/// The operations that [`Code::Parts`] are.
+const PARTS: [&str; 5] = [
     "adaptive_avg_pool1d",
-];
-const MORE_CODES: [&str; 12] = [
     "adaptive_max_pool1d",
-    "masked_sum",
-    "uniform",
-    "normal",
-    "exponential",
-    "gumbel",
-    "randint",
-    "bernoulli",
-    "dropout",
-    "randperm",
-    "rng_state",
-    "set_rng_state",
+    "upsample_nearest1d",
+    "upsample_linear1d",
+    "upsample_linear1d",
 ];
 
-/// Operations that no program draws, and what tests them under recordings.
-const ELSEWHERE: [(&str, &str); 5] = [
-    ("mark_tokens", "it writes a state of `bool`: `tests/ops/sampling.rs`"),
-    ("sample", "`uniform` and `sample_with`, which are drawn, in one: `tests/ops/sampling.rs`"),
-    ("batch_norm_training", "it moves two states: `tests/ops/training.rs`"),
-    ("cache_view", "an argument of `attention` alone: `tests/ops/attention.rs`"),
-    ("rope_scatter", "`rope` and `scatter_rows`, which are drawn, in one: `tests/ops/fused.rs`"),
-];
+/// The operations of a way to draw.
+fn by_kind(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Uniform => &["uniform"],
+        Kind::Normal => &["normal"],
+        Kind::Exponential => &["exponential"],
+        Kind::Gumbel => &["gumbel"],
+        Kind::Randint => &["randint"],
+        Kind::Bernoulli => &["bernoulli"],
+        Kind::Dropout => &["dropout"],
+        Kind::Randperm => &["randperm"],
+        Kind::State => &["rng_state"],
+        Kind::Again => &["rng_state", "uniform", "set_rng_state"],
+        Kind::Sample => &["sample"],
+        Kind::Noisy | Kind::Signs => &[],
+    }
+}
+
+/// The operations that an instruction calls.
+fn called(instr: &Instr) -> Vec<&'static str> {
+    match instr.op {
+        Code::Listed => of(instr).map(|listed| listed.name).into_iter().collect(),
+        Code::Drawn => Kind::ALL.get(instr.nums[0]).map_or(Vec::new(), |kind| by_kind(*kind).to_vec()),
+        Code::Windows => vec![WINDOWS[instr.nums[0]]],
+        Code::Parts => vec![PARTS[instr.nums[0]]],
+        code => by_code(code).to_vec(),
+    }
+}
+
+/// Operations that never work on a padded size here, and why.
+const UNPADDED: [(&str, &str); 1] = [("store", "a state has no dimension of a call")];
 
 #[test]
-fn every_operation_is_in_a_table() {
+fn every_operation_is_drawn() {
     let drawn: BTreeSet<&str> = all()
         .map(|listed| listed.name)
-        .chain(CODES)
-        .chain(MORE_CODES)
-        .chain(ELSEWHERE.map(|(name, _)| name))
+        .chain(Code::ALL.iter().flat_map(|code| by_code(*code)).copied())
+        .chain(Kind::ALL.iter().flat_map(|kind| by_kind(*kind)).copied())
+        .chain(WINDOWS.into_iter().chain(PARTS))
         .collect();
     let known = names();
     let missing: Vec<_> = known.difference(&drawn).collect();
@@ -100,21 +132,47 @@ fn every_operation_is_in_a_table() {
     );
 }
 
+/// Calls of an operation in the programs, and those of them with a size that a bucket pads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    calls: usize,
+    padded: usize,
+}
+
 #[test]
-fn every_entry_is_drawn() {
-    let mut counts: BTreeMap<usize, usize> = (0..all().count()).map(|number| (number, 0)).collect();
+fn every_operation_is_drawn_often() {
+    let mut entries: BTreeMap<usize, usize> = (0..all().count()).map(|number| (number, 0)).collect();
+    let mut counts: BTreeMap<&str, Count> =
+        names().into_iter().map(|name| (name, Count::default())).collect();
     for seed in 0..crate::PROGRAMS {
         for func in generate::program(seed).funcs {
             count(&func.body, &mut |block| {
-                for instr in block.code.iter().filter(|i| of(i).is_some()) {
-                    *counts.entry(instr.nums[0]).or_default() += 1;
+                for instr in &block.code {
+                    if instr.op == Code::Listed {
+                        *entries.entry(instr.nums[0]).or_default() += 1;
+                    }
+                    for name in called(instr) {
+                        let count = counts.entry(name).or_default();
+                        count.calls += 1;
+                        count.padded += usize::from(instr.padded && func.buckets.is_some());
+                    }
                 }
             });
         }
     }
     let rare: Vec<_> =
-        all().zip(counts.values()).filter(|(_, count)| **count < 5).map(|(l, n)| (l.name, *n)).collect();
+        all().zip(entries.values()).filter(|(_, count)| **count < 3).map(|(l, n)| (l.name, *n)).collect();
+    assert!(rare.is_empty(), "entries hardly drawn in {} programs: {rare:?}", crate::PROGRAMS);
+    let rare: Vec<_> = counts.iter().filter(|(_, count)| count.calls < 5).collect();
     assert!(rare.is_empty(), "hardly drawn in {} programs: {rare:?}", crate::PROGRAMS);
+    let exempt: BTreeSet<&str> = UNPADDED.iter().map(|(name, _)| *name).collect();
+    let rare: Vec<_> =
+        counts.iter().filter(|(name, count)| count.padded == 0 && !exempt.contains(**name)).collect();
+    assert!(rare.is_empty(), "never drawn with padding: {rare:?}");
+    // A list of those that never are would otherwise outlive its reasons.
+    let stale: Vec<_> =
+        counts.iter().filter(|(name, count)| count.padded > 0 && exempt.contains(**name)).collect();
+    assert!(stale.is_empty(), "drawn with padding: {stale:?}");
 }
 
 fn count(body: &[Stmt], add: &mut impl FnMut(&Block)) {

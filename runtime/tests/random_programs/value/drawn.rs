@@ -1,6 +1,9 @@
 //! What programs draw.
 
-use graphable::{Error, Result, Rng, Tensor, kernel, ops};
+use graphable::{
+    Error, Result, Rng, Tensor, kernel,
+    ops::{self, SampleConfig},
+};
 
 use super::{Env, Val, nonsense};
 use crate::{generate::ROWS, program::Instr};
@@ -24,10 +27,12 @@ pub(crate) enum Kind {
     State,
     /// Numbers that the next call draws once more.
     Again,
+    /// A token of each row.
+    Sample,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Uniform,
         Self::Normal,
         Self::Exponential,
@@ -40,6 +45,7 @@ impl Kind {
         Self::Signs,
         Self::State,
         Self::Again,
+        Self::Sample,
     ];
 }
 
@@ -86,6 +92,10 @@ fn drawn<'s>(kind: Kind, rng: &Rng, like: &Val<'s>) -> Result<Val<'s>> {
             let value = ops::uniform(rng, scope, shape, 0.0..1.0)?;
             ops::set_rng_state(rng, &before)?;
             value
+        }
+        Kind::Sample => {
+            let config = SampleConfig::new().temperature(0.75).top_k(3u32).top_p(0.875);
+            return Ok(Val::U(ops::sample(rng, float()?, config)?));
         }
     };
     Ok(Val::F(value))

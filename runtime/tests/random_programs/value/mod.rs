@@ -29,6 +29,7 @@ macro_rules! each {
 pub(crate) mod drawn;
 mod indexed;
 mod sizes;
+mod stated;
 pub(crate) mod windows;
 
 /// A tensor of any of the element types.
@@ -48,12 +49,13 @@ pub(crate) struct Flat {
     pub(crate) bits: Vec<u32>,
 }
 
-/// A parameter, a state or a generator of the program.
+/// A parameter, a state, a generator or marks of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OwnedRef<'a> {
     Param(&'a Param<f32>),
     State(&'a State<f32>),
     Generator(&'a Rng),
+    Marks(&'a State<bool>),
 }
 
 macro_rules! from {
@@ -170,6 +172,7 @@ impl LiveIn for OwnedRef<'_> {
             Self::Param(p) => p.write_key(k),
             Self::State(s) => s.write_key(k),
             Self::Generator(g) => g.write_key(k),
+            Self::Marks(m) => m.write_key(k),
         }
     }
 }
@@ -201,6 +204,7 @@ impl LiveIn for Live<'_, '_> {
                     Arg::Param(n) => 1 << 32 | *n as u64,
                     Arg::State(n) => 2 << 32 | *n as u64,
                     Arg::Generator(n) => 3 << 32 | *n as u64,
+                    Arg::Marks(n) => 4 << 32 | *n as u64,
                 });
             }
             i.nums.write_key(k);
@@ -390,7 +394,7 @@ impl<'s> Env<'_, 's, '_> {
     }
 
     fn state(&self, i: &Instr, at: usize) -> Result<&State<f32>> {
-        match self.owned(i.args[at])? {
+        match self.owned(i.args.get(at).copied().ok_or_else(|| nonsense(format!("no argument {at}")))?)? {
             OwnedRef::State(s) => Ok(s),
             other => Err(nonsense(format!("{other:?} is no state"))),
         }
@@ -411,7 +415,7 @@ impl<'s> Env<'_, 's, '_> {
             Some(&arg) => Ok(match self.owned(arg)? {
                 OwnedRef::Param(p) => p,
                 OwnedRef::State(s) => s,
-                OwnedRef::Generator(_) => return Err(nonsense("a generator is no operand".into())),
+                other => return Err(nonsense(format!("{other:?} is no operand"))),
             }),
             None => Err(nonsense(format!("no argument {at}"))),
         }
@@ -561,6 +565,9 @@ impl<'s> Env<'_, 's, '_> {
                 return listed::run(i, vals).map(Some);
             }
             Code::Drawn => return self.drawn(i).map(Some),
+            Code::Statistics | Code::RopeScatter | Code::CacheView | Code::MarkTokens => {
+                return self.stated(i);
+            }
             Code::Windows => windows::kept(f(0)?, n(0))?,
             Code::Parts => windows::divided(f(0)?, n(0), n(1))?,
             Code::Cell => windows::cell(f(0)?, n(0))?,
