@@ -26,6 +26,7 @@ pub(super) struct Draw<'a, 's> {
     odds: Cell<f64>,
     wrong: Cell<usize>,
     foreign: Cell<bool>,
+    mixes: Cell<bool>,
 }
 
 impl<'a, 's> Draw<'a, 's> {
@@ -50,6 +51,7 @@ impl<'a, 's> Draw<'a, 's> {
             odds,
             wrong,
             foreign: Cell::new(false),
+            mixes: Cell::new(false),
         }
     }
 
@@ -74,6 +76,19 @@ impl<'a, 's> Draw<'a, 's> {
     /// Whether an operand was one of another runtime, if there is one.
     pub(super) fn is_foreign(&self) -> bool {
         self.foreign.get()
+    }
+
+    /// Whether the operation is documented to refuse the padding of what was drawn.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.mixes.get()
+    }
+
+    /// `axis`, along which the operation is documented to refuse padding.
+    pub(super) fn mixing(&self, shape: &[Dim<'s>], axis: usize) -> usize {
+        // A padded size is no number.
+        let is_padded = shape.get(axis).is_some_and(|dim| dim.get().is_err());
+        self.mixes.set(self.mixes.get() || is_padded);
+        axis
     }
 
     /// A number below `bound`.

@@ -2,8 +2,8 @@
 //! that no memory has room for, operands of another runtime, padding where it is refused.
 //!
 //! Each call ends in an error that names the operation, or in a value. It is the same value for tensors that lie in memory
-//! the other way round, and for a dimension that a bucket pads, unless padding is refused. What fits is not refused. After
-//! each call, the runtime computes a good one, in the same step and in the next one.
+//! the other way round, and for a dimension that a bucket pads. What fits is not refused, nor is padding, but where the
+//! operation is documented to mix it: there it always is. After each call, the runtime computes a good one, in the same step and in the next one.
 //!
 //! `GRAPHABLE_MISUSES=n` makes `n` calls of each operation.
 
@@ -12,6 +12,7 @@ mod made;
 mod table;
 
 use std::{
+    cell::Cell,
     collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -76,8 +77,9 @@ fn check(part: usize) {
     println!("{met:?}");
     // Arguments that no longer reach what they are drawn for would pass in silence.
     let few = (calls * 48 / 20) as usize;
-    let Met { values, padded_values, refused, padding } = met;
-    assert!([values, padded_values, refused, padding].iter().all(|count| *count >= few), "{met:?}");
+    let Met { values, padded_values, refused, padding, fitting, mixed } = met;
+    let all = [values, padded_values, refused, padding, fitting];
+    assert!(all.iter().all(|count| *count >= few) && mixed >= few / 3, "{met:?}");
 }
 
 /// How many calls ended in which way.
@@ -88,6 +90,9 @@ struct Met {
     refused: usize,
     /// Refused because of padding.
     padding: usize,
+    /// With a padded size where everything fits: without a mix of padding, and with one.
+    fitting: usize,
+    mixed: usize,
 }
 
 /// How a call ended.
@@ -177,6 +182,11 @@ fn padded(
     one_of_results(entry, seed, x, (owned, rng))
 }
 
+thread_local! {
+    /// Of the arguments that were drawn last: whether all of them fit, and whether padding is mixed.
+    static DRAWN: Cell<(bool, bool)> = const { Cell::new((false, false)) };
+}
+
 fn one_of_results<'s>(
     entry: usize,
     seed: u64,
@@ -184,7 +194,9 @@ fn one_of_results<'s>(
     owned: (&Owned, &Rng),
 ) -> Result<Tensor<'s, f32>> {
     let draw = Draw::new(x.scope(), x.dim(0), owned, seed);
-    let mut results = all().nth(entry).map_or(Ok(Vec::new()), |entry| (entry.call)(&draw))?;
+    let results = all().nth(entry).map_or(Ok(Vec::new()), |entry| (entry.call)(&draw));
+    DRAWN.set((draw.is_right(), draw.is_mixed()));
+    let mut results = results?;
     let which = seed as usize % results.len().max(1);
     if results.is_empty() { ops::full(x.scope(), (), 0.0) } else { results.swap_remove(which).values }
 }
@@ -221,6 +233,13 @@ impl World {
             let padded = self.padded((number, entry), seed)?;
             let refused = matches!(&padded, End::Refused(refusal) if refusal.is_padding());
             met.padding += usize::from(refused);
+            let (fits, mixes) = DRAWN.get();
+            met.fitting += usize::from(fits && !mixes);
+            met.mixed += usize::from(fits && mixes);
+            if fits && refused != mixes {
+                let what = if mixes { "is mixed" } else { "is refused" };
+                return Err(format!("round {round}: padding {what}: {padded:?}"));
+            }
             met.padded_values += usize::from(matches!(padded, End::Values(_)));
             // All results of the plain call, of which the other returns one.
             let one = match &plain {

@@ -66,12 +66,12 @@ macro_rules! binary {
     };
 }
 
-/// A tensor and an axis.
+/// A tensor and an axis, whose elements are mixed.
 macro_rules! along {
     ($of:ident: $($name:ident $(($($more:expr),*))?)*) => {
         entries! {$($name: |g| {
             let x = g.shape(1, 4);
-            $of!(g, T => ops::$name(&g.t::<T>(&x)?, g.axis(x.len()) $($(, $more(g))*)?))
+            $of!(g, T => ops::$name(&g.t::<T>(&x)?, g.mixing(&x, g.axis(x.len())) $($(, $more(g))*)?))
         };)*}
     };
 }
@@ -112,7 +112,7 @@ const FLOAT_PAIRS: &[Entry] = binary!(of_floats:
 
 const ALONG: &[Entry] = along!(of_numbers:
     sum mean max argmax min argmin prod sum_keepdim mean_keepdim max_keepdim min_keepdim prod_keepdim
-    cumsum sort(Draw::flag) argsort(Draw::flag) flip size
+    cumsum sort(Draw::flag) argsort(Draw::flag) flip
 );
 
 const FLOATS_ALONG: &[Entry] = along!(of_floats:
@@ -145,8 +145,9 @@ const ELEMENTS: &[Entry] = entries! {
         if g.flag() { ops::masked_fill(&g.f(&x)?, &mask, g.real(0.5)) } else { ops::masked_fill(&g.f(&x)?, &mask, &g.f(&g.part_of(&x))?) }
             .map(Made::made)
     };
-    all: |g| { let x = g.shape(1, 3); ops::all(&g.t::<bool>(&x)?, g.axis(x.len())).map(Made::made) };
-    any: |g| { let x = g.shape(1, 3); ops::any(&g.t::<bool>(&x)?, g.axis(x.len())).map(Made::made) };
+    all: |g| { let x = g.shape(1, 3); ops::all(&g.t::<bool>(&x)?, g.mixing(&x, g.axis(x.len()))).map(Made::made) };
+    any: |g| { let x = g.shape(1, 3); ops::any(&g.t::<bool>(&x)?, g.mixing(&x, g.axis(x.len()))).map(Made::made) };
+    size: |g| { let x = g.shape(1, 4); of_numbers!(g, T => ops::size(&g.t::<T>(&x)?, g.axis(x.len()))) };
     logical_not: |g| ops::logical_not(&g.t::<bool>(&g.shape(0, 3))?).map(Made::made);
     logical_and: |g| { let x = g.shape(0, 3); ops::logical_and(&g.t::<bool>(&x)?, &g.t::<bool>(&g.part_of(&x))?).map(Made::made) };
     logical_or: |g| { let x = g.shape(0, 3); ops::logical_or(&g.t::<bool>(&x)?, &g.t::<bool>(&g.part_of(&x))?).map(Made::made) };
@@ -198,7 +199,7 @@ const SHAPES: &[Entry] = entries! {
     };
     concat: |g| { let (x, axis) = (g.plain(1, 3), g.below(3)); let axis = axis % x.len(); ops::concat(&[&g.f(&x)?, &g.f(&x)?], g.or(axis, &[3, 4, usize::MAX])).map(Made::made) };
     stack: |g| { let x = g.shape(0, 4); ops::stack(&[&g.f(&x)?, &g.f(&x)?], g.axis(x.len() + 1)).map(Made::made) };
-    roll: |g| { let x = g.shape(1, 4); ops::roll(&g.f(&x)?, g.or(2, &[0, -1, isize::MIN, isize::MAX]), g.axis(x.len())).map(Made::made) };
+    roll: |g| { let x = g.shape(1, 4); ops::roll(&g.f(&x)?, g.or(2, &[0, -1, isize::MIN, isize::MAX]), g.mixing(&x, g.axis(x.len()))).map(Made::made) };
     repeat: |g| {
         let x = g.plain(0, 6);
         let mut times: Vec<usize> = x.iter().map(|_| g.or(1 + g.below(2), &[0, 1 << 45, usize::MAX])).collect();
@@ -218,6 +219,10 @@ const LAYERS: &[Entry] = entries! {
     embedding: |g| { let (n, d) = (g.n(), g.n()); ops::embedding(&g.index(&g.shape(0, 3), n)?, &g.f(&[n.into(), d.into()])?).map(Made::made) };
     matmul: |g| { let (a, b) = (g.n(), g.n()); ops::matmul(&g.f(&[g.dim(), g.dim(), a.into()])?, &g.f(&[a.into(), b.into()])?).map(Made::made) };
     matmul_nt: |g| { let (a, b) = (g.n(), g.n()); ops::matmul_nt(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?).map(Made::made) };
+    masked_matmul: |g| {
+        let (a, k, b) = (g.n(), g.dim(), g.n());
+        ops::masked_matmul(&g.f(&[g.dim(), a.into(), k])?, &g.f(&[k, b.into()])?).map(Made::made)
+    };
     linear: |g| { let (a, b) = (g.n(), g.n()); ops::linear(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?).map(Made::made) };
     linear_bias: |g| { let (a, b) = (g.n(), g.n()); ops::linear_bias(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?, &g.f(&[b.into()])?).map(Made::made) };
     rms_norm: |g| { let n = g.n(); ops::rms_norm(&g.f(&[g.dim(), n.into()])?, &g.f(&[n.into()])?, g.real(1e-3)).map(Made::made) };
@@ -226,7 +231,9 @@ const LAYERS: &[Entry] = entries! {
     group_norm: |g| {
         let (groups, n) = (g.n(), g.n());
         let c = (groups * n).into();
-        ops::group_norm(&g.f(&[g.dim(), c, g.dim()])?, g.or(groups, &[0, 3, usize::MAX]), &g.f(&[c])?, &g.f(&[c])?, g.real(1e-3)).map(Made::made)
+        let x = [g.dim(), c, g.dim()];
+        g.mixing(&x, 2);
+        ops::group_norm(&g.f(&x)?, g.or(groups, &[0, 3, usize::MAX]), &g.f(&[c])?, &g.f(&[c])?, g.real(1e-3)).map(Made::made)
     };
     batch_norm: |g| {
         let c = g.n().into();
