@@ -18,8 +18,10 @@ pub(crate) fn program(seed: u64, exact: bool) -> Program {
     }
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions: Vec<Function> = Vec::new();
-    for i in 0..rng.random_range(1..=3) {
-        let function = Writer::function(&mut rng, &functions, i, exact);
+    let count = rng.random_range(1..=3);
+    for i in 0..count {
+        let randoms = if i + 1 == count { randoms(seed) } else { Vec::new() };
+        let function = Writer::function(&mut rng, &functions, i, exact, randoms);
         functions.push(function);
     }
     let rank = if rng.random_bool(0.1) { 0 } else { rng.random_range(1..=3) };
@@ -39,6 +41,13 @@ pub(crate) fn program(seed: u64, exact: bool) -> Program {
         .collect();
     let float = ["f32", "f32", "f16", "bf16"].choose(&mut rng).expect("there are some");
     Program { seed, functions, arguments, float, shape, size: 1 }
+}
+
+/// The generator of each random number of a seed's program, of which there are up to three, from two generators.
+fn randoms(seed: u64) -> Vec<usize> {
+    let mut rng = StdRng::seed_from_u64(seed ^ 0xd1ce << 32);
+    let count = if rng.random_bool(0.4) { rng.random_range(1..=3) } else { 0 };
+    (0..count).map(|_| rng.random_range(0..2)).collect()
 }
 
 /// A tensor that broadcasts to `shape`; `whole` is not repeated.
@@ -86,6 +95,10 @@ struct Writer<'a> {
     fixed: Vec<usize>,
     /// Parameters that are views, with their dimensions.
     views: Vec<(usize, usize)>,
+    /// Number of parameters that are random numbers.
+    randoms: usize,
+    /// The sizes of the state that is written.
+    state: Option<Vec<usize>>,
 }
 
 const NAMES: [&str; 6] = ["a", "b", "x", "int", "auto", "t1"];
@@ -113,12 +126,20 @@ impl<'a> Writer<'a> {
             in_closure: false,
             fixed: Vec::new(),
             views: Vec::new(),
+            randoms: 0,
+            state: None,
         }
     }
 }
 
 impl Writer<'_> {
-    fn function(rng: &mut StdRng, callees: &[Function], number: usize, exact: bool) -> Function {
+    fn function(
+        rng: &mut StdRng,
+        callees: &[Function],
+        number: usize,
+        exact: bool,
+        randoms: Vec<usize>,
+    ) -> Function {
         let inputs = rng.random_range(1..=4);
         let variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
         let outputs: Vec<Ty> =
@@ -126,13 +147,15 @@ impl Writer<'_> {
         let names = (0..inputs).map(|i| format!("p{i}")).collect();
         let mut writer =
             Writer { outputs: outputs.clone(), ..Writer::new(rng, callees, exact, variables, names) };
+        writer.randoms = randoms.len();
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=5);
         writer.statements(count, 2, &mut body);
         let results = outputs.iter().map(|ty| writer.expr(*ty, 4)).collect();
         let Writer { variables, names, .. } = writer;
         let (name, fixed) = (format!("k{number}"), Vec::new());
-        Function { name, variables, names, inputs, outputs, body, results, fixed, row: None, index: None }
+        let (row, index) = (None, None);
+        Function { name, variables, names, inputs, outputs, body, results, fixed, randoms, row, index }
     }
 
     fn bind(&mut self, ty: Ty, mutable: bool) -> usize {
@@ -176,6 +199,11 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self, depth: usize) -> Statement {
+        // A block as a value has none: the interpreter works out all parts of what a kernel ends with.
+        let often = if self.loops > 0 { 0.7 } else { 0.3 };
+        if self.state.is_some() && (depth > 0 || self.loops > 0) && self.rng.random_bool(often) {
+            return self.set();
+        }
         match self.rng.random_range(0..10) {
             0..=2 if !self.mutable.is_empty() => {
                 let variable = *self.mutable.choose(self.rng).expect("there is one");
@@ -310,6 +338,9 @@ impl Writer<'_> {
         if !self.views.is_empty() && self.rng.random_bool(0.25) {
             return self.of_view(ty, depth - 1);
         }
+        if self.randoms > 0 && matches!(ty, Ty::F32 | Ty::U32) && self.rng.random_bool(0.3) {
+            return self.random(ty, depth - 1);
+        }
         match self.rng.random_range(0..12) {
             0 | 1 if !self.rows.is_empty() => self.of_row(ty, depth - 1),
             0 | 1 => self.leaf(ty),
@@ -330,6 +361,18 @@ impl Writer<'_> {
             6 | 7 => self.method(ty, depth),
             8 => self.conversion(ty, depth),
             _ => self.operator(ty, depth),
+        }
+    }
+
+    /// What a random number becomes.
+    fn random(&mut self, ty: Ty, depth: usize) -> Expr {
+        let at = self.rng.random_range(0..self.randoms);
+        if ty == Ty::F32 {
+            return Expr::Random(at, "uniform", None);
+        }
+        match *["bits", "more_bits", "below"].choose(self.rng).expect("there are some") {
+            "below" => Expr::Random(at, "below", Some(Box::new(self.expr(Ty::U32, depth)))),
+            name => Expr::Random(at, name, None),
         }
     }
 

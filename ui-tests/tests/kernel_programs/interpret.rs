@@ -1,8 +1,10 @@
 //! What a program means, said once more: over the generator's own tree, in plain Rust, with every number's type at run time.
 
 mod index;
+mod random;
 mod rows;
 
+pub(crate) use random::{BEFORE, seed};
 pub(crate) use rows::row_results;
 
 use crate::program::{Expr, Function, Program, Statement, Ty, Value};
@@ -21,18 +23,36 @@ struct Run<'a> {
     values: Vec<Value>,
     /// The values of variables that are rows.
     rows: Vec<Vec<Value>>,
+    /// The number of the element.
+    element: u64,
+    written: Written,
 }
 
-/// The results of a function of the program.
-pub(crate) fn results(program: &Program, function: usize, inputs: &[Value]) -> Vec<Value> {
+/// What an element of a kernel that writes a state has written so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// The number of the element of the state, and its value; of the last write alone.
+    pub(crate) last: Option<(usize, Value)>,
+    /// If some write was out of range.
+    pub(crate) beyond: bool,
+}
+
+/// The results of a function of the program, and what it writes.
+pub(crate) fn results(
+    program: &Program,
+    function: usize,
+    inputs: &[Value],
+    element: u64,
+) -> (Vec<Value>, Written) {
     let function = &program.functions[function];
     let mut values = inputs.to_vec();
     values.resize(function.variables.len(), Value::Bool(false));
-    let mut run = Run { program, function, values, rows: Vec::new() };
-    match run.statements(&function.body) {
+    let mut run = Run { program, function, values, rows: Vec::new(), element, written: Written::default() };
+    let results = match run.statements(&function.body) {
         Flow::Return(values) => values,
         _ => function.results.iter().map(|result| run.one(result)).collect(),
-    }
+    };
+    (results, run.written)
 }
 
 impl Run<'_> {
@@ -91,6 +111,7 @@ impl Run<'_> {
             Statement::Break(out) => return Flow::Break(*out),
             Statement::Continue(out) => return Flow::Continue(*out),
             Statement::Return(values) => return Flow::Return(values.iter().map(|v| self.one(v)).collect()),
+            Statement::Set(set) => return self.set(set),
         }
         Flow::On
     }
@@ -99,7 +120,7 @@ impl Run<'_> {
         match expr {
             Expr::Call(function, arguments) => {
                 let inputs: Vec<Value> = arguments.iter().map(|argument| self.one(argument)).collect();
-                results(self.program, *function, &inputs)
+                results(self.program, *function, &inputs, self.element).0
             }
             other => vec![self.one(other)],
         }
@@ -133,6 +154,10 @@ impl Run<'_> {
             Expr::Call(..) => self.all(expr)[0],
             Expr::Row(reduction) => self.reduced(reduction),
             Expr::View(view, read) => self.read(*view, read),
+            Expr::Random(at, method, bound) => {
+                let bound = bound.as_ref().map(|bound| number(self.one(bound)) as u32);
+                random::method(self.program, *at, self.element, method, bound)
+            }
             Expr::If(condition, then, other) => {
                 if truth(self.one(condition)) {
                     self.one(then)

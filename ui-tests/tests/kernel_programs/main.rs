@@ -1,6 +1,7 @@
 //! Random kernels as Rust text, many in one crate, against an interpreter of the generator's own tree: types, branches, loops,
-//! calls, several results; rows and their reductions; views at computed indices; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16` and `bf16`. Every bit is
-//! equal, NaN being one value.
+//! calls, several results; rows and their reductions; views at computed indices; states that are written several times, out of
+//! range too, by values that may jump; random numbers; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16`
+//! and `bf16`. Every bit is equal, NaN being one value.
 //!
 //! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
 //! - `GRAPHABLE_KERNEL_ONE=7` tries one, and prints it.
@@ -29,6 +30,7 @@ use std::{
 
 use graphable::{bf16, f16};
 
+use interpret::Written;
 use program::{Argument, IndexParts, Program, RowParts, Ty, Value};
 
 /// Programs of every run, and in one crate.
@@ -74,9 +76,9 @@ fn expected(program: &Program) -> Vec<Vec<u32>> {
             Some(index) => index_inputs(program, index, &place),
             None => (0..last.inputs).map(|i| input(program, i, &place)).collect(),
         };
-        let values = interpret::results(program, program.functions.len() - 1, &inputs);
+        let (values, before) = interpret::results(program, program.functions.len() - 1, &inputs, at as u64);
         if let Some(sizes) = last.index.as_ref().and_then(|index| index.state.as_ref()) {
-            written(program, sizes, &values, &mut results);
+            written(program, sizes, (&values, before), &mut results);
             continue;
         }
         for (to, value) in results.iter_mut().zip(values) {
@@ -86,16 +88,31 @@ fn expected(program: &Program) -> Vec<Vec<u32>> {
     results
 }
 
-/// Writes what an element writes, of which `values` are the results; the state is the only one of all results.
-fn written(program: &Program, sizes: &[usize], values: &[Value], results: &mut Vec<Vec<u32>>) {
-    results.truncate(1);
+/// Writes what an element writes: what it ends with, or its last write before that. The results are the state, and whether some
+/// write was out of range.
+fn written(
+    program: &Program,
+    sizes: &[usize],
+    (values, before): (&[Value], Written),
+    results: &mut Vec<Vec<u32>>,
+) {
+    results.truncate(2);
     results[0].resize(sizes.iter().product(), 0);
-    let [Value::Bool(true), index @ .., value] = values else { return };
-    let place = index.iter().zip(sizes).fold(0, |place, (part, size)| {
-        let Value::I32(part) = part else { panic!("{part:?}") };
-        place * size + part.rem_euclid(*size as i32) as usize
-    });
-    results[0][place] = stored(program, *value).bits();
+    results[1].resize(1, 0);
+    results[1][0] |= u32::from(before.beyond);
+    let last = match values {
+        [Value::Bool(true), index @ .., value] => {
+            let place = index.iter().zip(sizes).fold(0, |place, (part, size)| {
+                let Value::I32(part) = part else { panic!("{part:?}") };
+                place * size + part.rem_euclid(*size as i32) as usize
+            });
+            Some((place, *value))
+        }
+        _ => before.last,
+    };
+    if let Some((place, value)) = last {
+        results[0][place] = stored(program, value).bits();
+    }
 }
 
 /// What the parameters of a kernel of indices are that are values, and the index; views are read by their places.
@@ -298,9 +315,21 @@ fn the_generator_uses_the_whole_language() {
         "&mut View<",
         "state.set([",
         "step.scope()",
+        "Random",
+        ".uniform()",
+        ".more_bits()",
+        ".below(",
     ] {
         assert!(texts.contains(part), "no `{part}`");
     }
+    let writing = || (0..1000).filter(|seed| seed % 10 == 4).map(|seed| generate::program(seed, false));
+    let writes = |program: &Program| render::module(program).matches("state.set([").count();
+    assert!(writing().filter(|program| writes(program) > 1).count() >= 5, "no second write");
+    for jump in ["{ continue } else", "{ break } else", "{ return } else"] {
+        assert!(writing().any(|program| render::module(&program).contains(jump)), "no `{jump}`");
+    }
+    assert!(writing().any(|program| expected(&program)[1] == [1]), "no write out of range");
+    assert!(writing().any(|program| expected(&program)[1] == [0]), "no write within");
     assert!((0..200).any(|seed| {
         generate::program(seed, false).arguments.iter().any(|a| matches!(a, Argument::Number(_)))
     }));

@@ -74,6 +74,8 @@ pub(crate) enum Expr {
     Row(Box<Reduction>),
     /// A value of a view, or a size of it.
     View(usize, Read),
+    /// A method of a random number, and the bound of `below`.
+    Random(usize, &'static str, Option<Box<Expr>>),
     /// Ranges of the arms, both ends included, and what stands for the rest.
     Match(Box<Expr>, Vec<(Vec<(Value, Value)>, Expr)>, Box<Expr>),
     Block(Vec<Statement>, Box<Expr>),
@@ -95,6 +97,17 @@ pub(crate) enum Statement {
     Break(usize),
     Continue(usize),
     Return(Vec<Expr>),
+    /// A write of the state.
+    Set(Set),
+}
+
+/// A write of the state: the parts of the index, and the value.
+#[derive(Clone, Debug)]
+pub(crate) struct Set {
+    pub(crate) index: Vec<Expr>,
+    pub(crate) value: Expr,
+    /// A condition under which the value jumps instead, and where to: `break`, `continue` or `return`.
+    pub(crate) jump: Option<(Expr, &'static str)>,
 }
 
 #[derive(Clone, Debug)]
@@ -195,6 +208,8 @@ pub(crate) struct Function {
     pub(crate) results: Vec<Expr>,
     /// Variables that do not change, which closures can use.
     pub(crate) fixed: Vec<usize>,
+    /// For each parameter after the others that is a random number, the generator.
+    pub(crate) randoms: Vec<usize>,
     pub(crate) row: Option<RowParts>,
     pub(crate) index: Option<IndexParts>,
 }

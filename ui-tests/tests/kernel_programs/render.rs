@@ -5,7 +5,10 @@ mod rows;
 
 use std::fmt::Write as _;
 
-use crate::program::{Argument, Expr, Function, Program, Statement, Ty, Value};
+use crate::{
+    interpret,
+    program::{Argument, Expr, Function, Program, Statement, Ty, Value},
+};
 
 /// A module with the kernels, and a function that prints what they compute.
 pub(crate) fn module(program: &Program) -> String {
@@ -24,8 +27,9 @@ fn kernel(program: &Program, function: &Function) -> String {
     if let Some(index) = &function.index {
         return index::kernel(program, function, index);
     }
-    let parameters: Vec<String> =
-        (0..function.inputs).map(|i| format!("p{i}: {}", function.variables[i].name())).collect();
+    let values = (0..function.inputs).map(|i| format!("p{i}: {}", function.variables[i].name()));
+    let randoms = (0..function.randoms.len()).map(|i| format!("r{i}: Random"));
+    let parameters: Vec<String> = values.chain(randoms).collect();
     let outputs = tuple(function.outputs.iter().map(|ty| ty.name().to_owned()).collect());
     let mut text =
         format!("#[kernel]\npub fn {}({}) -> {outputs} {{\n", function.name, parameters.join(", "));
@@ -52,7 +56,15 @@ fn run(program: &Program) -> String {
     if let Some((sizes, ty)) = state {
         let _ = writeln!(text, "let state = State::<{}>::zeros(rt, &{sizes:?})?;", stored(program, *ty));
     }
+    let generators: Vec<usize> = (0..2).filter(|generator| last.randoms.contains(generator)).collect();
+    for generator in &generators {
+        let seed = interpret::seed(program, *generator);
+        let _ = writeln!(text, "let rng{generator} = Rng::new(rt, {seed})?;");
+    }
     text += "let step = &rt.step()?;\n";
+    for generator in &generators {
+        let _ = writeln!(text, "draw(step, &rng{generator}, {})?;", interpret::BEFORE[*generator]);
+    }
     let mut arguments = Vec::new();
     for (i, argument) in program.arguments.iter().enumerate() {
         let ty = last.variables[i];
@@ -75,6 +87,7 @@ fn run(program: &Program) -> String {
             }
         }
     }
+    arguments.extend(last.randoms.iter().map(|generator| format!("&rng{generator}")));
     if let Some(back) = last.row.as_ref().and_then(|row| row.back) {
         arguments.push((program.shape.len() + 1 - back).to_string());
     }
@@ -100,8 +113,9 @@ fn run(program: &Program) -> String {
     };
     if state.is_some() {
         let (name, arguments) = (&last.name, arguments.join(", "));
-        let _ = writeln!(text, "{name}{generics}({arguments})?;\nlet y = ops::load(step.scope(), &state)?;");
-        let _ = writeln!(text, "show(step, {}, 0, &y)?;", program.seed);
+        let (seed, load) = (program.seed, "ops::load(step.scope(), &state)?");
+        let _ = writeln!(text, "{name}{generics}({arguments})?;\nfault(step, {seed})?;\nlet y = {load};");
+        let _ = writeln!(text, "show(step, {seed}, 0, &y)?;");
         return text + "Ok(())\n}\n";
     }
     let _ = writeln!(
@@ -195,6 +209,7 @@ impl Writer<'_> {
             Statement::Continue(0) => "continue;".to_owned(),
             Statement::Break(out) => format!("break 'l{};", loops.len() - 1 - out),
             Statement::Continue(out) => format!("continue 'l{};", loops.len() - 1 - out),
+            Statement::Set(set) => self.set(set),
             Statement::Return(values) if self.writes() => format!("{}; return;", self.ends(values)),
             Statement::Return(values) => format!("return {};", self.ends(values)),
         };
@@ -244,6 +259,10 @@ impl Writer<'_> {
             }
             Expr::Row(reduction) => self.reduction(reduction),
             Expr::View(view, read) => self.read(*view, read),
+            Expr::Random(at, method, bound) => {
+                let bound = bound.as_ref().map(|bound| self.value(bound));
+                format!("r{at}.{method}({})", bound.unwrap_or_default())
+            }
             Expr::Match(value, arms, rest) => {
                 let mut text = format!("(match {} {{\n", self.value(value));
                 for (ranges, arm) in arms {

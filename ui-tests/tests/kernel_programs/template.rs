@@ -59,6 +59,25 @@ pub fn compile<K: graphable::__private::kernel::Kernel, T: Float>(seed: u64, arc
     }
 }
 
+/// Draws by some calls.
+pub fn draw(step: &Step<'_>, rng: &Rng, calls: u64) -> Result<()> {
+    for _ in 0..calls {
+        ops::uniform::<f32>(rng, step.scope(), [5], 0.0..1.0)?;
+    }
+    Ok(())
+}
+
+/// Prints whether a write was out of range.
+pub fn fault(step: &Step<'_>, seed: u64) -> Result<()> {
+    let found = match step.synchronize() {
+        Ok(()) => false,
+        Err(Error::IndexOutOfRange { .. }) => true,
+        Err(error) => return Err(error),
+    };
+    println!("{seed} 1 {}", u32::from(found));
+    Ok(())
+}
+
 pub fn show<T: Bits>(step: &Step<'_>, seed: u64, result: usize, y: &Tensor<'_, T>) -> Result<()> {
     let bits: Vec<String> = step.read(y)?.into_iter().map(|v| format!("{:x}", v.bits())).collect();
     println!("{seed} {result} {}", bits.join(" "));

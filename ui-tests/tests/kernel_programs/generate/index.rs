@@ -3,14 +3,16 @@
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use super::{Writer, ty, view};
-use crate::program::{Argument, Expr, Function, IndexParts, Loop, Program, Read, Statement, Ty, Value, View};
+use crate::program::{
+    Argument, Expr, Function, IndexParts, Loop, Program, Read, Set, Statement, Ty, Value, View,
+};
 
 /// The program of a seed, whose last function is one of an index.
 pub(super) fn program(seed: u64, exact: bool) -> Program {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions = Vec::new();
     for i in 0..rng.random_range(0..=2) {
-        let function = Writer::function(&mut rng, &functions, i, exact);
+        let function = Writer::function(&mut rng, &functions, i, exact, Vec::new());
         functions.push(function);
     }
     let rank = rng.random_range(1..=3);
@@ -28,8 +30,8 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
             rng.random_bool(0.7).then(|| (i, view(&mut rng, &sizes, true)))
         })
         .collect();
-    // Every third one writes a state.
-    let state = (seed % 15 == 4).then(|| {
+    // Every other one writes a state.
+    let state = (seed % 10 == 4).then(|| {
         let rank = rng.random_range(1..=3);
         (0..rank).map(|_| rng.random_range(1..=7)).collect()
     });
@@ -85,16 +87,38 @@ impl Writer<'_> {
                 std::iter::once(Ty::Bool).chain(sizes.iter().map(|_| Ty::I32)).chain([ty(rng)]).collect()
             }
         };
-        let index = Some(parts);
+        let (state, index) = (parts.state.clone(), Some(parts));
         let writer = Writer::new(rng, callees, exact, variables, names);
-        let mut writer = Writer { scope, outputs: outputs.clone(), views, ..writer };
+        let mut writer = Writer { scope, outputs: outputs.clone(), views, state, ..writer };
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=4);
         writer.statements(count, 2, &mut body);
         let results = outputs.iter().map(|ty| writer.expr(*ty, 4)).collect();
         let Writer { variables, names, .. } = writer;
-        let (name, fixed) = ("k9".into(), Vec::new());
-        Function { name, variables, names, inputs, outputs, body, results, fixed, row: None, index }
+        let (name, fixed, randoms, row) = ("k9".into(), Vec::new(), Vec::new(), None);
+        Function { name, variables, names, inputs, outputs, body, results, fixed, randoms, row, index }
+    }
+
+    /// A write of the state: mostly near the element, now and then out of range, and of a value that may jump.
+    pub(super) fn set(&mut self) -> Statement {
+        let rank = self.state.as_ref().map_or(0, Vec::len);
+        let ty = *self.outputs.last().expect("there is a value");
+        let index = (0..rank)
+            .map(|_| match self.part(1) {
+                (ty, part) if self.rng.random_bool(0.6) => {
+                    let size = Expr::Literal(Value::of(ty, self.rng.random_range(1..4)));
+                    Expr::Method("rem_euclid", vec![part, size])
+                }
+                (_, part) => part,
+            })
+            .collect();
+        let jumps: &[&'static str] =
+            if self.loops > 0 { &["break", "continue", "return"] } else { &["return"] };
+        let jump = self.rng.random_bool(if self.loops > 0 { 0.5 } else { 0.25 }).then(|| {
+            let condition = self.expr(Ty::Bool, 2);
+            (condition, *jumps.choose(self.rng).expect("there are some"))
+        });
+        Statement::Set(Set { index, value: self.expr(ty, 2), jump })
     }
 
     /// A loop over the places of a dimension.

@@ -12,7 +12,7 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions = Vec::new();
     for i in 0..rng.random_range(0..=2) {
-        let function = Writer::function(&mut rng, &functions, i, exact);
+        let function = Writer::function(&mut rng, &functions, i, exact, Vec::new());
         functions.push(function);
     }
     let reduces = rng.random_bool(0.3);
@@ -121,6 +121,7 @@ impl Writer<'_> {
             fixed,
             row,
             index: None,
+            randoms: Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What views mean.
 
-use super::{Run, number};
-use crate::program::{Argument, Read, Value, View};
+use super::{Flow, Run, number, truth};
+use crate::program::{Argument, Read, Set, Value, View};
 
 impl Run<'_> {
     fn view(&self, view: usize) -> &View {
@@ -33,6 +33,28 @@ impl Run<'_> {
                 if within { self.element(view, &place) } else { other }
             }
         }
+    }
+
+    /// The place comes first, then the value; a jump out of the value leaves what was written before.
+    pub(super) fn set(&mut self, set: &Set) -> Flow {
+        let sizes = self.function.index.as_ref().and_then(|index| index.state.clone()).unwrap_or_default();
+        let index: Vec<i64> = set.index.iter().map(|part| number(self.one(part))).collect();
+        let within = index.iter().zip(&sizes).all(|(at, size)| (0..*size as i64).contains(at));
+        self.written.beyond |= !within;
+        if let Some((condition, jump)) = &set.jump
+            && truth(self.one(condition))
+        {
+            return match *jump {
+                "break" => Flow::Break(0),
+                "continue" => Flow::Continue(0),
+                // What a kernel ends with is not written.
+                _ => Flow::Return(Vec::new()),
+            };
+        }
+        let value = self.one(&set.value);
+        let place = || index.iter().zip(&sizes).fold(0, |place, (at, size)| place * size + *at as usize);
+        self.written.last = within.then(|| (place(), value));
+        Flow::On
     }
 
     fn element(&self, view: usize, place: &[usize]) -> Value {

@@ -1,6 +1,6 @@
 //! What rows mean: the guide's definition, once more.
 
-use super::{Run, binary, method, truth};
+use super::{Run, Written, binary, method, truth};
 use crate::program::{Closure, Fold, Outcome, Pipe, Program, Reduction, Ty, Value};
 
 /// Values of a piece, and lanes of its reduction.
@@ -12,8 +12,14 @@ pub(crate) fn row_results(program: &Program, inputs: &[Vec<Value>]) -> Vec<Vec<V
     let function = program.last();
     let count = function.variables.len();
     let parts = function.row.as_ref().expect("a function of rows");
-    let mut run =
-        Run { program, function, values: vec![Value::Bool(false); count], rows: vec![Vec::new(); count] };
+    let mut run = Run {
+        program,
+        function,
+        values: vec![Value::Bool(false); count],
+        rows: vec![Vec::new(); count],
+        element: 0,
+        written: Written::default(),
+    };
     for (i, input) in inputs.iter().enumerate() {
         match parts.rows.contains(&i) {
             true => run.rows[i] = input.clone(),

@@ -1,7 +1,7 @@
 //! Kernels of indices as text.
 
 use super::{Writer, tuple};
-use crate::program::{Argument, Expr, Function, IndexParts, Program, Read, Ty};
+use crate::program::{Argument, Expr, Function, IndexParts, Program, Read, Set, Ty};
 
 /// A function of an index.
 pub(super) fn kernel(program: &Program, function: &Function, index: &IndexParts) -> String {
@@ -45,6 +45,18 @@ impl Writer<'_> {
         let index: Vec<String> =
             wrapped.map(|(axis, part)| format!("({part}).rem_euclid(state.dim({axis}))")).collect();
         format!("if {condition} {{ state.set([{}], {value}) }}", index.join(", "))
+    }
+
+    /// A write, whose value may jump.
+    pub(super) fn set(&self, set: &Set) -> String {
+        let index: Vec<String> = set.index.iter().map(|part| self.value(part)).collect();
+        let value = match &set.jump {
+            None => self.value(&set.value),
+            Some((condition, jump)) => {
+                format!("if {} {{ {jump} }} else {{ {} }}", self.value(condition), self.value(&set.value))
+            }
+        };
+        format!("state.set([{}], {value});", index.join(", "))
     }
 
     pub(super) fn read(&self, view: usize, read: &Read) -> String {
