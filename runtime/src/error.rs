@@ -458,6 +458,61 @@ pub enum Error {
         bound: u64,
     },
 
+    /// A loop on the device was ended by its limit.
+    #[error(
+        "the loop at {}:{} would go on after {limit} rounds, its limit, and was ended there: its values are those of \
+         the last round; raise the limit, or correct its predicate",
+        at.file(),
+        at.line()
+    )]
+    LoopLimit {
+        /// The position of the loop.
+        at: &'static std::panic::Location<'static>,
+        /// The largest number of rounds.
+        limit: u32,
+    },
+
+    /// The bodies of a conditional node do not have results of the same kind.
+    #[error("{control}: {what} is {found} in {second}, and {expected} in {first}; make them equal")]
+    BodiesDiffer {
+        /// `cond`, `switch` or `while_loop`.
+        control: &'static str,
+        /// The property that differs.
+        what: String,
+        /// One of the bodies.
+        first: String,
+        /// What it has.
+        expected: String,
+        /// The other one.
+        second: String,
+        /// What that has.
+        found: String,
+    },
+
+    /// Something that a body of a conditional node cannot do.
+    #[error(
+        "{call} inside a body of `control`: its code only describes the work, and runs whether or not the body does; \
+         do it before the conditional, or after it, with a value that the bodies return"
+    )]
+    InsideBody {
+        /// The method that was called.
+        call: &'static str,
+    },
+
+    /// The device has no conditional nodes.
+    #[error(
+        "{device} has no conditional nodes: the driver supports CUDA {found}, and they need {needs}; update the driver, \
+         or let such segments run without a graph (`eager_conditionals` of the builder)"
+    )]
+    NoConditionalNodes {
+        /// The device.
+        device: String,
+        /// The first version that has them.
+        needs: String,
+        /// The version of the driver.
+        found: String,
+    },
+
     /// There is not enough memory.
     #[error("out of memory on {device}: {bytes} bytes for {what}; free tensors or use smaller buckets")]
     OutOfMemory {

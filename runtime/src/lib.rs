@@ -53,7 +53,8 @@
 //! - [`Eager::keep`] returns a [`Kept`], which has no lifetime and outlives its step.
 //! - [`Param`] and [`State`] are device memory with a stable address. [`derive(Params)`](derive@Params) builds
 //!   models from them, and [`load`] fills models from files.
-//! - [`join`] lets branches of a segment run in parallel.
+//! - [`join`] lets branches of a segment run in parallel; [`control`] has branches and loops that depend on values on
+//!   the device.
 //! - [`ops`] contains the operations, and [`#[kernel]`](macro@kernel) makes further ones of Rust functions.
 //! - [`Mode`], [`Schedule`] and [`Batching`] configure a graph object through its builder. A [`Dispatcher`]
 //!   chooses the graph of each batch, which [`Step::batch`] describes.
@@ -124,6 +125,7 @@ pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable, kernel};
 pub use half::{bf16, f16};
 pub use host::boundary as crossing;
 pub use host::capturable::Capturable;
+pub use host::control;
 #[cfg(feature = "cuda")]
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use host::cuda::{CudaMemory, CudaOutput, CudaTensor};
@@ -187,6 +189,6 @@ pub mod prelude {
     pub use crate::{
         Capturable, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostContext,
         HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Rng, Runtime, Scalar, Schedule, Scope,
-        Shape, State, Step, Tensor, bf16, f16, graphable, join, join_all, join3, kernel, ops,
+        Shape, State, Step, Tensor, bf16, control, f16, graphable, join, join_all, join3, kernel, ops,
     };
 }

@@ -134,6 +134,26 @@ macro_rules! __delegate {
             $crate::backend::Graphs::join(&mut *self.$inner)
         }
     };
+    (@ $inner:ident supports_conditionals) => {
+        fn supports_conditionals(&self) -> $crate::Result<()> {
+            $crate::backend::Graphs::supports_conditionals(&*self.$inner)
+        }
+    };
+    (@ $inner:ident begin_conditional) => {
+        fn begin_conditional(&mut self, node: &$crate::backend::Conditional) -> $crate::Result<()> {
+            $crate::backend::Graphs::begin_conditional(&mut *self.$inner, node)
+        }
+    };
+    (@ $inner:ident begin_body) => {
+        fn begin_body(&mut self, index: usize) -> $crate::Result<()> {
+            $crate::backend::Graphs::begin_body(&mut *self.$inner, index)
+        }
+    };
+    (@ $inner:ident end_conditional) => {
+        fn end_conditional(&mut self) -> $crate::Result<()> {
+            $crate::backend::Graphs::end_conditional(&mut *self.$inner)
+        }
+    };
     (@ $inner:ident end_capture) => {
         fn end_capture(&mut self, retain: ::std::vec::Vec<$crate::backend::SharedMemory>) -> $crate::Result<::std::option::Option<::std::sync::Arc<dyn $crate::backend::GraphExec>>> {
             $crate::backend::Graphs::end_capture(&mut *self.$inner, retain)

@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy, HostMemory,
-    Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View, delegate,
+    Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy,
+    HostMemory, Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View, delegate,
 };
 use crate::{Error, Result, observe::inspect::NodeKind};
 
@@ -63,11 +63,17 @@ pub enum FaultCall {
     WriteFrom,
     /// [`Stream::read_into`]
     ReadInto,
+    /// [`Graphs::begin_conditional`]
+    BeginConditional,
+    /// [`Graphs::begin_body`]
+    BeginBody,
+    /// [`Graphs::end_conditional`]
+    EndConditional,
 }
 
 impl FaultCall {
     /// All calls.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::Reserve,
         Self::Commit,
         Self::Alloc,
@@ -90,6 +96,9 @@ impl FaultCall {
         Self::HostMemory,
         Self::WriteFrom,
         Self::ReadInto,
+        Self::BeginConditional,
+        Self::BeginBody,
+        Self::EndConditional,
     ];
 
     fn name(self) -> &'static str {
@@ -116,6 +125,9 @@ impl FaultCall {
             Self::HostMemory => "host_memory",
             Self::WriteFrom => "write_from",
             Self::ReadInto => "read_into",
+            Self::BeginConditional => "begin_conditional",
+            Self::BeginBody => "begin_body",
+            Self::EndConditional => "end_conditional",
         }
     }
 }
@@ -136,6 +148,7 @@ pub struct FaultPlan {
     counts: [AtomicU64; FaultCall::ALL.len()],
     lost: AtomicBool,
     refuses_updates: AtomicBool,
+    lacks_conditionals: AtomicBool,
     invalidations: Mutex<VecDeque<Option<u64>>>,
     memory: Mutex<Vec<Weak<dyn Memory>>>,
     executables: Mutex<Vec<Weak<dyn GraphExec>>>,
@@ -163,6 +176,11 @@ impl FaultPlan {
     /// If set, the device refuses every update from now on, which is not a failure: see [`Update::Refused`].
     pub fn refuse_updates(&self, on: bool) {
         self.refuses_updates.store(on, Ordering::Relaxed);
+    }
+
+    /// If set, the device has no conditional nodes from now on, like a driver that is too old.
+    pub fn lack_conditionals(&self, on: bool) {
+        self.lacks_conditionals.store(on, Ordering::Relaxed);
     }
 
     /// Invalidates the next captures, as another thread of the process may do: each after the given number of
@@ -397,6 +415,36 @@ impl Graphs for FaultyBackend {
         self.plan.pass(FaultCall::Join).and(joined).and_then(|()| self.put_in())
     }
 
+    fn supports_conditionals(&self) -> Result<()> {
+        match self.plan.lacks_conditionals.load(Ordering::Relaxed) {
+            false => self.inner.supports_conditionals(),
+            true => Err(Error::NoConditionalNodes {
+                device: "faulty".into(),
+                needs: "12.4".into(),
+                found: "12.2".into(),
+            }),
+        }
+    }
+
+    fn begin_conditional(&mut self, node: &Conditional) -> Result<()> {
+        self.supports_conditionals()?;
+        self.plan.pass(FaultCall::BeginConditional)?;
+        self.put_in()?;
+        self.inner.begin_conditional(node)
+    }
+
+    fn begin_body(&mut self, index: usize) -> Result<()> {
+        self.plan.pass(FaultCall::BeginBody)?;
+        self.put_in()?;
+        self.inner.begin_body(index)
+    }
+
+    fn end_conditional(&mut self) -> Result<()> {
+        self.plan.pass(FaultCall::EndConditional)?;
+        self.put_in()?;
+        self.inner.end_conditional()
+    }
+
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {
         self.end()?;
         let exec = self.inner.end_capture(retain)?;
@@ -477,7 +525,7 @@ mod tests {
     use crate::{
         DType,
         backend::{
-            Op, View,
+            Conditional, Op, View,
             cpu::{CpuBackend, CpuOptions},
         },
         memory::{COPY, PAD},
@@ -518,13 +566,23 @@ mod tests {
         b.begin_capture(None)?;
         let forked =
             b.fork().and_then(|()| b.branch(0)).and_then(|()| b.launch(&pad)).and_then(|()| b.launch(&copy));
-        if let Err(error) = forked.and_then(|()| b.join()) {
+        // The selector is not a number of a body, so nothing of the node runs.
+        let selector =
+            View { addr: memory.addr(), dtype: DType::U32, layout: Layout::contiguous(&[]).unwrap() };
+        let node = Conditional { name: "cond", selector, bodies: 1, repeats: false };
+        let conditional = forked
+            .and_then(|()| b.join())
+            .and_then(|()| b.begin_conditional(&node))
+            .and_then(|()| b.begin_body(0))
+            .and_then(|()| b.end_conditional());
+        if let Err(error) = conditional {
             b.abort_capture();
             return Err(error);
         }
         let recording = b.end_capture_shared(vec![memory.clone()])?.expect("two nodes");
         let exec = b.instantiate(&recording)?;
-        assert_eq!(b.update(&exec, &recording)?, Update::Done);
+        // The graph has a conditional node.
+        assert!(matches!(b.update(&exec, &recording)?, Update::Refused { .. }));
         b.replay(&exec, None)?;
         let read = b.read(memory.addr() + 16, 8)?;
         b.read_into(memory.addr() + 16, 8, &mut *host)?;
@@ -562,8 +620,9 @@ mod tests {
     #[test]
     fn any_call_can_be_the_nth() {
         for (nth, name) in
-            "reserve commit alloc host_memory host_write write_from workspace begin_capture fork branch launch copy join end_capture instantiate \
-             update replay read read_into poison synchronize wait"
+            "reserve commit alloc host_memory host_write write_from workspace begin_capture fork branch launch copy join \
+             begin_conditional begin_body end_conditional end_capture instantiate update replay read read_into poison \
+             synchronize wait"
                 .split(' ')
                 .enumerate()
         {

@@ -3,7 +3,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use super::{HostBlock, SharedMemory};
+use super::{Conditional, HostBlock, SharedMemory};
 use crate::{Result, observe::inspect::Topology};
 
 /// A captured graph, ready to run.
@@ -115,6 +115,34 @@ pub trait Graphs {
     /// # Errors
     /// Returns errors of the device; the fork is closed, and the capture is invalid.
     fn join(&mut self) -> Result<()>;
+
+    /// Checks that the device has conditional nodes.
+    ///
+    /// # Errors
+    /// Returns [`Error::NoConditionalNodes`](crate::Error::NoConditionalNodes).
+    fn supports_conditionals(&self) -> Result<()>;
+
+    /// Opens a conditional node in the current capture. Its bodies follow, each begun by
+    /// [`begin_body`](Self::begin_body), in order and all of them; the node waits for the work recorded before
+    /// it. Nodes nest, and forks may be opened in a body, which closes them. A capture that is aborted closes its
+    /// nodes.
+    ///
+    /// # Errors
+    /// Returns [`Error::NoConditionalNodes`](crate::Error::NoConditionalNodes), and errors of the device; the
+    /// capture is then invalid.
+    fn begin_conditional(&mut self, node: &Conditional) -> Result<()>;
+
+    /// Starts body `index` of the innermost conditional node, to which subsequent work belongs.
+    ///
+    /// # Errors
+    /// Returns errors of the device; the capture is then invalid.
+    fn begin_body(&mut self, index: usize) -> Result<()>;
+
+    /// Closes the innermost conditional node: work recorded from here on waits for it.
+    ///
+    /// # Errors
+    /// Returns errors of the device; the capture is then invalid.
+    fn end_conditional(&mut self) -> Result<()>;
 
     /// Ends the capture. `retain` is memory that the executable keeps alive while it exists and while one of
     /// its launches runs. Returns `None` if nothing was recorded.

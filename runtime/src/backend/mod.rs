@@ -14,6 +14,7 @@ use std::{any::Any, fmt};
 use crate::Error;
 
 mod arenas;
+mod conditional;
 #[allow(unsafe_code)] // Addresses become slices, and `gemm` takes pointers: each block has its proof.
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -29,6 +30,7 @@ pub(crate) mod shapes;
 mod stream;
 
 pub use arenas::{Arena, Arenas};
+pub use conditional::Conditional;
 pub use diagnostics::Diagnostics;
 pub use graphs::{CapturedGraph, GraphExec, Graphs, Signature, Update};
 pub use host_memory::{HostCopy, HostMemory, HostSource};

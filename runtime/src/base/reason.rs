@@ -126,6 +126,15 @@ pub enum FallbackReason {
         /// The [limit](crate::Runtime::limit_graph_memory).
         limit: u64,
     },
+    /// A segment has conditional nodes, and the device does not.
+    NoConditionalNodes {
+        /// The segment.
+        segment: String,
+        /// The first version of CUDA that has them.
+        needs: String,
+        /// The version of the driver.
+        found: String,
+    },
     /// The function, or the scope in which it is called, is switched off.
     SwitchedOff,
     /// A policy decided it.
@@ -142,6 +151,7 @@ impl FallbackReason {
         matches!(
             self,
             Self::TooFewKernels { .. }
+                | Self::NoConditionalNodes { .. }
                 | Self::SwitchedOff
                 | Self::Policy { .. }
                 | Self::MixedBatch
@@ -204,6 +214,7 @@ impl FallbackReason {
                 "raise `Runtime::limit_graph_memory`, or record less: fewer buckets, `capture_only`, \
                  `Runtime::share_executables`"
             }
+            Self::NoConditionalNodes { .. } => "update the driver",
             Self::SwitchedOff => "switch it on",
             Self::Policy { .. } => "change the policy",
         }
@@ -269,6 +280,9 @@ impl fmt::Display for FallbackReason {
             }
             Self::OverGraphMemory { bytes, limit } => {
                 write!(f, "graphs use {bytes} bytes, and may use {limit}")
+            }
+            Self::NoConditionalNodes { segment, needs, found } => {
+                write!(f, "{segment} has conditional nodes, which need CUDA {needs}; the driver has {found}")
             }
             Self::SwitchedOff => f.write_str("graphs are switched off here"),
             Self::Policy { why } => write!(f, "decided by the policy: {why}"),

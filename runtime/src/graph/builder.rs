@@ -72,6 +72,17 @@ impl<G> GraphBuilder<G> {
         self
     }
 
+    /// Lets segments that use [`control`](crate::control) run without a graph if the device has no conditional
+    /// nodes, as with a driver before CUDA 12.4. This is counted as [`FallbackReason::NoConditionalNodes`], and
+    /// the values are the same. Default: off; such a segment is then
+    /// [`Error::NoConditionalNodes`](crate::Error::NoConditionalNodes) when it is to be recorded.
+    ///
+    /// [`FallbackReason::NoConditionalNodes`]: crate::FallbackReason::NoConditionalNodes
+    pub fn eager_conditionals(mut self, on: bool) -> Self {
+        self.options.eager_conditionals(on);
+        self
+    }
+
     /// Sets how often one segment is recorded for one shape before it runs without a graph.
     pub fn max_recordings(mut self, n: usize) -> Self {
         self.options.max_recordings(n);

@@ -127,6 +127,7 @@ impl<'s> GraphCall<'s> {
                 limits: function.options.limits,
                 policy: function.options.policy.clone(),
                 deny_fallback: function.options.deny_fallback,
+                eager_conditionals: function.options.eager_conditionals,
                 warmups_before,
                 counted_shape: false,
             });

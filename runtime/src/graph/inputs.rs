@@ -432,6 +432,8 @@ impl<'s, 'f> Inputs<'s, 'f> {
 /// Returns the error of a call inside another one.
 fn nested(rt: &crate::Runtime, function: &GraphObject) -> Option<Error> {
     let core = rt.core.borrow();
-    let outer = core.call.active()?;
-    Some(Error::NestedCall { outer: outer.name, inner: function.spec.name })
+    if let Some(outer) = core.call.active() {
+        return Some(Error::NestedCall { outer: outer.name, inner: function.spec.name });
+    }
+    core.call.outside_body("a call of a graph").err()
 }

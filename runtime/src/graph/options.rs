@@ -13,6 +13,7 @@ pub struct Options {
     pub(super) schedules: Vec<(&'static str, Schedule)>,
     pub(super) audit_every: u32,
     pub(super) deny_fallback: bool,
+    pub(super) eager_conditionals: bool,
     pub(super) limits: Limits,
     pub(super) policy: Option<Arc<dyn Policy>>,
     pub(super) listed: Vec<Listed>,
@@ -29,6 +30,7 @@ impl Default for Options {
             schedules: Vec::new(),
             audit_every: 0,
             deny_fallback: false,
+            eager_conditionals: false,
             limits: Limits::default(),
             policy: None,
             listed: Vec::new(),
@@ -63,6 +65,11 @@ impl Options {
     /// Turns fallbacks into errors.
     pub fn deny_fallback(&mut self, on: bool) {
         self.deny_fallback = on;
+    }
+
+    /// Lets segments with conditional nodes run without a graph on a device that has none.
+    pub fn eager_conditionals(&mut self, on: bool) {
+        self.eager_conditionals = on;
     }
 
     /// Sets how often one segment may be recorded on one edge of the tree.

@@ -2,6 +2,7 @@
 
 pub mod boundary;
 pub(crate) mod capturable;
+pub mod control;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod device_event;

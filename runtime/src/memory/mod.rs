@@ -351,6 +351,29 @@ impl Memory {
         Some((slot.base(), slot.bytes()))
     }
 
+    /// Invalidates a tensor, whose block the caller frees.
+    pub(crate) fn invalidate_slot(&mut self, id: SlotId) {
+        self.slots.get_mut(id).placement = Placement::Invalid;
+    }
+
+    /// Moves a tensor to a slot of its own, with one reference; the handles of the old slot are invalid.
+    pub(crate) fn move_slot(&mut self, id: SlotId) -> SlotId {
+        let slot = self.slots.get_mut(id);
+        let new = NewSlot {
+            refs: 1,
+            placement: std::mem::replace(&mut slot.placement, Placement::Invalid),
+            base: slot.base(),
+            bytes: slot.bytes(),
+            owner: slot.owner().cloned(),
+            origin: slot.origin,
+            producer: slot.producer(),
+        };
+        let stands_for = slot.stands_for.take();
+        let moved = self.slots.add(new);
+        self.slots.get_mut(moved).stands_for = stands_for;
+        moved
+    }
+
     /// Invalidates tensors that a failed body made and that are still held: they were never computed. `made`
     /// states which blocks are the body's.
     pub(crate) fn abandon(&mut self, slots: &[SlotId], made: impl Fn(u64) -> bool) {

@@ -43,6 +43,7 @@ pub(crate) mod check;
 mod compare;
 mod composed;
 mod concat;
+pub(crate) mod control;
 mod conv;
 mod create;
 mod elementwise;

@@ -69,6 +69,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
             limits: crate::Limits::default(),
             policy: None,
             deny_fallback: false,
+            eager_conditionals: false,
             warmups_before: 0,
             counted_shape: false,
         });

@@ -89,6 +89,24 @@ impl Launcher<'_> {
         Ok(())
     }
 
+    /// Before a body of a conditional node in the audited body writes `memory`, or may: all that the recording writes
+    /// was saved when the audit began, and it is too late to save anything else.
+    ///
+    /// # Errors
+    /// Returns [`Error::AuditMismatch`].
+    pub(super) fn check_audited_write(&self, memory: &SharedMemory) -> Result<()> {
+        match self.recorder.run() {
+            Some(run) if run.undo().iter().all(|(m, _)| m.addr() != memory.addr()) => {
+                Err(Error::AuditMismatch {
+                    segment: run.site.to_string(),
+                    what: "the state that is written".into(),
+                    detail: "the body writes one that the recording does not".into(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Reads the results of an audited body, and the state that it wrote.
     ///
     /// # Errors

@@ -96,14 +96,15 @@ impl Used {
 
 /// A block whose last handle was dropped.
 #[derive(Clone, Copy, Debug)]
-struct Freed {
-    arena: BlockArena,
-    base: u64,
-    bytes: u64,
+pub(super) struct Freed {
+    pub(super) arena: BlockArena,
+    pub(super) base: u64,
+    pub(super) bytes: u64,
 }
 
+/// An open fork.
 #[derive(Debug)]
-struct Fork {
+pub(super) struct Fork {
     /// Set if the backend records branches.
     recorded: bool,
     /// The branch that is running.
@@ -120,9 +121,61 @@ struct Fork {
 }
 
 impl Fork {
+    fn new(recorded: bool) -> Self {
+        Self {
+            recorded,
+            branch: 0,
+            earlier: Used::default(),
+            running: Vec::new(),
+            made: FxHashMap::default(),
+            free_list: FxHashMap::default(),
+            held: Vec::new(),
+        }
+    }
+
+    /// The running branch made a block.
+    pub(super) fn note_placed(&mut self, addr: u64) {
+        self.made.insert(addr, self.branch);
+    }
+
+    /// Returns the addresses of the blocks that were placed since the fork.
+    pub(super) fn take_made(&mut self) -> impl Iterator<Item = u64> + use<> {
+        std::mem::take(&mut self.made).into_keys()
+    }
+
+    /// Adds the memory that a closed fork inside used.
+    pub(super) fn add_uses_of(&mut self, inner: &mut Self) {
+        self.running.extend(std::mem::take(&mut inner.earlier).into_accesses());
+        self.running.append(&mut inner.running);
+    }
+
+    /// Starts a branch.
+    fn begin_branch(&mut self, index: usize) {
+        self.branch = index;
+        let earlier = &mut self.earlier;
+        self.running.drain(..).for_each(|access| earlier.add(access));
+        self.hold_free();
+    }
+
+    /// Rejects a use of memory that another branch writes, and a write of memory that another branch uses.
+    ///
+    /// # Errors
+    /// Returns [`Error::BranchesShare`].
+    pub(super) fn check(&self, op: &'static str, view: &View, writes: bool) -> Result<()> {
+        match self.earlier.meets(&Access::of(op, view, writes)) {
+            None => Ok(()),
+            Some(other) => Err(Error::BranchesShare { op, other }),
+        }
+    }
+
+    /// The running branch uses memory.
+    pub(super) fn note_use(&mut self, op: &'static str, view: &View, writes: bool) {
+        self.running.push(Access::of(op, view, writes));
+    }
+
     /// Returns a block that the running branch made and freed. It must have the same size: the rest of a
     /// larger one would be lost until the join, and a block between guard pages ends where its bytes end.
-    fn reuse(&mut self, arena: BlockArena, bytes: u64) -> Option<Block> {
+    pub(super) fn reuse(&mut self, arena: BlockArena, bytes: u64) -> Option<Block> {
         let addr = self.free_list.get_mut(&(arena, bytes))?.pop()?;
         Some(Block { addr, len: rounded(bytes) })
     }
@@ -135,89 +188,13 @@ impl Fork {
     }
 
     /// Keeps a block for later. Returns whether only the running branch has used it.
-    fn defer(&mut self, freed: Freed) -> bool {
+    pub(super) fn defer(&mut self, freed: Freed) -> bool {
         let own = self.made.get(&freed.base) == Some(&self.branch);
         match own {
             true => self.free_list.entry((freed.arena, freed.bytes)).or_default().push(freed.base),
             false => self.held.push(freed),
         }
         own
-    }
-}
-
-/// The forks that are open, the innermost last.
-#[derive(Debug, Default)]
-pub(super) struct Forks(Vec<Fork>);
-
-impl Forks {
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    /// A block for the running branch, if a fork is open that has one.
-    pub(super) fn reuse(&mut self, arena: BlockArena, bytes: u64) -> Option<Block> {
-        self.0.last_mut()?.reuse(arena, bytes)
-    }
-
-    /// The running branch made a block.
-    pub(super) fn note_placed(&mut self, block: Block) {
-        if let Some(fork) = self.0.last_mut() {
-            fork.made.insert(block.addr, fork.branch);
-        }
-    }
-
-    /// Defers freeing a block while a fork is open. Returns `None` if none is open; otherwise, whether only
-    /// the running branch has used the block.
-    pub(super) fn defer_free(&mut self, arena: BlockArena, base: u64, bytes: u64) -> Option<bool> {
-        Some(self.0.last_mut()?.defer(Freed { arena, base, bytes }))
-    }
-
-    fn open(&mut self, recorded: bool) {
-        self.0.push(Fork {
-            recorded,
-            branch: 0,
-            earlier: Used::default(),
-            running: Vec::new(),
-            made: FxHashMap::default(),
-            free_list: FxHashMap::default(),
-            held: Vec::new(),
-        });
-    }
-
-    /// Starts a branch of the innermost fork. Returns whether the backend records it; `None` if no fork is
-    /// open.
-    fn begin_branch(&mut self, index: usize) -> Option<bool> {
-        let fork = self.0.last_mut()?;
-        fork.branch = index;
-        fork.running.drain(..).for_each(|access| fork.earlier.add(access));
-        fork.hold_free();
-        Some(fork.recorded)
-    }
-
-    /// Adds the memory that a closed fork used and allocated to the fork around it.
-    fn add_to_outer(&mut self, fork: &mut Fork) {
-        if let Some(outer) = self.0.last_mut() {
-            outer.running.extend(std::mem::take(&mut fork.earlier).into_accesses());
-            outer.running.append(&mut fork.running);
-            outer.made.extend(fork.made.drain().map(|(base, _)| (base, outer.branch)));
-        }
-    }
-
-    /// Rejects an operation that uses memory that another branch writes, or writes memory that another branch
-    /// uses.
-    ///
-    /// # Errors
-    /// Returns [`Error::BranchesShare`].
-    fn check(&mut self, op: &'static str, inputs: &[View], outputs: &[View]) -> Result<()> {
-        let Some(innermost) = self.0.len().checked_sub(1) else { return Ok(()) };
-        let reads = inputs.iter().map(|view| Access::of(op, view, false));
-        for access in reads.chain(outputs.iter().map(|view| Access::of(op, view, true))) {
-            if let Some(other) = self.0.iter().find_map(|fork| fork.earlier.meets(&access)) {
-                return Err(Error::BranchesShare { op, other });
-            }
-            self.0[innermost].running.push(access);
-        }
-        Ok(())
     }
 }
 
@@ -236,7 +213,7 @@ impl Launcher<'_> {
             let opened = self.issue(Command::Fork);
             self.note_failure(opened)?;
         }
-        self.recorder.forks.open(recorded);
+        self.recorder.nesting.open_fork(Fork::new(recorded));
         Ok(true)
     }
 
@@ -245,7 +222,9 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns errors of the device.
     pub(crate) fn begin_branch(&mut self, index: usize) -> Result<()> {
-        if self.recorder.forks.begin_branch(index) == Some(true) {
+        let Some(fork) = self.recorder.nesting.top_fork() else { return Ok(()) };
+        fork.begin_branch(index);
+        if fork.recorded {
             let begun = self.issue(Command::Branch(index));
             self.note_failure(begun)?;
         }
@@ -257,11 +236,10 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns errors of the device.
     pub(crate) fn end_fork(&mut self) -> Result<()> {
-        let Some(mut fork) = self.recorder.forks.0.pop() else { return Ok(()) };
+        let Some(mut fork) = self.recorder.nesting.close_fork() else { return Ok(()) };
         // This comes first: poisoning below happens after all branches.
         let joined = if fork.recorded { self.issue(Command::Join) } else { Ok(()) };
         fork.hold_free();
-        self.recorder.forks.add_to_outer(&mut fork);
         let mut freed = fork.held;
         // In the order of addresses: whatever frees them, recordings do it alike.
         freed.sort_unstable_by_key(|f| f.base);
@@ -281,11 +259,11 @@ impl Launcher<'_> {
         inputs: &[View],
         outputs: &[View],
     ) -> Result<()> {
-        self.recorder.forks.check(op, inputs, outputs)
+        self.recorder.nesting.check(op, inputs, outputs)
     }
 
     /// A body may ignore the error; its recording must fail nevertheless.
-    fn note_failure(&mut self, result: Result<()>) -> Result<()> {
+    pub(super) fn note_failure(&mut self, result: Result<()>) -> Result<()> {
         if let (Err(error), Some(run)) = (&result, self.recorder.run_mut()) {
             run.fail(error);
         }

@@ -57,6 +57,8 @@ pub(crate) struct ActiveCall {
     pub(crate) limits: Limits,
     pub(crate) policy: Option<Arc<dyn Policy>>,
     pub(crate) deny_fallback: bool,
+    /// Set if segments with conditional nodes may run without a graph where the device has none.
+    pub(crate) eager_conditionals: bool,
     pub(crate) warmups_before: u64,
     /// Set if the call counts among the shapes of the function.
     pub(crate) counted_shape: bool,
@@ -139,6 +141,8 @@ impl CallHistory {
 pub(crate) struct CallState {
     active: Option<ActiveCall>,
     phase: Phase,
+    /// The number of conditional nodes that are open.
+    bodies: u32,
     warm_ups: CallWarmUps,
     ordinals: CallOrdinals,
     history: CallHistory,
@@ -149,6 +153,7 @@ impl Default for CallState {
         Self {
             active: None,
             phase: Phase::Idle,
+            bodies: 0,
             warm_ups: CallWarmUps::default(),
             ordinals: CallOrdinals::default(),
             history: CallHistory::default(),
@@ -160,6 +165,7 @@ impl CallState {
     /// A step begins: a call that was forgotten is over.
     pub(crate) fn begin_step(&mut self) {
         self.phase = Phase::Idle;
+        self.bodies = 0;
         self.active = None;
     }
 
@@ -208,6 +214,23 @@ impl CallState {
         if matches!(self.phase, Phase::Eager { .. }) {
             self.phase = Phase::HostCode;
         }
+    }
+
+    /// The code of a conditional node's bodies runs.
+    pub(super) fn enter_body(&mut self) {
+        self.bodies += 1;
+    }
+
+    pub(super) fn leave_body(&mut self) {
+        self.bodies -= 1;
+    }
+
+    /// Refuses what a body cannot do: its code only describes it, and runs whether or not the body does.
+    ///
+    /// # Errors
+    /// Returns [`Error::InsideBody`].
+    pub(crate) fn outside_body(&self, call: &'static str) -> Result<()> {
+        if self.bodies > 0 { Err(Error::InsideBody { call }) } else { Ok(()) }
     }
 
     pub(crate) fn warm_ups_mut(&mut self) -> &mut CallWarmUps {
@@ -271,7 +294,7 @@ impl CallState {
             Phase::Eager { captured: true } => {
                 Err(Error::CapabilityInSegment { call, segment: "a region that full mode captures".into() })
             }
-            Phase::Idle | Phase::Eager { captured: false } => Ok(()),
+            Phase::Idle | Phase::Eager { captured: false } => self.outside_body(call),
         }
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{Backend, Launch, SharedMemory},
+    backend::{Backend, Conditional, Launch, SharedMemory},
     base::{plan::Site, reason::FallbackReason},
     observe::{event::CopySlot, log::Log, occurrence::Occurrence},
     tree::CallSite,
@@ -30,34 +30,30 @@ const RETRIES: u32 = 8;
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     Launch(Box<Launch>),
-    Poison { addr: u64, bytes: u64 },
+    Poison {
+        addr: u64,
+        bytes: u64,
+    },
     Fork,
     Branch(usize),
     Join,
+    /// A conditional node begins; its bodies follow, up to its end.
+    Conditional(Conditional),
+    Body(usize),
+    EndConditional,
 }
 
 impl Command {
-    fn issue(&self, backend: &mut dyn Backend) -> Result<()> {
+    pub(super) fn issue(&self, backend: &mut dyn Backend) -> Result<()> {
         match self {
             Self::Launch(launch) => backend.launch(launch),
             Self::Poison { addr, bytes } => backend.poison(*addr, *bytes),
             Self::Fork => backend.fork(),
             Self::Branch(index) => backend.branch(*index),
             Self::Join => backend.join(),
-        }
-    }
-
-    /// Outside a capture, where branches run one after the other.
-    fn run(&self, launcher: &mut Launcher<'_>) -> Result<()> {
-        match self {
-            Self::Launch(launch) => {
-                if launch.op.operation().writes_in_place() {
-                    launcher.save_before_write(&launch.outputs)?;
-                }
-                launcher.stream.backend_mut().launch(launch)
-            }
-            Self::Poison { .. } => self.issue(launcher.stream.backend_mut()),
-            Self::Fork | Self::Branch(_) | Self::Join => Ok(()),
+            Self::Conditional(node) => backend.begin_conditional(node),
+            Self::Body(index) => backend.begin_body(*index),
+            Self::EndConditional => backend.end_conditional(),
         }
     }
 }
@@ -178,17 +174,23 @@ fn unless_invalidated<R>(
 }
 
 impl Launcher<'_> {
-    /// Adds a command to the current recording, or runs it if there is none.
+    /// Adds a command to the current recording, or to the description of a conditional node; or runs it if there is
+    /// neither.
     ///
     /// # Errors
     /// Returns errors of the backend.
     pub(super) fn issue(&mut self, command: Command) -> Result<()> {
-        let Some(run) = self.recorder.run_mut() else { return command.issue(self.stream.backend_mut()) };
-        let site = run.site;
-        match run.recording_mut() {
-            Some(recording) => recording.log.record(self.stream, self.log, site, command),
-            None => command.issue(self.stream.backend_mut()),
+        if let Some(run) = self.recorder.run_mut()
+            && let site = run.site
+            && let Some(recording) = run.recording_mut()
+        {
+            return recording.log.record(self.stream, self.log, site, command);
         }
+        match &mut self.recorder.described {
+            Some(commands) => commands.push(command),
+            None => return command.issue(self.stream.backend_mut()),
+        }
+        Ok(())
     }
 }
 
@@ -244,6 +246,6 @@ impl Launcher<'_> {
             self.log.emit(Occurrence::Copied { slot: CopySlot::LiveIn, bytes: binding.bytes() });
         }
         self.stream.write_instead(upload)?;
-        commands.commands.iter().try_for_each(|command| command.run(self))
+        self.run_commands(&commands.commands)
     }
 }

@@ -4,7 +4,10 @@
 //! operations, or it is rejected; so memory can be freed after its last use, unless it leaves as an output.
 //! Using it later is an error, and never yields another tensor's value: its slot records that it was freed.
 
-use std::{cell::Cell, collections::BTreeMap};
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{launch::Launcher, recorder::Recorder, run::Run};
 use crate::{
@@ -21,9 +24,21 @@ pub(crate) struct Uses {
     blocks: BTreeMap<u64, Live>,
     slots: Vec<Option<SlotId>>,
     last: Vec<Cell<Option<u32>>>,
+    /// The conditional nodes that are open, the innermost last.
+    nodes: Vec<NodeUses>,
     /// Bytes of the live blocks in the pool, now and at their most.
     bytes: u64,
     peak: u64,
+}
+
+/// The uses of a conditional node.
+#[derive(Debug, Default)]
+struct NodeUses {
+    /// The first allocation of the running body.
+    first: Ordinal,
+    /// Allocations from before that body which the node uses: another body, or the next round, may use them again,
+    /// so the node as a whole is their last use.
+    outer: RefCell<BTreeSet<Ordinal>>,
 }
 
 #[derive(Debug)]
@@ -80,8 +95,50 @@ impl Uses {
             if let Some((_, &Live { end, ordinal, .. })) = self.blocks.range(..=view.addr).next_back()
                 && view.addr < end
             {
-                self.last[ordinal.index()].set(Some(index as u32));
+                self.mark(index, ordinal);
             }
+        }
+    }
+
+    /// Operation `index` uses an allocation.
+    fn mark(&self, index: usize, ordinal: Ordinal) {
+        match self.nodes.last() {
+            Some(node) if ordinal < node.first => {
+                node.outer.borrow_mut().insert(ordinal);
+            }
+            _ => self.last[ordinal.index()].set(Some(index as u32)),
+        }
+    }
+
+    /// A conditional node begins.
+    pub(super) fn open_node(&mut self) {
+        self.nodes.push(NodeUses::default());
+    }
+
+    /// A body of the innermost node begins, whose first allocation will be that one.
+    pub(super) fn begin_body(&mut self, first: Ordinal) {
+        if let Some(node) = self.nodes.last_mut() {
+            node.first = first;
+        }
+    }
+
+    /// The innermost node ends, at that index of the trace; it also uses the allocations in `used`.
+    pub(super) fn close_node(&mut self, index: usize, used: &[Ordinal]) {
+        let Some(node) = self.nodes.pop() else { return };
+        for ordinal in node.outer.into_inner().into_iter().chain(used.iter().copied()) {
+            self.mark(index, ordinal);
+        }
+    }
+
+    /// The innermost node is given up.
+    pub(super) fn abort_node(&mut self) {
+        self.nodes.pop();
+    }
+
+    /// An allocation is in another slot now.
+    pub(super) fn moved(&mut self, ordinal: Ordinal, to: SlotId) {
+        if let Some(slot) = self.slots.get_mut(ordinal.index()) {
+            *slot = Some(to);
         }
     }
 
@@ -89,7 +146,7 @@ impl Uses {
     pub(crate) fn note_use(&self, index: usize, slot: SlotId, ordinal: Ordinal) {
         let at = ordinal.index();
         if self.slots.get(at) == Some(&Some(slot)) {
-            self.last[at].set(Some(index as u32));
+            self.mark(index, ordinal);
         }
     }
 
@@ -126,7 +183,7 @@ impl Run {
     }
 
     /// Returns the ordinal of an allocation.
-    fn ordinal_of(&self, origin: Origin) -> Option<Ordinal> {
+    pub(super) fn ordinal_of(&self, origin: Origin) -> Option<Ordinal> {
         match origin {
             Origin::Segment { group, ordinal } if Some(group) == self.group => Some(ordinal),
             _ => None,

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 
 use super::{
+    branches::Freed,
     command_log::Command,
     recorder::Recorder,
     run::{Run, RunState},
@@ -33,7 +34,7 @@ fn trace_op(op: &Op, inputs: &[View], outputs: &[View]) -> TraceOp {
         // As in keys: recordings of one key may differ in strides that mean nothing.
         view.layout.meaning().for_each(|n| h.write_usize(n));
     }
-    TraceOp { name: op.name(), fingerprint: h.finish() }
+    TraceOp { name: op.name(), fingerprint: h.finish(), mark: None }
 }
 
 /// The components that an operation needs on its way to the device, or into a capture.
@@ -83,7 +84,7 @@ impl Launcher<'_> {
 
     /// Passes an operation to the backend, or to the current recording.
     fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) -> Result<()> {
-        if self.recorder.is_recording() {
+        if self.recorder.is_recording() || self.recorder.described.is_some() {
             let launch = self.stream.description(op, inputs, outputs, workspace);
             return self.issue(Command::Launch(launch));
         }
@@ -95,11 +96,11 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns [`Error::OutOfMemory`].
     pub(crate) fn place(&mut self, arena: BlockArena, bytes: u64) -> Result<Block> {
-        if let Some(block) = self.recorder.forks.reuse(arena, bytes) {
+        if let Some(block) = self.recorder.nesting.reuse(arena, bytes) {
             return Ok(block);
         }
         let block = self.memory.place(self.stream.backend_mut(), arena, bytes)?;
-        self.recorder.forks.note_placed(block);
+        self.recorder.nesting.note_placed(block.addr);
         Ok(block)
     }
 
@@ -127,9 +128,9 @@ impl Launcher<'_> {
         self.new_tensor(arena, &new)
     }
 
-    /// Frees a block, or defers that to the join of the open fork.
+    /// Frees a block, or defers that to the join of the open fork, or to the end of the conditional node.
     pub(crate) fn free_block(&mut self, arena: BlockArena, base: u64, bytes: u64) {
-        let freed = match self.recorder.forks.defer_free(arena, base, bytes) {
+        let freed = match self.recorder.nesting.defer_free(Freed { arena, base, bytes }) {
             Some(false) => return,
             // From here on the branch that made it may have it again.
             Some(true) => true,
@@ -228,25 +229,52 @@ impl Recorder {
         inputs: &[View],
         outputs: &[View],
     ) -> Result<()> {
-        let Some((run, group)) = self.run.as_mut().and_then(|run| run.group.map(|group| (run, group))) else {
+        let Some((run, index)) = self.check_traced(tree, || trace_op(op, inputs, outputs))? else {
             return Ok(());
         };
-        if matches!(run.state, RunState::Eager) {
-            return Ok(());
-        }
-        let traced = trace_op(op, inputs, outputs);
-        let index = run.trace.len();
-        run.trace.push(traced);
         let views = || inputs.iter().chain(outputs);
         if run.is_warm_up() {
             run.uses.touch(index, views());
             return Ok(());
         }
+        if run.is_audit() {
+            return Ok(());
+        }
+        if let Some(view) = views().find(|view| !run.knows(view.range())) {
+            return Err(unkeyed(run, op.name(), view.addr));
+        }
+        if let Some(recording) = run.recording_mut() {
+            recording.writes.extend(outputs.iter().map(|view| view.addr));
+        }
+        Ok(())
+    }
+
+    /// Adds an operation, or a mark of control flow, to the trace of the running body, and compares it with the
+    /// warm-up's. Returns the run and the index in its trace, if it has one.
+    ///
+    /// # Errors
+    /// Returns [`Error::TraceMismatch`], [`Error::AuditMismatch`].
+    pub(super) fn check_traced(
+        &mut self,
+        tree: &mut Tree,
+        traced: impl FnOnce() -> TraceOp,
+    ) -> Result<Option<(&mut Run, usize)>> {
+        let Some((run, group)) = self.run.as_mut().and_then(|run| run.group.map(|group| (run, group))) else {
+            return Ok(None);
+        };
+        if matches!(run.state, RunState::Eager) {
+            return Ok(None);
+        }
+        let traced = traced();
+        let index = run.trace.len();
+        run.trace.push(traced);
+        if run.is_warm_up() {
+            return Ok(Some((run, index)));
+        }
         let expected = tree.group_of(group).trace.get(index).copied();
         if run.is_audit() {
-            return same_operation(run.site, index, expected, Some(traced));
-        }
-        if expected != Some(traced) {
+            same_operation(run.site, index, expected, Some(traced))?;
+        } else if expected != Some(traced) {
             // The change may have been the last one: the next step warms up again, and compares with that.
             tree.group_mut(group).warmed = false;
             return Err(Error::TraceMismatch {
@@ -256,13 +284,7 @@ impl Recorder {
                 recorded: describe(Some(traced), expected),
             });
         }
-        if let Some(view) = views().find(|view| !run.knows(view.range())) {
-            return Err(unkeyed(run, op.name(), view.addr));
-        }
-        if let Some(recording) = run.recording_mut() {
-            recording.writes.extend(outputs.iter().map(|view| view.addr));
-        }
-        Ok(())
+        Ok(Some((run, index)))
     }
 }
 

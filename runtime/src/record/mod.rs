@@ -6,6 +6,7 @@
 
 mod aliasing;
 mod audit;
+mod bodies;
 mod body;
 mod branches;
 mod call;
@@ -15,9 +16,11 @@ mod exec_reuse;
 mod finish;
 mod last_use;
 mod launch;
+mod nesting;
 mod outputs;
 mod persist;
 pub(crate) mod policy;
+mod program;
 mod recorder;
 mod relocated;
 mod replay;
@@ -28,6 +31,7 @@ mod stream;
 mod waits;
 
 pub(crate) use aliasing::Overlaps;
+pub(crate) use bodies::NodeStart;
 pub(crate) use body::{BodyRunner, NewRun};
 pub(crate) use call::{ActiveCall, CallHistory, CallState, Phase, ShapeCount, Symbol};
 pub(crate) use copied_inputs::can_copy;

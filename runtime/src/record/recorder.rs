@@ -1,9 +1,9 @@
 //! The current run, and the state that belongs to it.
 
-use super::{branches::Forks, run::Run, state_snapshot::StateSnapshot};
+use super::{command_log::Command, nesting::Nesting, run::Run, state_snapshot::StateSnapshot};
 use crate::{
     Error, Result,
-    memory::{Liveness, Memory},
+    memory::{Liveness, Memory, SlotId},
     value::{
         entry::{Entries, Entry},
         raw::RawTensor,
@@ -15,7 +15,9 @@ use crate::{
 pub(crate) struct Recorder {
     /// `None` while nothing runs but eager code.
     pub(super) run: Option<Run>,
-    pub(super) forks: Forks,
+    pub(super) nesting: Nesting,
+    /// What conditional nodes do that are not recorded, until the outermost one ends and it is run.
+    pub(super) described: Option<Vec<Command>>,
     /// While `capture_all` runs.
     pub(super) snapshot: Option<StateSnapshot>,
     /// Lists that were decoded, for the next outputs.
@@ -56,9 +58,15 @@ impl Recorder {
         self.run.as_ref().is_some_and(|run| !run.is_audit())
     }
 
-    /// A step begins: forks that were forgotten are closed.
+    /// A step begins: whatever was left open is closed.
     pub(crate) fn begin_step(&mut self) {
-        self.forks.clear();
+        self.nesting.clear();
+        self.described = None;
+    }
+
+    /// A tensor was made, by the running body of a conditional node if there is one.
+    pub(crate) fn note_made(&mut self, id: SlotId) {
+        self.nesting.note_made(id);
     }
 
     /// A list for outputs.

@@ -17,7 +17,7 @@ use crate::{
     Error, Result,
     backend::SharedMemory,
     base::plan::Site,
-    memory::{Alive, Memory, Ordinal, Placement, SlotId, pool::StateId},
+    memory::{Alive, Memory, Ordinal, Origin, Placement, SlotId, pool::StateId},
     tree::{GroupId, Identity, LiveInPlace, TraceOp},
     value::{key::KeyWriter, owned::OwnerId, raw::RawTensor},
 };
@@ -238,6 +238,21 @@ impl Common {
     pub(crate) fn next_ordinal(&mut self) -> Ordinal {
         let next = self.ordinal.next();
         std::mem::replace(&mut self.ordinal, next)
+    }
+
+    /// Returns the ordinal of the next allocation.
+    pub(super) fn coming_ordinal(&self) -> Ordinal {
+        self.ordinal
+    }
+
+    /// A tensor of the body is in another slot now.
+    pub(super) fn moved(&mut self, id: SlotId, origin: Origin) {
+        self.slots.push(id);
+        if let Origin::Segment { group, ordinal } = origin
+            && Some(group) == self.group
+        {
+            self.uses.moved(ordinal, id);
+        }
     }
 
     /// The body made a tensor.

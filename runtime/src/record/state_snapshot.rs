@@ -71,7 +71,15 @@ impl Launcher<'_> {
         if self.recorder.is_recording() || !self.recorder.has_snapshot() && !audited {
             return Ok(());
         }
+        // What is only described now is run later, and saves then.
+        let described = self.recorder.described.is_some();
         for memory in self.state_memory(outputs) {
+            if described {
+                if audited {
+                    self.check_audited_write(&memory)?;
+                }
+                continue;
+            }
             if audited {
                 self.save_audited(&memory)?;
             }

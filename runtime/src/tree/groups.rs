@@ -106,6 +106,11 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// Returns whether its body has conditional nodes, according to its warm-up.
+    pub(crate) fn has_conditionals(&self) -> bool {
+        self.warmed && self.trace.iter().any(|op| op.mark.is_some())
+    }
+
     fn key(&self) -> GroupKey<'_> {
         let Self { identity, shape, selected_by, .. } = self;
         GroupKey { identity: *identity, shape, aliases: selected_by.as_deref() }
@@ -358,7 +363,8 @@ impl Tree {
     /// Returns the number of operations in the group's warm-up; `None` before it.
     pub(crate) fn trace_len(&self, group: GroupId) -> Option<usize> {
         let group = &self.groups[group];
-        group.warmed.then_some(group.trace.len())
+        let operations = || group.trace.iter().filter(|op| op.mark.is_none()).count();
+        group.warmed.then(operations)
     }
 
     /// Returns the position of a group's body.

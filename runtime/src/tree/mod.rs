@@ -54,6 +54,19 @@ pub(crate) enum Identity {
 pub(crate) struct TraceOp {
     pub(crate) name: &'static str,
     pub(crate) fingerprint: u64,
+    /// Set if it is not an operation, but the structure around others.
+    pub(crate) mark: Option<ControlMark>,
+}
+
+/// A place in the structure of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ControlMark {
+    /// A conditional node begins.
+    Begin,
+    /// One of its bodies begins.
+    Body,
+    /// The node ends.
+    End,
 }
 
 /// A block that a recording leaves to its outputs.

@@ -71,6 +71,7 @@ impl Arenas for Listening {
 
 impl Graphs for Listening {
     delegate!(inner: capture_was_invalidated, instantiate, update, replay);
+    delegate!(inner: supports_conditionals, begin_conditional, begin_body, end_conditional);
 
     fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
         self.note(Said::Begin);

@@ -1,5 +1,7 @@
 //! Faults that the code of an operation can find while it runs.
 
+use std::panic::Location;
+
 use crate::Error;
 
 /// The first mistake that an operation found. After an index out of range its output is complete nevertheless.
@@ -14,6 +16,13 @@ pub(crate) enum Fault {
         /// The number of rows.
         bound: u64,
     },
+    /// A loop was ended by its limit.
+    LoopLimit {
+        /// The position of the loop.
+        at: &'static Location<'static>,
+        /// The largest number of rounds.
+        limit: u32,
+    },
     /// Code of a user failed: its outputs hold anything.
     Failed {
         /// The operation.
@@ -27,6 +36,7 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Index { op, index, bound } => Self::IndexOutOfRange { op, index, bound },
+            Fault::LoopLimit { at, limit } => Self::LoopLimit { at, limit },
             Fault::Failed { op, reason } => Self::OperationFailed { op, why: reason },
         }
     }

@@ -10,6 +10,7 @@ use std::{
 use rustc_hash::FxHasher;
 
 use super::{
+    conditional::ConditionalNode,
     order::{Hazards, Path},
     stream::Shared,
 };
@@ -32,11 +33,17 @@ pub(super) enum Node {
         addr: u64,
         bytes: u64,
     },
+    /// Runs other nodes, depending on a value in memory.
+    Conditional(Arc<ConditionalNode>),
 }
 
 impl Node {
     fn shown(&self) -> GraphNode {
         let (kind, name) = match self {
+            Self::Conditional(node) => {
+                let bodies = node.bodies.iter().map(|b| topology(&b.nodes, b.hazards.as_ref())).collect();
+                return GraphNode { bodies, ..GraphNode::new(NodeKind::Conditional, node.node.name) };
+            }
             Self::Launch(launch) => (launch.op.operation().node_kind(), launch.op.name()),
             Self::Poison { .. } => (NodeKind::Fill, "poison"),
         };
@@ -45,6 +52,7 @@ impl Node {
                 launch.outputs.iter().map(|v| v.layout.count() * v.dtype.size()).sum::<usize>() as u64
             }
             Self::Poison { bytes, .. } => *bytes,
+            Self::Conditional(_) => 0,
         };
         GraphNode { bytes: Some(bytes), ..GraphNode::new(kind, name) }
     }
@@ -53,6 +61,17 @@ impl Node {
         match self {
             Self::Launch(launch) => launch.op.name(),
             Self::Poison { .. } => "the poison of freed memory",
+            Self::Conditional(node) => node.node.name,
+        }
+    }
+
+    /// The number of nodes that it is, with those of its bodies.
+    fn count(&self) -> usize {
+        match self {
+            Self::Launch(_) | Self::Poison { .. } => 1,
+            Self::Conditional(node) => {
+                1 + node.bodies.iter().flat_map(|body| &body.nodes).map(Self::count).sum::<usize>()
+            }
         }
     }
 
@@ -64,14 +83,18 @@ impl Node {
                 launch.outputs.iter().map(|v| v.range()).collect(),
             ),
             Self::Poison { addr, bytes } => (Vec::new(), vec![(*addr, addr + bytes)]),
+            Self::Conditional(node) => node.ranges(),
         }
     }
 }
 
 /// Returns the properties that two graphs must share so that an executable can run either: the kernels and
 /// their operands' types, as a GPU selects its code by them, and the branches that contain them. Hazards
-/// depend on addresses and may differ.
-fn signature(nodes: &[Node], paths: &[Path]) -> Signature {
+/// depend on addresses and may differ. A graph with a conditional node shares with no other, as on a GPU.
+fn signature(nodes: &[Node], paths: &[Path]) -> Result<Signature, &'static str> {
+    if nodes.iter().any(|node| matches!(node, Node::Conditional(_))) {
+        return Err("it has nodes that cannot be updated, such as conditional ones");
+    }
     let words = nodes.iter().zip(paths).map(|(node, path)| {
         let mut h = FxHasher::default();
         node.name().hash(&mut h);
@@ -82,7 +105,18 @@ fn signature(nodes: &[Node], paths: &[Path]) -> Signature {
         }
         h.finish()
     });
-    Signature::new(words.collect())
+    Ok(Signature::new(words.collect()))
+}
+
+/// Every command, and the direct dependencies between them. In test mode any order that they allow
+/// may run; otherwise commands run in the order in which they were recorded.
+fn topology(nodes: &[Node], hazards: Option<&Hazards>) -> Topology {
+    let edges = match hazards {
+        Some(hazards) => hazards.direct(),
+        None => Hazards::of(nodes).direct(),
+    };
+    let edges = edges.into_iter().map(|(from, to)| GraphEdge::full(from, to)).collect();
+    Topology::new(nodes.iter().map(Node::shown).collect(), edges)
 }
 
 /// The nodes of a recording, in their order, and the memory that they need.
@@ -100,26 +134,25 @@ impl Graph {
         Self { id: crate::value::owned::next_id(), nodes, hazards, _retained: retained }
     }
 
-    fn bytes(&self) -> u64 {
-        (size_of::<Self>() + self.nodes.capacity() * size_of::<Node>()) as u64
+    /// The number of nodes, with those of bodies.
+    fn count(&self) -> usize {
+        self.nodes.iter().map(Node::count).sum()
     }
 
-    /// Every command, and the direct dependencies between them. In test mode any order that they allow
-    /// may run; otherwise commands run in the order in which they were recorded.
+    fn bytes(&self) -> u64 {
+        let inside = self.count() - self.nodes.len();
+        (size_of::<Self>() + (self.nodes.capacity() + inside) * size_of::<Node>()) as u64
+    }
+
     fn topology(&self) -> Topology {
-        let nodes = self.nodes.iter().map(Node::shown).collect();
-        let edges = match &self.hazards {
-            Some(hazards) => hazards.direct(),
-            None => Hazards::of(&self.nodes).direct(),
-        };
-        Topology::new(nodes, edges.into_iter().map(|(from, to)| GraphEdge::full(from, to)).collect())
+        topology(&self.nodes, self.hazards.as_ref())
     }
 }
 
 /// A graph that several executables can run.
 pub(super) struct CpuCapturedGraph {
     graph: Arc<Graph>,
-    signature: Signature,
+    signature: Result<Signature, &'static str>,
     pub(super) stream: Arc<Shared>,
 }
 
@@ -135,7 +168,7 @@ impl CapturedGraph for CpuCapturedGraph {
     }
 
     fn signature(&self) -> Result<&Signature, &'static str> {
-        Ok(&self.signature)
+        self.signature.as_ref().map_err(|why| *why)
     }
 
     fn topology(&self) -> Result<Topology> {
@@ -158,7 +191,7 @@ enum Runs {
     /// A single graph, permanently.
     Own(Arc<Graph>),
     /// The commands of a recording, which others keep; until they are replaced.
-    Borrowed(Mutex<(Signature, Weak<Graph>)>),
+    Borrowed(Mutex<(Result<Signature, &'static str>, Weak<Graph>)>),
 }
 
 /// An executable, and the stream to which it belongs. A replay in flight keeps its graph alive, not this.
@@ -171,14 +204,14 @@ pub(super) struct CpuGraphExec {
 
 impl CpuGraphExec {
     pub(super) fn new(graph: Graph, stream: Arc<Shared>) -> Self {
-        let (nodes, bytes) = (graph.nodes.len(), graph.bytes());
+        let (nodes, bytes) = (graph.count(), graph.bytes());
         Self { runs: Runs::Own(Arc::new(graph)), nodes, bytes, stream }
     }
 
     pub(super) fn of(recording: &CpuCapturedGraph) -> Self {
         let CpuCapturedGraph { graph, signature, stream } = recording;
         let runs = Runs::Borrowed(Mutex::new((signature.clone(), Arc::downgrade(graph))));
-        Self { runs, nodes: graph.nodes.len(), bytes: graph.bytes(), stream: Arc::clone(stream) }
+        Self { runs, nodes: graph.count(), bytes: graph.bytes(), stream: Arc::clone(stream) }
     }
 
     /// Returns the graph that a replay currently runs.
@@ -193,7 +226,7 @@ impl CpuGraphExec {
     pub(super) fn update(&self, recording: &CpuCapturedGraph) -> Result<(), &'static str> {
         let Runs::Borrowed(current) = &self.runs else { return Err("it was made for one recording") };
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.0 != recording.signature {
+        if recording.signature.clone()? != current.0.clone()? {
             return Err("the topologies differ");
         }
         current.1 = Arc::downgrade(&recording.graph);

@@ -9,6 +9,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 mod access;
+mod conditional;
 mod deferred_free;
 mod errors;
 mod fault;
@@ -35,6 +36,7 @@ pub(crate) use self::{
     kernels::{PARALLEL, Scalar, TASK, Walk},
 };
 use self::{
+    conditional::{ConditionalNode, OpenConditional, Sequence},
     errors::{NAME, failed},
     graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},
     handle::Handle,
@@ -44,8 +46,8 @@ use self::{
     stream::{Command, CpuStream},
 };
 use super::{
-    Arena, Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy, HostMemory,
-    Launch, Mark, Op, PendingBytes, SharedMemory, Stream, Update, View, refused_in_capture,
+    Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy,
+    HostMemory, Launch, Mark, Op, PendingBytes, SharedMemory, Stream, Update, View, refused_in_capture,
 };
 use crate::{CacheStats, Error, Result};
 
@@ -90,13 +92,22 @@ pub struct CpuBackend {
 /// The current capture.
 #[derive(Default)]
 struct Capture {
-    nodes: Vec<Node>,
-    /// Of each node, the branches that it belongs to.
-    paths: Vec<Path>,
-    /// The branches that are open.
-    path: Path,
+    /// What is in no body.
+    main: Sequence,
+    /// The conditional nodes that are open, the innermost last.
+    open: Vec<OpenConditional>,
     /// Forks opened so far.
     forks: u32,
+}
+
+impl Capture {
+    /// The nodes of which the next one is; `None` between the bodies of a conditional node.
+    fn current(&mut self) -> Option<&mut Sequence> {
+        match self.open.last_mut() {
+            None => Some(&mut self.main),
+            Some(open) => open.bodies.last_mut(),
+        }
+    }
 }
 
 impl CpuBackend {
@@ -131,16 +142,19 @@ impl CpuBackend {
         self.capture.as_mut().ok_or_else(|| failed(call, "no capture is under way".into()))
     }
 
+    /// The nodes of which the next one of the current capture is.
+    fn open_sequence(&mut self, call: &'static str) -> Result<&mut Sequence> {
+        let sequence = self.open_capture(call)?.current();
+        sequence.ok_or_else(|| failed(call, "no body of the conditional node has begun".into()))
+    }
+
     /// Runs or records.
     fn submit(&mut self, node: Node) -> Result<()> {
-        match &mut self.capture {
-            Some(capture) => {
-                capture.nodes.push(node);
-                capture.paths.push(capture.path.clone());
-                Ok(())
-            }
-            None => self.stream.send(Command::Run(Box::new(node))),
+        if self.capture.is_some() {
+            self.open_sequence("launch")?.push(node);
+            return Ok(());
         }
+        self.stream.send(Command::Run(Box::new(node)))
     }
 
     /// Ends the current capture.
@@ -152,22 +166,13 @@ impl CpuBackend {
         let capture = self.capture.take();
         self.stream.check()?;
         let capture = capture.ok_or_else(|| failed(call, "no capture is under way".into()))?;
-        let Capture { nodes, paths, path, .. } = capture;
-        if !path.is_empty() {
-            return Err(failed(call, "a fork is still open".into()));
+        if !capture.open.is_empty() {
+            return Err(failed(call, "a conditional node is still open".into()));
         }
+        capture.main.check_end(self.test_mode).map_err(|why| failed(call, why))?;
+        let Sequence { nodes, paths, .. } = capture.main;
         if nodes.is_empty() {
             return Ok(None);
-        }
-        if self.test_mode
-            && let Some((a, b)) = order::shared_by_branches(&nodes, &paths)
-        {
-            let why = format!(
-                "{} and {} are in different branches of a fork, and one writes what the other uses",
-                nodes[a].name(),
-                nodes[b].name()
-            );
-            return Err(failed(call, why));
         }
         Ok(Some((Graph::new(nodes, self.test_mode, retain), paths)))
     }
@@ -347,12 +352,13 @@ impl Graphs for CpuBackend {
     fn fork(&mut self) -> Result<()> {
         let capture = self.open_capture("fork")?;
         capture.forks += 1;
-        capture.path.push((capture.forks, 0));
+        let fork = capture.forks;
+        self.open_sequence("fork")?.path.push((fork, 0));
         Ok(())
     }
 
     fn branch(&mut self, index: usize) -> Result<()> {
-        match self.open_capture("branch")?.path.last_mut() {
+        match self.open_sequence("branch")?.path.last_mut() {
             Some((_, branch)) => *branch = index as u32,
             None => return Err(failed("branch", "no fork is open".into())),
         }
@@ -360,10 +366,51 @@ impl Graphs for CpuBackend {
     }
 
     fn join(&mut self) -> Result<()> {
-        match self.open_capture("join")?.path.pop() {
+        match self.open_sequence("join")?.path.pop() {
             Some(_) => Ok(()),
             None => Err(failed("join", "no fork is open".into())),
         }
+    }
+
+    fn supports_conditionals(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn begin_conditional(&mut self, node: &Conditional) -> Result<()> {
+        self.open_sequence("begin_conditional")?;
+        let open = OpenConditional { node: *node, bodies: Vec::with_capacity(node.bodies) };
+        self.open_capture("begin_conditional")?.open.push(open);
+        Ok(())
+    }
+
+    fn begin_body(&mut self, index: usize) -> Result<()> {
+        let checks_branches = self.test_mode;
+        let Some(open) = self.open_capture("begin_body")?.open.last_mut() else {
+            return Err(failed("begin_body", "no conditional node is open".into()));
+        };
+        if index != open.bodies.len() || index >= open.node.bodies {
+            return Err(failed("begin_body", format!("body {index} is not the next one")));
+        }
+        let ended = open.bodies.last().map_or(Ok(()), |body| body.check_end(checks_branches));
+        ended.map_err(|why| failed("begin_body", why))?;
+        open.bodies.push(Sequence::default());
+        Ok(())
+    }
+
+    fn end_conditional(&mut self) -> Result<()> {
+        const CALL: &str = "end_conditional";
+        let (checks_branches, shuffle) = (self.test_mode, self.test_mode);
+        let Some(open) = self.open_capture(CALL)?.open.pop() else {
+            return Err(failed(CALL, "no conditional node is open".into()));
+        };
+        if open.bodies.len() != open.node.bodies {
+            return Err(failed(CALL, format!("{} of {} bodies began", open.bodies.len(), open.node.bodies)));
+        }
+        let ended = open.bodies.last().map_or(Ok(()), |body| body.check_end(checks_branches));
+        ended.map_err(|why| failed(CALL, why))?;
+        let node = Node::Conditional(Arc::new(ConditionalNode::new(open, shuffle)));
+        self.open_sequence(CALL)?.push(node);
+        Ok(())
     }
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {

@@ -16,13 +16,14 @@ use rustc_hash::FxHashMap;
 
 use super::{
     access::{self, Access},
+    conditional::ConditionalNode,
     deferred_free::{DeferredFree, DeferredFrees, due},
     fault::Fault,
     graph::{Graph, Node},
     host_memory::{DeviceRead, DeviceWrite},
     mark::Coming,
     memory::{Block, Blocks, POISON},
-    order::Random,
+    order::{Hazards, Random},
     reply::{Reply, reply},
 };
 use crate::{
@@ -330,7 +331,28 @@ impl Worker {
                 }
             }
             Node::Poison { addr, bytes } => self.poison(*addr, *bytes),
+            Node::Conditional(node) => self.run_conditional(node),
         }
+    }
+
+    fn run_conditional(&mut self, node: &ConditionalNode) {
+        loop {
+            let selected = Access::new(&mut self.blocks).count(&node.node.selector);
+            let Some(body) = node.bodies.get(selected) else { return };
+            self.run_nodes(&body.nodes, body.hazards.as_ref());
+            if !node.node.repeats {
+                return;
+            }
+        }
+    }
+
+    /// Runs nodes in their order, or in any other that `hazards` allow.
+    fn run_nodes(&mut self, nodes: &[Node], hazards: Option<&Hazards>) {
+        let Some(hazards) = hazards else { return nodes.iter().for_each(|node| self.run_node(node)) };
+        // The order is drawn first: nodes with bodies draw theirs meanwhile.
+        let mut order = Vec::with_capacity(nodes.len());
+        hazards.shuffled(&mut self.random, |node| order.push(node));
+        order.into_iter().for_each(|node| self.run_node(&nodes[node]));
     }
 
     fn poison(&mut self, addr: u64, bytes: u64) {
@@ -360,14 +382,7 @@ impl Worker {
         if let Some(block) = block {
             self.write(block);
         }
-        match &graph.hazards {
-            None => graph.nodes.iter().for_each(|node| self.run_node(node)),
-            Some(hazards) => {
-                let mut random = mem::replace(&mut self.random, Random(0));
-                hazards.shuffled(&mut random, |node| self.run_node(&graph.nodes[node]));
-                self.random = random;
-            }
-        }
+        self.run_nodes(&graph.nodes, graph.hazards.as_ref());
     }
 
     fn free_due(&mut self) {

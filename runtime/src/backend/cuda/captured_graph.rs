@@ -129,11 +129,25 @@ impl CudaBackend {
         retain: Vec<SharedMemory>,
         lends: bool,
     ) -> Result<Option<CudaCapturedGraph>> {
-        let (invalidated, graph) = self.shared.stream.end_capture();
+        let (invalidated, graph) = match capture.root {
+            None => self.shared.stream.end_capture(),
+            Some(root) => match self.shared.stream.end_capture_of_known() {
+                (true, ended) => {
+                    // Nothing says who destroys the graph of such a capture.
+                    root.leak();
+                    let failed = || self.failed("cuStreamEndCapture", "the capture was invalidated".into());
+                    (true, Err(ended.err().unwrap_or_else(failed)))
+                }
+                (false, ended) => (false, ended.map(|()| root)),
+            },
+        };
         // Between the question before this and the end, too.
         self.invalidated |= invalidated;
         let graph = graph?;
-        let nodes = graph.len()?;
+        let mut nodes = graph.len()?;
+        for body in capture.bodies.values().flatten() {
+            nodes += graph.len_of(*body)?;
+        }
         if nodes == 0 {
             return Ok(None);
         }
@@ -151,7 +165,7 @@ impl CudaBackend {
             .map(|(_, &(function, _))| function)
             .collect();
         graph.overlap(|function| waiting.contains(&function))?;
-        let topology = self.keeps_topology.then(|| self.topology(&graph)).transpose()?;
+        let topology = self.keeps_topology.then(|| self.topology(&graph, &capture.bodies)).transpose()?;
         let signature = if lends { graph.signature()? } else { Err("it was captured for one executable") };
         Ok(Some(CudaCapturedGraph {
             id: next_id(),

@@ -1,8 +1,11 @@
-//! Faults that kernels report: the first index out of range.
+//! Faults that kernels report: the first index out of range, or a loop that reached its limit.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    panic::Location,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::{driver::Pinned, kernels::FaultSink, shared::Shared};
@@ -13,14 +16,23 @@ const OP: usize = 0;
 const INDEX: usize = 1;
 const BOUND: usize = 2;
 
-/// The location where kernels report faults, and the names of the reporters.
+/// What reports faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reporter {
+    /// An operation of that name, an index out of range.
+    Operation(&'static str),
+    /// A loop, that it reached its limit.
+    Loop(&'static Location<'static>),
+}
+
+/// The location where kernels report faults, and the reporters.
 #[derive(Debug)]
 pub(super) struct Faults {
     shared: Arc<Shared>,
     sink: Mutex<Pinned>,
     addr: u64,
     claim: u64,
-    names: Mutex<Vec<&'static str>>,
+    reporters: Mutex<Vec<Reporter>>,
     /// Set while a fault was returned, but its location on the device is not free again.
     taken: AtomicBool,
 }
@@ -35,7 +47,7 @@ impl Faults {
             addr: sink.device_addr(),
             sink: Mutex::new(sink),
             claim,
-            names: Mutex::default(),
+            reporters: Mutex::default(),
             taken: AtomicBool::new(false),
         })
     }
@@ -44,12 +56,12 @@ impl Faults {
         FaultSink { fault: self.addr, claim: self.claim }
     }
 
-    /// The number under which an operation reports: one more than its place in the list.
-    pub(super) fn number(&self, name: &'static str) -> u32 {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = names.iter().position(|n| *n == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
+    /// The number under which somebody reports: one more than its place in the list.
+    pub(super) fn number(&self, reporter: Reporter) -> u32 {
+        let mut all = self.reporters.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = all.iter().position(|known| *known == reporter).unwrap_or_else(|| {
+            all.push(reporter);
+            all.len() - 1
         });
         at as u32 + 1
     }
@@ -70,7 +82,7 @@ impl Faults {
     /// question.
     ///
     /// # Errors
-    /// Returns [`Error::IndexOutOfRange`].
+    /// Returns [`Error::IndexOutOfRange`] or [`Error::LoopLimit`].
     pub(super) fn check(&self) -> Result<()> {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         let op = sink.peek(OP) as u32;
@@ -82,9 +94,12 @@ impl Faults {
         // Kernels that run until the next launch find the location occupied, so their faults are lost: one is
         // enough. It is not freed here, because this may be any thread, and the stream may be in a capture.
         self.taken.store(true, Ordering::Release);
-        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let op = names.get(op as usize - 1).copied().unwrap_or("a kernel");
-        Err(Error::IndexOutOfRange { op, index, bound })
+        let reporters = self.reporters.lock().unwrap_or_else(PoisonError::into_inner);
+        Err(match reporters.get(op as usize - 1).copied() {
+            Some(Reporter::Loop(at)) => Error::LoopLimit { at, limit: bound as u32 },
+            Some(Reporter::Operation(op)) => Error::IndexOutOfRange { op, index, bound },
+            None => Error::IndexOutOfRange { op: "a kernel", index, bound },
+        })
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Capture, CudaBackend, fork::Fork, graph_exec::CudaGraphExec, kernels::UploadSizeClass};
+use super::{
+    Capture, CudaBackend, conditional::BodiesOf, fork::Fork, graph_exec::CudaGraphExec,
+    kernels::UploadSizeClass,
+};
 use crate::{
     Result,
-    backend::{CapturedGraph, GraphExec, Graphs, HostBlock, SharedMemory, Update},
+    backend::{CapturedGraph, Conditional, GraphExec, Graphs, HostBlock, SharedMemory, Update},
 };
 
 impl Graphs for CudaBackend {
@@ -30,6 +33,10 @@ impl Graphs for CudaBackend {
             invalidated: false,
             nodes,
             forks: Vec::new(),
+            open: Vec::new(),
+            bodies: BodiesOf::default(),
+            root: None,
+            suspended: false,
             pins: Vec::new(),
             kept: Vec::new(),
         });
@@ -66,6 +73,24 @@ impl Graphs for CudaBackend {
         }
     }
 
+    fn supports_conditionals(&self) -> Result<()> {
+        self.conditionals.check(self.shared.context.name())
+    }
+
+    fn begin_conditional(&mut self, node: &Conditional) -> Result<()> {
+        self.open_conditional(node)
+    }
+
+    fn begin_body(&mut self, index: usize) -> Result<()> {
+        let _bound = self.shared.context.bind()?;
+        self.open_body(index)
+    }
+
+    fn end_conditional(&mut self) -> Result<()> {
+        let _bound = self.shared.context.bind()?;
+        self.close_conditional()
+    }
+
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {
         let _bound = self.shared.context.bind()?;
         let Some(recording) = self.ended("end_capture", retain, false)? else { return Ok(None) };
@@ -83,16 +108,28 @@ impl Graphs for CudaBackend {
     }
 
     fn abort_capture(&mut self) {
-        if self.capture.take().is_some() {
+        if let Some(capture) = self.capture.take() {
             let _bound = self.shared.context.bind();
-            self.invalidated = self.shared.stream.capture_is_invalidated();
+            self.invalidated = capture.invalidated || self.shared.stream.capture_is_invalidated();
             // Its error is the capture's own failure, which is known already.
-            drop(self.shared.stream.end_capture());
+            match capture.root {
+                None => drop(self.shared.stream.end_capture()),
+                Some(_) if capture.suspended => {}
+                Some(root) => {
+                    let (invalidated, _) = self.shared.stream.end_capture_of_known();
+                    if invalidated {
+                        // Nothing says who destroys the graph of such a capture.
+                        root.leak();
+                    }
+                }
+            }
         }
     }
 
     fn capture_was_invalidated(&self) -> bool {
-        self.invalidated || self.capture.is_some() && self.shared.stream.capture_is_invalidated()
+        self.invalidated
+            || self.capture.as_ref().is_some_and(|capture| capture.invalidated)
+            || self.capture.is_some() && self.shared.stream.capture_is_invalidated()
     }
 
     fn instantiate(&mut self, recording: &Arc<dyn CapturedGraph>) -> Result<Arc<dyn GraphExec>> {

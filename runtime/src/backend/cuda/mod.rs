@@ -6,7 +6,7 @@
 //! context current on the calling thread: every call into the driver is made under a `Bound`, which costs one
 //! query if the context is already current.
 
-use std::{any::Any, collections::hash_map::Entry, fmt, sync::Arc};
+use std::{any::Any, collections::hash_map::Entry, fmt, panic::Location, sync::Arc};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use rustc_hash::FxHashMap;
@@ -17,6 +17,7 @@ mod backoff;
 mod blas;
 mod captured_graph;
 mod compile;
+mod conditional;
 mod convolution;
 pub(crate) mod custom;
 mod deferred_free;
@@ -57,12 +58,13 @@ use self::{
     backoff::Backoff,
     blas::{Blas, Pin},
     captured_graph::CudaCapturedGraph,
+    conditional::{BodiesOf, ConditionalSupport, OpenConditional},
     custom::CudaGrid,
     disk::Disk,
     dnn::Dnn,
     driver::{Bound, Context, Function, Graph, Stream},
     eager::SingleKernelGraphs,
-    fault::Faults,
+    fault::{Faults, Reporter},
     fork::Fork,
     kernels::{Convolution, ConvolutionAddresses, FaultSink, Grid, Kernel, Product, Submit, UploadSizeClass},
     shared::Shared,
@@ -191,6 +193,14 @@ struct Capture {
     nodes: Option<usize>,
     /// Forks that are open, the innermost last; `None` where the driver cannot fork.
     forks: Vec<Option<Fork>>,
+    /// The conditional nodes that are open, the innermost last.
+    open: Vec<OpenConditional>,
+    /// The bodies of all conditional nodes so far.
+    bodies: BodiesOf,
+    /// The outermost graph, once its capture was ended for the first time, to go on later.
+    root: Option<Graph>,
+    /// Set while the stream captures nothing, between two graphs.
+    suspended: bool,
     /// The plans of its products, which the recording keeps.
     pins: Vec<Pin>,
     /// Objects of users' libraries, which the recording keeps.
@@ -208,6 +218,8 @@ pub struct CudaBackend {
     /// Sizes of the parameters of users' kernels, where the driver can say.
     parameters: FxHashMap<Function, Option<Vec<usize>>>,
     capture: Option<Capture>,
+    /// Which conditional nodes the driver has.
+    conditionals: ConditionalSupport,
     /// The last capture was invalidated by another thread.
     invalidated: bool,
     /// Set if kernels may have more than 4 KB of parameters; determined when one is first needed.
@@ -255,6 +267,8 @@ impl CudaBackend {
         let _bound = stream.context().bind()?;
         let shared = Arc::new(Shared::new(stream)?);
         let faults = Arc::new(Faults::new(&shared)?);
+        let version = driver::cuda_version().unwrap_or(0);
+        let conditionals = ConditionalSupport::new(version, shared.stream.has_conditionals());
         Ok(Self {
             shared,
             faults,
@@ -265,6 +279,7 @@ impl CudaBackend {
             functions: FxHashMap::default(),
             parameters: FxHashMap::default(),
             capture: None,
+            conditionals,
             invalidated: false,
             has_large_params: false,
             large_params_backoff: Backoff::default(),
@@ -399,10 +414,10 @@ impl CudaBackend {
 
 impl CudaBackend {
     /// Returns the driver's description of a captured graph, with our kernels by their own names.
-    fn topology(&self, graph: &Graph) -> Result<Topology> {
+    fn topology(&self, graph: &Graph, bodies: &BodiesOf) -> Result<Topology> {
         let names: FxHashMap<Function, &str> =
             self.functions.iter().map(|(kernel, &(function, _))| (function, kernel.name)).collect();
-        graph.topology(|function| names.get(&function).copied())
+        graph.topology(&|function| names.get(&function).copied(), bodies)
     }
 }
 
@@ -482,7 +497,11 @@ impl Submit for CudaBackend {
     }
 
     fn fault_op(&mut self, name: &'static str) -> u32 {
-        self.faults.number(name)
+        self.faults.number(Reporter::Operation(name))
+    }
+
+    fn fault_loop(&mut self, at: &'static Location<'static>) -> u32 {
+        self.faults.number(Reporter::Loop(at))
     }
 
     fn product_workspace(&mut self, product: Product<'_>, measure: bool) -> Result<u64> {

@@ -57,20 +57,33 @@ pub(super) fn tree(tree: &GraphTree) -> String {
 
 pub(super) fn topology(graph: &Topology) -> String {
     let mut out = String::from("digraph recording {\n  node [shape=box, fontname=monospace];\n");
+    add_topology(&mut out, graph, "k");
+    out + "}\n"
+}
+
+/// Adds the nodes, whose names begin with `k`; each body of a node is a cluster of its own, below that node.
+fn add_topology(out: &mut String, graph: &Topology, k: &str) {
     for (index, node) in graph.nodes.iter().enumerate() {
         let style = if node.kind == NodeKind::Kernel { "" } else { ", style=dashed" };
-        line!(out, "  k{index} [label={}{style}];", quoted(&node.to_string().replace(", ", "\n")));
+        line!(out, "  {k}{index} [label={}{style}];", quoted(&node.to_string().replace(", ", "\n")));
+        for (number, body) in node.bodies.iter().enumerate() {
+            let inside = format!("{k}{index}b{number}_");
+            line!(out, "  subgraph cluster_{inside} {{\n  label=\"body {number}\";");
+            line!(out, "  {inside}begin [shape=point];");
+            add_topology(out, body, &inside);
+            line!(out, "  }}");
+            line!(out, "  {k}{index} -> {inside}begin [style=dotted];");
+        }
     }
     for edge in &graph.edges {
         let (from, to) = (edge.from, edge.to);
         match edge.kind {
-            EdgeKind::Full => line!(out, "  k{from} -> k{to};"),
+            EdgeKind::Full => line!(out, "  {k}{from} -> {k}{to};"),
             EdgeKind::Programmatic => {
                 let ports = format!("programmatic, port {}", edge.from_port);
-                line!(out, "  k{from} -> k{to} [style=dashed, label={}];", quoted(&ports));
+                line!(out, "  {k}{from} -> {k}{to} [style=dashed, label={}];", quoted(&ports));
             }
-            EdgeKind::Other(kind) => line!(out, "  k{from} -> k{to} [label=\"kind {kind}\"];"),
+            EdgeKind::Other(kind) => line!(out, "  {k}{from} -> {k}{to} [label=\"kind {kind}\"];"),
         }
     }
-    out + "}\n"
 }

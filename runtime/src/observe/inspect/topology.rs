@@ -91,11 +91,21 @@ pub struct GraphNode {
     pub shared_bytes: u32,
     /// The number of bytes that it writes, if the device reports it.
     pub bytes: Option<u64>,
+    /// The bodies of a conditional node, of which a value on the device selects one.
+    pub bodies: Vec<Topology>,
 }
 
 impl GraphNode {
     pub(crate) fn new(kind: NodeKind, name: impl Into<String>) -> Self {
-        Self { kind, name: name.into(), grid: None, block: None, shared_bytes: 0, bytes: None }
+        Self {
+            kind,
+            name: name.into(),
+            grid: None,
+            block: None,
+            shared_bytes: 0,
+            bytes: None,
+            bodies: Vec::new(),
+        }
     }
 }
 
@@ -142,9 +152,39 @@ impl Topology {
         Self { nodes, edges }
     }
 
-    /// Returns the number of nodes of that kind.
+    /// Returns the number of nodes of that kind, with those in bodies.
     pub fn count(&self, kind: NodeKind) -> usize {
-        self.nodes.iter().filter(|n| n.kind == kind).count()
+        let of = |n: &GraphNode| {
+            usize::from(n.kind == kind) + n.bodies.iter().map(|body| body.count(kind)).sum::<usize>()
+        };
+        self.nodes.iter().map(of).sum()
+    }
+
+    /// Writes the nodes as lines, and below each the bodies that it has.
+    fn write_nodes(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
+        for (index, node) in self.nodes.iter().enumerate() {
+            write!(f, "{:indent$}{index}: {node}", "", indent = 2 + 4 * depth)?;
+            let after: Vec<String> = self
+                .edges
+                .iter()
+                .filter(|e| e.to == index)
+                .map(|e| match e.kind {
+                    EdgeKind::Full => e.from.to_string(),
+                    EdgeKind::Programmatic => format!("{} (programmatic, port {})", e.from, e.from_port),
+                    EdgeKind::Other(kind) => format!("{} (edge kind {kind})", e.from),
+                })
+                .collect();
+            if after.is_empty() {
+                writeln!(f)?
+            } else {
+                writeln!(f, "; after {}", after.join(", "))?
+            }
+            for (number, body) in node.bodies.iter().enumerate() {
+                writeln!(f, "{:indent$}body {number}", "", indent = 4 + 4 * depth)?;
+                body.write_nodes(f, depth + 1)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns Graphviz, for `dot -Tsvg`.
@@ -184,20 +224,6 @@ impl fmt::Display for Topology {
         let plural = |n: usize| if n == 1 { "" } else { "s" };
         let (nodes, edges) = (self.nodes.len(), self.edges.len());
         writeln!(f, "{nodes} node{}, {edges} edge{}", plural(nodes), plural(edges))?;
-        for (index, node) in self.nodes.iter().enumerate() {
-            write!(f, "  {index}: {node}")?;
-            let after: Vec<String> = self
-                .edges
-                .iter()
-                .filter(|e| e.to == index)
-                .map(|e| match e.kind {
-                    EdgeKind::Full => e.from.to_string(),
-                    EdgeKind::Programmatic => format!("{} (programmatic, port {})", e.from, e.from_port),
-                    EdgeKind::Other(kind) => format!("{} (edge kind {kind})", e.from),
-                })
-                .collect();
-            if after.is_empty() { writeln!(f)? } else { writeln!(f, "; after {}", after.join(", "))? }
-        }
-        Ok(())
+        self.write_nodes(f, 0)
     }
 }

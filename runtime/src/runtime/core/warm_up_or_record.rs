@@ -130,7 +130,10 @@ impl Core {
         let moved = missed.moved_live_ins(&mut self.tree, &self.memory);
         let is_new = known.is_none_or(|group| !self.tree.is_counted(group));
         let shapes = self.call.count_shapes(is_new);
-        let decision = missed.ask(&self.tree, &self.call, &moved, shapes);
+        let decision = match self.lacks_conditionals(site, known)? {
+            Some(reason) => SegmentDecision::Eager(reason),
+            None => missed.ask(&self.tree, &self.call, &moved, shapes),
+        };
         let refused = match &decision {
             SegmentDecision::Record | SegmentDecision::Copy(_) => None,
             SegmentDecision::Eager(reason) | SegmentDecision::Skip(reason) => Some(reason),
@@ -147,6 +150,30 @@ impl Core {
         match refused {
             Some(reason) => self.refuse(missed, reason.clone(), matches!(decision, SegmentDecision::Skip(_))),
             None => self.record_or_wait(missed, &moved, shapes, &decision),
+        }
+    }
+
+    /// Returns the reason why a segment with conditional nodes runs without a graph: the device has none, and the
+    /// builder allows it.
+    ///
+    /// # Errors
+    /// Returns [`Error::NoConditionalNodes`] if the builder does not.
+    fn lacks_conditionals(
+        &self,
+        site: &'static Site,
+        known: Option<GroupId>,
+    ) -> Result<Option<FallbackReason>> {
+        if !known.is_some_and(|group| self.tree.group_of(group).has_conditionals()) {
+            return Ok(None);
+        }
+        match self.stream.backend().supports_conditionals() {
+            Ok(()) => Ok(None),
+            Err(Error::NoConditionalNodes { needs, found, .. })
+                if self.call.active().is_some_and(|call| call.eager_conditionals) =>
+            {
+                Ok(Some(FallbackReason::NoConditionalNodes { segment: site.to_string(), needs, found }))
+            }
+            Err(error) => Err(error),
         }
     }
 

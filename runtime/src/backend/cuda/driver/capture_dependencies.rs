@@ -1,6 +1,6 @@
 //! Capture dependencies: the nodes for which the next node waits. Branches are made by changing them.
 
-use super::{Stream, types::Handle};
+use super::{GraphRef, Stream, types::Handle};
 use crate::{Error, Result};
 
 /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`.
@@ -14,6 +14,14 @@ pub(crate) struct CaptureDependencies(Vec<Handle>);
 unsafe impl Send for CaptureDependencies {}
 
 impl CaptureDependencies {
+    pub(super) fn of(nodes: Vec<Handle>) -> Self {
+        Self(nodes)
+    }
+
+    pub(super) fn nodes(&self) -> &[Handle] {
+        &self.0
+    }
+
     /// Returns the dependencies on the ends of all branches that began at `start`. A branch without nodes
     /// ends where it began, for which the others already wait.
     pub(crate) fn joined(start: &Self, ends: &[Self]) -> Self {
@@ -56,6 +64,26 @@ impl Stream {
         // SAFETY: the driver's list of `count` handles, valid until the next call for this stream.
         let nodes = unsafe { std::slice::from_raw_parts(nodes, count) };
         Ok(CaptureDependencies(nodes.to_vec()))
+    }
+
+    /// Returns the graph into which the current capture goes.
+    ///
+    /// # Errors
+    /// See [`waits`](Self::waits).
+    pub(crate) fn captured_graph(&self) -> Result<GraphRef> {
+        let Some(api) = &self.context().table.waits else {
+            return Err(self.no_capture("a driver without it"));
+        };
+        let (mut status, mut id, mut graph) = (0, 0, std::ptr::null_mut());
+        let (nodes, count) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the handle lives; two integers and a handle are written, and outputs for which null is
+        // passed are omitted.
+        let code = unsafe { (api.get)(self.raw(), &mut status, &mut id, &mut graph, nodes, count) };
+        self.context().check("cuStreamGetCaptureInfo", code)?;
+        if status != ACTIVE || graph.is_null() {
+            return Err(self.no_capture("no capture is under way, or it was invalidated"));
+        }
+        Ok(GraphRef::captured(graph))
     }
 
     /// Returns the number of nodes in the current capture; `None` if the driver cannot report it, and if

@@ -5,7 +5,7 @@ use std::{ffi::c_void, sync::Arc};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Context, Function, Stream,
+    Context, Function, GraphRef, Stream,
     error::UPDATE_REFUSED,
     table::Edges as EdgeCalls,
     types::{CUedge, CUinstantiate, CUkernelNode, CUupdate, Handle},
@@ -94,11 +94,34 @@ impl Graph {
         self.raw
     }
 
-    pub(super) fn nodes(&self) -> Result<Vec<Handle>> {
+    /// Does not destroy it.
+    pub(crate) fn leak(self) {
+        tracing::warn!("the graph of a capture that was invalidated is not freed");
+        std::mem::forget(self);
+    }
+
+    /// Returns a body of one of its conditional nodes, which that node owns.
+    pub(super) fn body(&self, body: GraphRef) -> std::mem::ManuallyDrop<Self> {
+        std::mem::ManuallyDrop::new(Self { context: Arc::clone(&self.context), raw: body.raw() })
+    }
+
+    /// Number of nodes of a body of one of its conditional nodes.
+    ///
+    /// # Errors
+    /// See [`Context::check`].
+    pub(crate) fn len_of(&self, body: GraphRef) -> Result<usize> {
+        self.body(body).count()
+    }
+
+    fn count(&self) -> Result<usize> {
         let mut count = 0;
         // SAFETY: with a null list only the number is written.
         let code = unsafe { (self.context.table.graph_nodes)(self.raw, std::ptr::null_mut(), &mut count) };
-        self.context.check("cuGraphGetNodes", code)?;
+        self.context.check("cuGraphGetNodes", code).map(|()| count)
+    }
+
+    pub(super) fn nodes(&self) -> Result<Vec<Handle>> {
+        let mut count = self.count()?;
         let mut nodes = vec![std::ptr::null_mut(); count];
         if count > 0 {
             // SAFETY: the list has room for `count` handles.
@@ -113,7 +136,7 @@ impl Graph {
     /// # Errors
     /// See [`Context::check`].
     pub(crate) fn len(&self) -> Result<usize> {
-        Ok(self.nodes()?.len())
+        self.count()
     }
 
     /// The first node that launches `function`.

@@ -3,6 +3,7 @@
 
 mod bound;
 mod capture_dependencies;
+mod conditional;
 mod context;
 mod error;
 mod event;
@@ -19,6 +20,7 @@ mod types;
 
 pub(crate) use bound::Bound;
 pub(crate) use capture_dependencies::CaptureDependencies;
+pub(crate) use conditional::{ConditionalHandle, ConditionalKind, GraphRef, Node};
 pub(crate) use context::{Context, device_count};
 pub(crate) use event::Event;
 pub(crate) use graph::{Exec, Graph, KernelNode, Updated};
@@ -26,4 +28,4 @@ pub(crate) use memory::{Pinned, Pool, VirtualRange};
 pub(crate) use module::{Function, Module};
 pub(crate) use single_kernel_graph::SingleKernelGraph;
 pub(crate) use stream::Stream;
-pub(crate) use table::cuda_major;
+pub(crate) use table::{cuda_major, cuda_version};

@@ -258,6 +258,22 @@ impl Stream {
         (code == super::error::CAPTURE_INVALIDATED, graph)
     }
 
+    /// Ends a capture into a graph that has an owner. The stream is usable again in every case. Also returns whether
+    /// the capture was invalidated.
+    ///
+    /// # Errors
+    /// Returns the reason why the capture is invalid.
+    pub(crate) fn end_capture_of_known(&self) -> (bool, Result<()>) {
+        let _bound = match self.context.bind() {
+            Ok(bound) => bound,
+            Err(error) => return (false, Err(error)),
+        };
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the handle lives; one handle is written: that of the graph, which its owner destroys.
+        let code = unsafe { (self.context.table.stream_end_capture)(self.raw, &mut raw) };
+        (code == super::error::CAPTURE_INVALIDATED, self.context.check("cuStreamEndCapture", code))
+    }
+
     /// Returns whether the current capture has been invalidated.
     pub(crate) fn capture_is_invalidated(&self) -> bool {
         const INVALIDATED: i32 = 2;

@@ -11,8 +11,8 @@ use std::{
 use libloading::Library;
 
 use super::types::{
-    CUaccess, CUallocation, CUattributeValue, CUdeviceptr, CUedge, CUfillNode, CUinstantiate, CUkernelNode,
-    CUlaunch, CUpool, CUresult, CUupdate, Handle,
+    CUaccess, CUallocation, CUattributeValue, CUconditional, CUdeviceptr, CUedge, CUfillNode, CUinstantiate,
+    CUkernelNode, CUlaunch, CUpool, CUresult, CUupdate, Handle,
 };
 use crate::{Error, Result};
 
@@ -31,6 +31,8 @@ macro_rules! table {
             pub(super) updates: Option<Updates>,
             /// Since CUDA 12.0.
             pub(super) building: Option<Building>,
+            /// Since CUDA 12.4.
+            pub(super) conditionals: Option<Conditionals>,
             /// The offset and size of a kernel's parameter. Since CUDA 12.4.
             pub(super) parameter: Option<GetParameter>,
             /// Keeps the functions loaded.
@@ -53,6 +55,7 @@ macro_rules! table {
                     waits: CaptureDependencies::new(&library),
                     updates: Updates::new(&library),
                     building: Building::new(&library),
+                    conditionals: Conditionals::new(&library),
                     // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
                     parameter: unsafe { library.get::<GetParameter>(b"cuFuncGetParamInfo\0") }.ok().map(|f| *f),
                     _library: library,
@@ -255,6 +258,49 @@ impl Building {
     }
 }
 
+type CreateConditional = unsafe extern "C" fn(*mut c_ulonglong, Handle, Handle, c_uint, c_uint) -> CUresult;
+type AddConditional = unsafe extern "C" fn(
+    *mut Handle,
+    Handle,
+    *const Handle,
+    *const CUedge,
+    usize,
+    *mut CUconditional,
+) -> CUresult;
+type AddEmpty = unsafe extern "C" fn(*mut Handle, Handle, *const Handle, usize) -> CUresult;
+type BeginCaptureTo =
+    unsafe extern "C" fn(Handle, Handle, *const Handle, *const CUedge, usize, c_int) -> CUresult;
+
+/// Conditional nodes, and captures into graphs that exist already.
+#[derive(Debug)]
+pub(super) struct Conditionals {
+    pub(super) create: CreateConditional,
+    pub(super) add: AddConditional,
+    pub(super) add_empty: AddEmpty,
+    pub(super) begin_capture_to: BeginCaptureTo,
+}
+
+impl Conditionals {
+    /// `None` with a driver that lacks one of them.
+    fn new(library: &Library) -> Option<Self> {
+        // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
+        let create = unsafe { library.get::<CreateConditional>(b"cuGraphConditionalHandleCreate\0") };
+        // SAFETY: the driver's function of this name, with the signature that its version suffix fixes. Its last
+        // parameter is a description of any node, of which that of a conditional one is a case.
+        let add = unsafe { library.get::<AddConditional>(b"cuGraphAddNode_v2\0") };
+        // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
+        let add_empty = unsafe { library.get::<AddEmpty>(b"cuGraphAddEmptyNode\0") };
+        // SAFETY: as above.
+        let begin = unsafe { library.get::<BeginCaptureTo>(b"cuStreamBeginCaptureToGraph\0") };
+        Some(Self {
+            create: *create.ok()?,
+            add: *add.ok()?,
+            add_empty: *add_empty.ok()?,
+            begin_capture_to: *begin.ok()?,
+        })
+    }
+}
+
 /// Names under which the driver is installed.
 const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 
@@ -272,11 +318,16 @@ pub(super) fn table() -> Result<&'static Table> {
 
 /// The newest major version of CUDA that the driver runs; `None` without a driver.
 pub(crate) fn cuda_major() -> Option<u32> {
+    // 13000 is 13.0.
+    u32::try_from(cuda_version()?).ok().map(|version| version / 1000)
+}
+
+/// The newest version of CUDA that the driver runs, as 12040 for 12.4; `None` without a driver.
+pub(crate) fn cuda_version() -> Option<i32> {
     let mut version = 0;
     // SAFETY: one integer is written.
     let code = unsafe { (table().ok()?.driver_version)(&mut version) };
-    // 13000 is 13.0.
-    u32::try_from(version).ok().filter(|_| code == 0).map(|version| version / 1000)
+    (code == 0).then_some(version)
 }
 
 fn open() -> Result<Table, String> {

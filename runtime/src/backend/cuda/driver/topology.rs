@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use rustc_hash::FxHashMap;
 
 use super::{
-    Function, Graph,
+    Function, Graph, GraphRef, Node,
     graph::Edges,
     types::{CUedge, CUfillNode, CUkernelNode, Handle},
 };
@@ -16,15 +16,23 @@ use crate::{
 
 impl Graph {
     /// Returns nodes and edges as the driver lists them. `ours` names the kernels that we loaded, for drivers
-    /// that do not report names.
+    /// that do not report names; `bodies` are those of its conditional nodes, and of theirs.
     ///
     /// # Errors
     /// See [`Context::check`](super::Context::check).
-    pub(crate) fn topology<'n>(&self, ours: impl Fn(Function) -> Option<&'n str>) -> Result<Topology> {
+    pub(crate) fn topology<'n>(
+        &self,
+        ours: &dyn Fn(Function) -> Option<&'n str>,
+        bodies: &FxHashMap<Node, Vec<GraphRef>>,
+    ) -> Result<Topology> {
         let handles = self.nodes()?;
         let mut nodes = Vec::with_capacity(handles.len());
         for &handle in &handles {
-            nodes.push(self.described(handle, &ours)?);
+            let mut node = self.described(handle, ours)?;
+            for &body in bodies.get(&Node(handle)).into_iter().flatten() {
+                node.bodies.push(self.body(body).topology(ours, bodies)?);
+            }
+            nodes.push(node);
         }
         let place: FxHashMap<Handle, usize> = handles.iter().enumerate().map(|(i, &h)| (h, i)).collect();
         let Edges { from, to, data } = match &self.context().table.edges {
@@ -40,11 +48,7 @@ impl Graph {
         Ok(Topology::new(nodes, edges))
     }
 
-    fn described<'n>(
-        &self,
-        handle: Handle,
-        ours: &impl Fn(Function) -> Option<&'n str>,
-    ) -> Result<GraphNode> {
+    fn described<'n>(&self, handle: Handle, ours: &dyn Fn(Function) -> Option<&'n str>) -> Result<GraphNode> {
         let kind = kind(self.kind(handle)?);
         if kind == NodeKind::Fill {
             let fill = self.fill(handle)?;
@@ -183,7 +187,7 @@ mod tests {
         main.wait_for(&joined).unwrap();
         main.fill(addr + 2048, 4, 128).unwrap();
         let graph = main.end_capture().1.unwrap();
-        let ours = graph.topology(|_| None).unwrap();
+        let ours = graph.topology(&|_| None, &FxHashMap::default()).unwrap();
 
         let mut nodes = 0;
         // SAFETY: with a null list only the number is written; the graph lives.

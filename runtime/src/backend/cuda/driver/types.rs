@@ -123,6 +123,41 @@ pub(super) struct CUfillNode {
     pub(super) height: usize,
 }
 
+/// `CUgraphNodeParams` of a conditional node.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CUconditional {
+    /// 13: a conditional node.
+    kind: c_int,
+    reserved: [c_int; 3],
+    handle: c_ulonglong,
+    conditional_kind: c_int,
+    /// The number of bodies.
+    size: c_uint,
+    /// Written: the bodies, in the driver's memory.
+    pub(super) graphs: *const Handle,
+    context: Handle,
+    padding: [u64; 25],
+    end: u64,
+}
+
+impl CUconditional {
+    pub(super) fn new(handle: u64, conditional_kind: c_int, size: c_uint, context: Handle) -> Self {
+        const CONDITIONAL: c_int = 13;
+        Self {
+            kind: CONDITIONAL,
+            reserved: [0; 3],
+            handle,
+            conditional_kind,
+            size,
+            graphs: std::ptr::null(),
+            context,
+            padding: [0; 25],
+            end: 0,
+        }
+    }
+}
+
 /// `CUgraphExecUpdateResultInfo`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +202,24 @@ mod tests {
             std::mem::offset_of!(sys::CUlaunchAttribute, value)
         );
         assert_eq!(size_of::<CUedge>(), size_of::<sys::CUgraphEdgeData>());
+        assert_eq!(size_of::<CUconditional>(), size_of::<sys::CUgraphNodeParams>());
+        assert_eq!(std::mem::offset_of!(CUconditional, handle), 16);
+        assert_eq!(
+            std::mem::offset_of!(CUconditional, conditional_kind) - 16,
+            std::mem::offset_of!(sys::CUDA_CONDITIONAL_NODE_PARAMS, type_)
+        );
+        assert_eq!(
+            std::mem::offset_of!(CUconditional, size) - 16,
+            std::mem::offset_of!(sys::CUDA_CONDITIONAL_NODE_PARAMS, size)
+        );
+        assert_eq!(
+            std::mem::offset_of!(CUconditional, graphs) - 16,
+            std::mem::offset_of!(sys::CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out)
+        );
+        assert_eq!(
+            std::mem::offset_of!(CUconditional, context) - 16,
+            std::mem::offset_of!(sys::CUDA_CONDITIONAL_NODE_PARAMS, ctx)
+        );
         assert_eq!(size_of::<CUupdate>(), size_of::<sys::CUgraphExecUpdateResultInfo>());
         assert_eq!(size_of::<CUattributeValue>(), size_of::<sys::CUlaunchAttributeValue>());
         assert_eq!(align_of::<CUattributeValue>(), align_of::<sys::CUlaunchAttributeValue>());

@@ -1,6 +1,6 @@
 //! The services of a GPU for the code of operations.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, panic::Location, sync::Arc};
 
 use bytemuck::Pod;
 use cudarc::driver::{CudaContext, CudaStream};
@@ -56,6 +56,8 @@ pub(crate) trait Submit {
     fn faults(&self) -> FaultSink;
     /// The number under which an operation reports.
     fn fault_op(&mut self, name: &'static str) -> u32;
+    /// The number under which a loop reports that it reached its limit; the bound of the report is the limit.
+    fn fault_loop(&mut self, at: &'static Location<'static>) -> u32;
     /// Returns the workspace of a matrix product, in bytes. With `measure`, outside a capture, a new product
     /// is measured on its own operands: the output is overwritten.
     ///

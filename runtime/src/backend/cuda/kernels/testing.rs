@@ -55,6 +55,9 @@ impl Submit for Recorder {
     fn fault_op(&mut self, name: &'static str) -> u32 {
         name.len() as u32
     }
+    fn fault_loop(&mut self, at: &'static std::panic::Location<'static>) -> u32 {
+        at.line()
+    }
     fn product_workspace(&mut self, product: Product<'_>, _: bool) -> Result<u64> {
         Ok(product.kernels.workspace_bytes(&self.props, product.inputs, product.output))
     }

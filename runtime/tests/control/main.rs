@@ -1,0 +1,12 @@
+//! Branches and loops on the device: values in every mode, memory, limits and errors.
+
+mod bodies;
+#[path = "../common/device.rs"]
+mod device;
+mod effects;
+mod errors;
+mod faults;
+mod memory;
+mod shown;
+mod support;
+mod values;
