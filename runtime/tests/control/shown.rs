@@ -1,1 +1,93 @@
-//! Later.
+//! Conditional nodes in what `inspect` shows.
+
+use graphable::{
+    Event, UnsharedReason,
+    inspect::{NodeKind, Topology},
+    prelude::*,
+};
+
+use crate::support::runtime;
+
+#[graphable]
+fn shown(
+    #[host]
+    #[dims(B)]
+    x: &Tensor<f32>,
+    #[host] p: &Scalar<bool>,
+) -> Result<Tensor<f32>> {
+    let zero = ops::full(x.scope(), (), 0u32)?;
+    let (_, y) = control::while_loop(
+        5,
+        (zero, x.clone()),
+        |(i, _)| ops::lt(i, 3),
+        |(i, y)| {
+            let y = control::cond(p, || ops::neg(&y), || ops::scale(&y, 2.0))?;
+            Ok::<_, Error>((ops::add(&i, 1)?, y))
+        },
+    )?;
+    Ok::<_, Error>(y)
+}
+
+fn recorded(rt: &mut Runtime) -> Topology {
+    rt.keep_topology(true);
+    let graph = ShownGraph::builder().build(rt).unwrap();
+    for _ in 0..4 {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[1.0], true).unwrap();
+        assert_eq!(step.read(&y).unwrap(), [-1.0]);
+    }
+    let tree = rt.tree();
+    rt.topology(tree.nodes[0].id).unwrap().unwrap()
+}
+
+#[test]
+fn topologies_have_bodies() {
+    let mut rt = runtime();
+    let topology = recorded(&mut rt);
+    let loops: Vec<_> = topology.nodes.iter().filter(|n| n.kind == NodeKind::Conditional).collect();
+    assert_eq!(loops.len(), 1, "{topology}");
+    assert_eq!(loops[0].bodies.len(), 1);
+    let body = &loops[0].bodies[0];
+    let inner: Vec<_> = body.nodes.iter().filter(|n| n.kind == NodeKind::Conditional).collect();
+    let bodies: usize = inner.iter().map(|n| n.bodies.len()).sum();
+    assert_eq!(bodies, 2, "{topology}");
+    assert!(inner.iter().flat_map(|n| &n.bodies).all(|body| !body.nodes.is_empty()));
+    assert!(topology.count(NodeKind::Conditional) >= 2);
+    let (text, dot) = (topology.to_string(), topology.to_dot());
+    assert!(
+        text.contains("conditional") && text.contains("    body 0\n") && text.contains("        body 0\n")
+    );
+    assert!(dot.matches("subgraph cluster_").count() >= 3, "{dot}");
+    assert_eq!(dot.matches('{').count(), dot.matches('}').count());
+}
+
+#[test]
+fn trees_show_the_structure() {
+    let mut rt = runtime();
+    recorded(&mut rt);
+    let tree = rt.tree();
+    let operations = &tree.nodes[0].operations;
+    let marks: Vec<&str> =
+        operations.iter().map(String::as_str).filter(|op| op.ends_with(['{', ':', '}'])).collect();
+    assert_eq!(marks, ["while {", "body:", "cond {", "body:", "body:", "}", "}"]);
+    assert!(tree.nodes[0].kernels > 10, "those of the bodies count");
+    let (text, dot) = (tree.to_string(), tree.to_dot());
+    assert!(text.contains("while { body: "), "{text}");
+    assert!(dot.contains("while { body: "), "{dot}");
+}
+
+#[test]
+fn executables_with_nodes_are_not_shared() {
+    let mut rt = runtime();
+    rt.share_executables(Some(std::time::Duration::MAX));
+    let graph = ShownGraph::builder().build(&mut rt).unwrap();
+    for size in [1usize, 2, 3, 1, 2, 3, 1, 2, 3] {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &vec![1.0; size], true).unwrap();
+        assert_eq!(step.read(&y).unwrap(), vec![-1.0; size]);
+    }
+    let stats = rt.stats();
+    assert_eq!((stats.shares, stats.updates), (0, 0));
+    let refused = |e: &&Event| matches!(e, Event::Unshared { reason: UnsharedReason::Refused { .. }, .. });
+    assert_eq!(rt.take_events().iter().filter(refused).count() as u64, stats.recordings);
+}

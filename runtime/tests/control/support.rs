@@ -64,11 +64,6 @@ impl Setup {
         rt
     }
 
-    /// Whether this call is a replay: warm-up and recording are over.
-    pub(crate) fn replays(&self, call: usize) -> bool {
-        self.mode != Mode::None && call > 1
-    }
-
     pub(crate) fn prepare(&self, rt: &Runtime) {
         rt.free_at_last_use(self.last_use);
         if self.shares {

@@ -33,7 +33,7 @@ fn chosen(
 fn one_of_two_bodies_runs() {
     for setup in setups() {
         let mut rt = setup.runtime();
-        let w = Param::new(&rt, [1, 3], &[7.0, 8.0, 9.0]).unwrap();
+        let w = Param::new(&rt, &[1, 3], &[7.0, 8.0, 9.0]).unwrap();
         let graph = build!(ChosenGraph, setup, &mut rt);
         for call in 0..8 {
             let p = call % 3 != 1;
@@ -146,7 +146,7 @@ fn carried(
 fn a_loop_carries_values() {
     for setup in setups() {
         let mut rt = setup.runtime();
-        let w = Param::new(&rt, [2], &[0.25, 0.5]).unwrap();
+        let w = Param::new(&rt, &[2], &[0.25, 0.5]).unwrap();
         let graph = build!(CarriedGraph, setup, &mut rt);
         for n in [3u32, 0, 1, 7, 20, 0, 2, 5] {
             let x = [1.0 + n as f32, -2.0];
@@ -239,7 +239,7 @@ fn padded(
     let rows = ops::size(x, 0)?;
     let (y, count) = control::cond(
         p,
-        || Ok((ops::scale(x, 2.0)?, rows.clone())),
+        || Ok::<_, Error>((ops::scale(x, 2.0)?, rows.clone())),
         || Ok((x.clone(), ops::add(&ops::size(x, 0)?, 100)?)),
     )?;
     let (y, _) = control::while_loop(

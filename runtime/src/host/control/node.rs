@@ -54,9 +54,10 @@ impl<'s> Node<'s> {
         let control = self.node.name;
         let given = Description::of(&results);
         given.check_runtime(control, self.rt)?;
+        // First: what is returned twice is moved out with its first handle, and copied from there for the others.
+        given.tensors.iter().try_for_each(|raw| self.rt.check_live(control, raw))?;
         let mut moved: Vec<RawTensor> = Vec::with_capacity(given.tensors.len());
         let outcome = given.tensors.iter().try_for_each(|raw| {
-            self.rt.check_live(control, raw)?;
             moved.push(self.taken_out(raw)?);
             Ok(())
         });

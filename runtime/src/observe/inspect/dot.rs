@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     EdgeKind, GraphTree, NodeKind, Topology,
-    text::{counted, variant},
+    text::{counted, operations, variant},
 };
 
 /// A quoted string.
@@ -40,6 +40,9 @@ pub(super) fn tree(tree: &GraphTree) -> String {
             node.exit,
             node.pool_bytes
         );
+        if node.operations.iter().any(|name| name == "body:") {
+            label += &format!("\nruns {}", operations(&node.operations));
+        }
         if !node.shares_with.is_empty() {
             let others: Vec<String> = node.shares_with.iter().map(ToString::to_string).collect();
             label += &format!("\nshares with {}", others.join(", "));

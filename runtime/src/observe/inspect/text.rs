@@ -65,6 +65,24 @@ fn cut(list: &[impl fmt::Display]) -> String {
     text.join(", ")
 }
 
+/// Formats operations, and the structure of control flow among them: `while { body: add, mul }`.
+pub(super) fn operations(list: &[String]) -> String {
+    let mut text = String::new();
+    for (index, name) in list.iter().take(SHOWN).enumerate() {
+        let opens = text.ends_with(['{', ':']);
+        match () {
+            () if index == 0 => {}
+            () if opens || name == "}" || name == "body:" => text.push(' '),
+            () => text.push_str(", "),
+        }
+        text.push_str(name);
+    }
+    if list.len() > SHOWN {
+        text += &format!(", and {} more", list.len() - SHOWN);
+    }
+    text
+}
+
 /// Returns what a node was recorded for, if anything: sizes, and switches of the numerics, as `T=16, TF32`.
 pub(super) fn variant(node: &TreeNode) -> Option<String> {
     let sizes = node.sizes.iter().map(|(symbol, size)| format!("{symbol}={size}"));
@@ -189,7 +207,7 @@ impl GraphTree {
             node.exit,
             node.pool_bytes,
         )?;
-        writeln!(f, "{indent}    runs   {}", cut(&node.operations))?;
+        writeln!(f, "{indent}    runs   {}", operations(&node.operations))?;
         if !node.shares_with.is_empty() {
             writeln!(f, "{indent}    shares {}", cut(&node.shares_with))?;
         }

@@ -103,7 +103,8 @@ pub struct TreeNode {
     pub alive_others: Vec<String>,
     /// Its outputs, in order; compound values are split into their parts.
     pub outputs: Vec<TreeOutput>,
-    /// The names of the operations in its body, in order. One may be several kernels, or none.
+    /// The names of the operations in its body, in order. One may be several kernels, or none. Control flow on the device
+    /// is among them: `while {`, `cond {` or `switch {`, `body:` before each body, and `}`.
     pub operations: Vec<String>,
     /// The number of nodes in its executable: kernels, copies, fills. See
     /// [`Runtime::topology`](crate::Runtime::topology).

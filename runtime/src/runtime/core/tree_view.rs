@@ -14,7 +14,10 @@ use crate::{
         GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment,
         TreeState, TreeWaiting,
     },
-    tree::{ExecTotals, Group, Identity, OutputBlock, Recording, RecordingIndex, Stored, Tree, Waiting},
+    tree::{
+        ControlMark, ExecTotals, Group, Identity, OutputBlock, Recording, RecordingIndex, Stored, TraceOp,
+        Tree, Waiting,
+    },
     value::raw::RawTensor,
 };
 
@@ -25,6 +28,16 @@ const DEAD_RECORDINGS: usize = 64;
 /// Returns the current tree.
 pub(crate) fn tree_view(tree: &Tree, memory: &Memory, device: String) -> GraphTree {
     View { tree, memory }.of(device)
+}
+
+/// Returns how an operation is shown, or a mark of control flow.
+fn shown_operation(op: &TraceOp) -> String {
+    match op.mark {
+        None => op.name.to_owned(),
+        Some(ControlMark::Begin) => format!("{} {{", op.name),
+        Some(ControlMark::Body) => "body:".to_owned(),
+        Some(ControlMark::End) => "}".to_owned(),
+    }
 }
 
 /// The data that the view reads.
@@ -83,13 +96,7 @@ impl View<'_> {
                 dead,
                 alive_others,
                 outputs: recording.outputs.iter().map(|stored| self.output_view(recording, stored)).collect(),
-                operations: self
-                    .tree
-                    .group_of(recording.group)
-                    .trace
-                    .iter()
-                    .map(|op| op.name.to_owned())
-                    .collect(),
+                operations: self.tree.group_of(recording.group).trace.iter().map(shown_operation).collect(),
                 kernels: recording.exec.as_ref().map_or(0, |exec| exec.nodes()),
                 // The first run was the recording's own.
                 hits: recording.hits.saturating_sub(1),
