@@ -473,20 +473,16 @@ pub enum Error {
     },
 
     /// The bodies of a conditional node do not have results of the same kind.
-    #[error("{control}: {what} is {found} in {second}, and {expected} in {first}; make them equal")]
+    #[error("{control}: {what} is {first}, and {second}; make them equal")]
     BodiesDiffer {
-        /// `cond`, `switch` or `while_loop`.
+        /// `cond`, `switch` or `while`.
         control: &'static str,
         /// The property that differs.
         what: String,
-        /// One of the bodies.
+        /// What one of the bodies has, and which.
         first: String,
-        /// What it has.
-        expected: String,
-        /// The other one.
+        /// What the other one has, and which.
         second: String,
-        /// What that has.
-        found: String,
     },
 
     /// Something that a body of a conditional node cannot do.
@@ -508,7 +504,7 @@ pub enum Error {
         /// The device.
         device: String,
         /// The first version that has them.
-        needs: String,
+        needs: &'static str,
         /// The version of the driver.
         found: String,
     },

@@ -420,7 +420,7 @@ impl Graphs for FaultyBackend {
             false => self.inner.supports_conditionals(),
             true => Err(Error::NoConditionalNodes {
                 device: "faulty".into(),
-                needs: "12.4".into(),
+                needs: "12.4",
                 found: "12.2".into(),
             }),
         }

@@ -130,8 +130,6 @@ pub enum FallbackReason {
     NoConditionalNodes {
         /// The segment.
         segment: String,
-        /// The first version of CUDA that has them.
-        needs: String,
         /// The version of the driver.
         found: String,
     },
@@ -281,8 +279,8 @@ impl fmt::Display for FallbackReason {
             Self::OverGraphMemory { bytes, limit } => {
                 write!(f, "graphs use {bytes} bytes, and may use {limit}")
             }
-            Self::NoConditionalNodes { segment, needs, found } => {
-                write!(f, "{segment} has conditional nodes, which need CUDA {needs}; the driver has {found}")
+            Self::NoConditionalNodes { segment, found } => {
+                write!(f, "{segment} has conditional nodes, which a driver for CUDA {found} does not have")
             }
             Self::SwitchedOff => f.write_str("graphs are switched off here"),
             Self::Policy { why } => write!(f, "decided by the policy: {why}"),

@@ -125,7 +125,7 @@ fn carried(
     x: &Tensor<f32>,
     #[host] n: &Scalar<u32>,
     w: &Param<f32>,
-) -> Result<(Tensor<f32>, Tensor<f32>, Tensor<f32>, Tensor<f32>)> {
+) -> Result<[Tensor<f32>; 4]> {
     let zero = ops::full(x.scope(), (), 0u32)?;
     let start = (zero, x.clone(), ops::neg(x)?, ops::scale(x, 5.0)?, ops::zeros(x.scope(), [2])?);
     let (_, a, b, c, d) = control::while_loop(
@@ -139,7 +139,7 @@ fn carried(
             Ok((i, b, ops::add(&a, 1.0)?, turned, kept))
         },
     )?;
-    Ok((a, b, c, d))
+    Ok([a, b, c, d])
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_loop_carries_values() {
             let x = [1.0 + n as f32, -2.0];
             let step = rt.step().unwrap();
             let got = graph.call(&step, &x, n, &w).unwrap();
-            let got = [&got.0, &got.1, &got.2, &got.3].map(|t| step.read(t).unwrap());
+            let got = got.map(|t| step.read(&t).unwrap());
             let (mut a, mut b, mut c) = (x, x.map(|x| -x), x.map(|x| 5.0 * x));
             for _ in 0..n {
                 (a, b, c) = (b, a.map(|a| a + 1.0), [c[1], c[0]]);

@@ -117,11 +117,7 @@ impl ConditionalSupport {
             return Ok(());
         }
         let text = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
-        Err(Error::NoConditionalNodes {
-            device: device.to_owned(),
-            needs: text(Self::FIRST),
-            found: text(self.version),
-        })
+        Err(Error::NoConditionalNodes { device: device.to_owned(), needs: "12.4", found: text(self.version) })
     }
 }
 

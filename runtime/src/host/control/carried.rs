@@ -120,10 +120,8 @@ impl Bodies<'_> {
         Error::BodiesDiffer {
             control: self.control,
             what: what.to_owned(),
-            first: self.first.to_owned(),
-            expected: expected.to_string(),
-            second: self.second.to_owned(),
-            found: found.to_string(),
+            first: format!("{expected} in {}", self.first),
+            second: format!("{found} in {}", self.second),
         }
     }
 }

@@ -168,10 +168,10 @@ impl Core {
         }
         match self.stream.backend().supports_conditionals() {
             Ok(()) => Ok(None),
-            Err(Error::NoConditionalNodes { needs, found, .. })
+            Err(Error::NoConditionalNodes { found, .. })
                 if self.call.active().is_some_and(|call| call.eager_conditionals) =>
             {
-                Ok(Some(FallbackReason::NoConditionalNodes { segment: site.to_string(), needs, found }))
+                Ok(Some(FallbackReason::NoConditionalNodes { segment: site.to_string(), found }))
             }
             Err(error) => Err(error),
         }

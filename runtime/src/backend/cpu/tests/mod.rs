@@ -15,6 +15,7 @@ use crate::{
     value::layout::Layout,
 };
 
+mod conditional;
 mod graphs;
 mod lost;
 mod memory;

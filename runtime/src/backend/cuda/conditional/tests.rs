@@ -27,7 +27,7 @@ fn the_version_decides() {
         |version, has_functions| match ConditionalSupport::new(version, has_functions).check("cuda:0") {
             Ok(()) => None,
             Err(Error::NoConditionalNodes { device, needs, found }) => {
-                assert_eq!((device.as_str(), needs.as_str()), ("cuda:0", "12.4"));
+                assert_eq!((device.as_str(), needs), ("cuda:0", "12.4"));
                 Some(found)
             }
             Err(other) => panic!("{other}"),
@@ -39,4 +39,70 @@ fn the_version_decides() {
     assert!(!ConditionalSupport::new(12_070, true).has_switches());
     assert!(ConditionalSupport::new(12_080, true).has_switches());
     assert!(!ConditionalSupport::new(13_000, true).without_switches().has_switches());
+}
+
+/// On a GPU: a chain of nodes, as with drivers before CUDA 12.8, and one node, where the driver has it. One of the
+/// bodies is empty, and one changes the selector, which later nodes of a chain must not see.
+#[test]
+fn chains_run_what_switches_run() {
+    use std::io::Write as _;
+
+    use smallvec::smallvec;
+
+    use crate::{
+        backend::{Arenas as _, Graphs as _, HostBlock, Launch, SharedMemory, Stream as _},
+        memory::COPY,
+    };
+
+    let open = || CudaBackend::new(0, super::super::CudaOptions::default());
+    if let Err(error) = open() {
+        // A closed standard error is not a reason to fail.
+        let _ = writeln!(std::io::stderr(), "GPU tests: skipped chains_run_what_switches_run: {error}");
+        return;
+    }
+    let view = |memory: &SharedMemory, at: u64| View {
+        addr: memory.addr() + at,
+        dtype: DType::U32,
+        layout: Layout::contiguous(&[]).unwrap(),
+    };
+    for has_switches in [true, false] {
+        let mut b = open().unwrap();
+        if !has_switches {
+            b.conditionals = b.conditionals.without_switches();
+        }
+        // The selector, the result, a number for each body, and another selector.
+        let memory = b.alloc(64).unwrap();
+        let words: Vec<u8> = [0u32, 0, 10, 11, 12, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
+        let block = |bytes: Vec<u8>, at: u64| {
+            let len = bytes.len();
+            HostBlock { bytes, writes: vec![(memory.addr() + at, 0, len)], ..HostBlock::default() }
+        };
+        b.host_write(block(words, 0)).unwrap();
+        let copy = |from: u64, to: u64| Launch {
+            op: COPY,
+            inputs: smallvec![view(&memory, from)],
+            outputs: smallvec![view(&memory, to)],
+            workspace: 0,
+        };
+        b.begin_capture(None).unwrap();
+        let node = Conditional { name: "switch", selector: view(&memory, 0), bodies: 4, repeats: false };
+        b.begin_conditional(&node).unwrap();
+        for body in 0..3 {
+            b.begin_body(body).unwrap();
+            b.launch(&copy(8 + 4 * body as u64, 4)).unwrap();
+            if body == 1 {
+                b.launch(&copy(16, 0)).unwrap();
+            }
+        }
+        b.begin_body(3).unwrap();
+        b.end_conditional().unwrap();
+        let exec = b.end_capture(vec![memory.clone()]).unwrap().unwrap();
+        for selected in [0u32, 1, 2, 3, 4, u32::MAX, 1, 0] {
+            b.host_write(block([selected, 99].iter().flat_map(|w| w.to_le_bytes()).collect(), 0)).unwrap();
+            b.replay(&exec, None).unwrap();
+            let read = b.read(memory.addr() + 4, 4).unwrap().wait().unwrap();
+            let expected = if selected < 3 { 10 + selected } else { 99 };
+            assert_eq!(read, expected.to_le_bytes(), "{selected}, switches: {has_switches}");
+        }
+    }
 }
