@@ -29,6 +29,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("ConvConfig", "models write it as a literal, with a value for each dimension"),
     ("ConvTransposeConfig", "as `ConvConfig`"),
     ("Definition", GENERATED),
+    ("Conditional", UNSTABLE),
     ("DeviceCopy", UNSTABLE),
     ("Dim", GENERATED),
     ("DimsSpec", GENERATED),
