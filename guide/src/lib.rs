@@ -16,6 +16,7 @@ macro_rules! pages {
 pages! {
     boundaries: "boundaries.md";
     buckets: "buckets.md";
+    control_flow: "control-flow.md";
     cuda: "cuda.md";
     fallbacks: "fallbacks.md";
     first_model: "first-model.md";

@@ -45,6 +45,12 @@ mod parse;
 /// surrounding work then becomes one graph. Errors are also reported in the new order, and a value that is
 /// created early occupies memory while that work runs.
 ///
+/// `#[device]` leaves the decision of an `if`, a `while` or a `match` to the device: the predicate is a `Scalar<bool>`, or a
+/// tensor of rank 0, the index of a `match` is such an `i32` or `u32`. The control flow becomes a node of the graph.
+/// Variables that the bodies assign are carried; `let y = #[device] if p { a } else { b };` has a value. `#[device(limit = N)]`
+/// bounds the rounds of a `while`. The host describes every body once, so a body changes nothing on the host, and nothing
+/// jumps out of it.
+///
 /// A function without boundaries and attributes remains an ordinary function, whose tensors all get the
 /// lifetime of the step; `#[graphable(helper)]` enforces this. On an `impl`, methods are treated in the same
 /// way (`Model::decode` gets `ModelDecodeGraph`, and `run` of an `impl Linear<f32>` gets

@@ -16,11 +16,14 @@ pub use crate::{
     },
     host::{
         boundary::{
-            EagerEntersSegment, EagerEntersSegmentToChange, EagerFieldEntersSegment, Ends, EndsAsContainer,
-            EndsAsGuard, EndsAsLiveIn, EndsAsOther, EndsWithSegment, EntersSegment, EntersSegmentToChange,
-            FieldEntersSegment, GraphInput, GraphKey, GraphParams, GraphResult, Held, LeavesSegment, Leaving,
-            NeedsPiecewise, OnlyForFunctionsWithBoundaries, UserError,
+            CarriedByDevice, DeviceIndex, DevicePredicate, EagerEntersSegment, EagerEntersSegmentToChange,
+            EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn, EndsAsOther,
+            EndsWithSegment, EntersSegment, EntersSegmentToChange, FieldEntersSegment, GraphInput, GraphKey,
+            GraphParams, GraphResult, Held, LeavesArm, LeavesSegment, Leaving, NeedsPiecewise,
+            OnlyForFunctionsWithBoundaries, UserError,
         },
+        control::DEFAULT_LIMIT,
+        device_flow::{Carrying, Own, OwnCopy, OwnReference, Round, limit},
         eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
         piecewise::Piecewise,
     },
@@ -50,7 +53,7 @@ pub mod misplaced {
             }
         )*};
     }
-    named!(eager piecewise host key dims);
+    named!(eager piecewise host key dims device);
 }
 
 /// Names for the code that `#[kernel]` generates.

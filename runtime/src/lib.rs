@@ -54,7 +54,7 @@
 //! - [`Param`] and [`State`] are device memory with a stable address. [`derive(Params)`](derive@Params) builds
 //!   models from them, and [`load`] fills models from files.
 //! - [`join`] lets branches of a segment run in parallel; [`control`] has branches and loops that depend on values on
-//!   the device.
+//!   the device, which `#[device]` on an `if`, a `while` or a `match` of a graph function writes.
 //! - [`ops`] contains the operations, and [`#[kernel]`](macro@kernel) makes further ones of Rust functions.
 //! - [`Mode`], [`Schedule`] and [`Batching`] configure a graph object through its builder. A [`Dispatcher`]
 //!   chooses the graph of each batch, which [`Step::batch`] describes.

@@ -132,6 +132,8 @@ graph! {
 
 driven_graph!(woven, x, y, pair(&y)?.first, ops::scale(&y, 3.0));
 
+decided_graph!(decided, h, ops::gt(&ops::sum(h, 0)?, 0.0)?, ops::neg(h)?);
+
 /// Runs all of it, three times: warmed up, recorded, replayed.
 ///
 /// # Errors
@@ -158,6 +160,7 @@ pub fn run() -> Result<()> {
     let whole = WholeGraph::builder().build(&mut rt)?;
     let split = SplitGraph::builder().build(&mut rt)?;
     let woven = WovenGraph::builder().build(&mut rt)?;
+    let decided = DecidedGraph::builder().build(&mut rt)?;
     for _ in 0..3 {
         let step = rt.step()?;
         let shape: &[usize] = &[1, 2];
@@ -170,6 +173,10 @@ pub fn run() -> Result<()> {
         assert_eq!(step.read(&whole.call(&step, x.0)?)?, [-1.0, -2.0]);
         assert_eq!(step.read(&split.call(&step, x.0)?)?, [0.0, 0.0]);
         assert_eq!(step.read(&woven.call(&step, x)?)?, [-6.0, -12.0]);
+        // Two rounds make 4x of it; with -x, 3x; halved.
+        let row: (&[f32], &[usize]) = (x.0, &[2]);
+        assert_eq!(step.read(&decided.call(&step, row, true)?)?, [1.5, 3.0]);
+        assert_eq!(step.read(&decided.call(&step, row, false)?)?, [-0.5, -1.0]);
     }
     assert_eq!(WovenGraph::PLAN.boundaries(), 1);
     assert!(rt.stats().replays > 0);

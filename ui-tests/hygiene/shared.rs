@@ -29,6 +29,40 @@ macro_rules! driven_graph {
     };
 }
 
+/// A function that decides on the device: a variable of the macro has the name of one that it is given.
+macro_rules! decided_graph {
+    ($name:ident, $h:ident, $predicate:expr, $then:expr) => {
+        /// Made by a macro.
+        ///
+        /// # Errors
+        /// Shapes that do not fit.
+        #[graphable]
+        pub fn $name(#[host] $h: &Tensor<f32>, #[host] p: &Scalar<bool>) -> Result<Tensor<f32>> {
+            let mut h = ops::scale($h, 2.0)?;
+            let mut rounds = ops::full(h.scope(), (), 0i32)?;
+            #[device(limit = 4)]
+            while ops::lt(&rounds, 2)? {
+                rounds = ops::add(&rounds, 1)?;
+                h = ops::add(&h, $h)?;
+            }
+            let value = #[device]
+            if $predicate { $then } else { ops::neg(&h)? };
+            #[device]
+            if p {
+                h = ops::add(&h, &value)?;
+            } else {
+                h = value;
+            }
+            #[device]
+            match rounds {
+                0 => ops::neg(&h),
+                2 | 3 => ops::scale(&h, 0.5),
+                _ => ops::exp(&h),
+            }
+        }
+    };
+}
+
 /// Parameters made by a macro.
 macro_rules! weights {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $ty:ty),* }) => {

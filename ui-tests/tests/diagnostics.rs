@@ -189,6 +189,8 @@ fn every_pinned_code_is_in_the_catalogue() {
                 for line in read(&path).lines().filter(|l| l.starts_with("error: ")) {
                     let ours = line.starts_with("error: [G");
                     let parser = path.ends_with("signatures/half_typed.stderr");
+                    // Nothing of ours has seen the function.
+                    let parser = parser || path.ends_with("device/not_graphable.stderr");
                     assert!(ours || parser, "{}: {line}", path.display());
                 }
             }

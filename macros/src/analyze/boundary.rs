@@ -17,7 +17,7 @@ use crate::{
     model::{Carrier, PiecewiseCall, PlanItem, Region, Value},
     parse::{
         attributes::{self, Boundary, EagerArgs, Edge},
-        syntax,
+        device, syntax,
     },
 };
 
@@ -39,6 +39,13 @@ impl Analysis<'_, '_> {
                 return Value::Built(expr.clone(), self.regions_in(expr));
             }
             self.refuse_nested(expr);
+        } else if let Some(attr) = device::first(expr).filter(|_| !self.misplaced) {
+            self.errors.push(
+                Code::DevicePosition,
+                attr,
+                "control flow of the device in host code, which runs on every call",
+                "decide in a statement before, `let v = #[device] if … { … } else { … };`, and use `v` here",
+            );
         } else if let Some(call) = operations::device_call(expr).filter(|_| !self.misplaced) {
             let text = shortened(&call.func);
             self.errors.push(

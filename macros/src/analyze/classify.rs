@@ -7,7 +7,7 @@ use syn::{
 };
 
 use super::{macros, operations, sizes};
-use crate::parse::{attributes, syntax};
+use crate::parse::{attributes, device, syntax};
 
 /// Finds boundaries and `#[host] let`s, outside closures and items.
 pub(crate) fn has_boundary(stmt: &Stmt) -> bool {
@@ -155,6 +155,7 @@ pub(crate) fn call_free(expr: &Expr) -> bool {
     impl<'a> Visit<'a> for Calls {
         fn visit_expr(&mut self, e: &'a Expr) {
             match e {
+                e if device::is_flow(e) => self.0 = true,
                 Expr::Call(c) if constructor_name(c).is_none() => self.0 = true,
                 Expr::MethodCall(_)
                 | Expr::Macro(_)

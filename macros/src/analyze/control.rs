@@ -8,7 +8,7 @@ use syn::{Expr, Stmt};
 use super::{Analysis, Tail, Target, classify, ends, macros, statement::Statement, uses};
 use crate::{
     model::{Arm, Block, Control, ControlKind, Otherwise, Part, Value, Wrapper},
-    parse::{attributes, syntax},
+    parse::{attributes, device, syntax},
 };
 
 impl Analysis<'_, '_> {
@@ -33,6 +33,8 @@ impl Analysis<'_, '_> {
     pub(super) fn steered(&self, expr: &Expr) -> bool {
         let decides = |e: &Expr| self.is_eager_derived(&uses::of_expr(e)) || self.advances_host_iterator(e);
         match expr {
+            // The device decides.
+            e if device::is_flow(e) => false,
             Expr::If(e) => decides(&e.cond) || e.else_branch.as_ref().is_some_and(|(_, e)| self.steered(e)),
             Expr::Match(e) => {
                 decides(&e.expr) || e.arms.iter().any(|a| a.guard.as_ref().is_some_and(|(_, g)| decides(g)))

@@ -14,7 +14,7 @@ use syn::{
 };
 
 use super::{Analysis, classify, effects, operations, sizes, statement, statement::Statement, uses};
-use crate::parse::{attributes, syntax};
+use crate::parse::{attributes, device, syntax};
 
 /// Methods whose result borrows nothing, besides numbers ([`sizes`]).
 const VALUES: [&str; 16] = [
@@ -159,6 +159,7 @@ impl Analysis<'_, '_> {
     /// variables.
     pub(super) fn makes_device(&self, expr: &Expr) -> bool {
         match expr {
+            e if device::is_flow(e) => true,
             Expr::Try(e) => operations::is_operation(&e.expr),
             Expr::Paren(e) => self.makes_device(&e.expr),
             Expr::Reference(e) => self.makes_device(&e.expr),

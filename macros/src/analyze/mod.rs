@@ -19,6 +19,7 @@ mod boundary;
 mod classify;
 mod closures;
 mod control;
+pub(crate) mod device_flow;
 mod eager_values;
 pub(crate) mod effects;
 mod evaluation_order;

@@ -10,7 +10,7 @@ use crate::{
     parse::{attributes, instrument, parameter_kind, syntax},
 };
 
-const KNOWN: [&str; 4] = ["eager", "piecewise", "host", "key"];
+const KNOWN: [&str; 5] = ["eager", "piecewise", "host", "key", "device"];
 
 /// Checks every attribute of a body; whether one is wrong.
 pub(crate) fn check(block: &Block, params: &[&Ident], errors: &mut Errors) -> bool {

@@ -170,4 +170,14 @@ catalogue! {
     G117 KernelLiteral Rule "A number in a kernel that its type does not hold, or without a type" "";
     G118 KernelRecursion Rule "A kernel that calls itself" "";
     G119 KernelRow Rule "A row or a view of a kernel where it cannot be" "";
+
+    G120 DevicePosition Rule "`#[device]` on what the device cannot decide" "";
+    G121 DevicePattern Rule "A pattern of a `#[device]` `if`, `while` or `match` that is not an integer" "";
+    G122 DeviceJump Rule "A jump out of a `#[device]` `if`, `while` or `match`" "";
+    G123 DeviceBoundary Rule "A boundary inside a `#[device]` `if`, `while` or `match`" "";
+    G124 DevicePredicate Type "A predicate or an index that is not a value of the device" "";
+    G125 DeviceCarried Type "A value of the host that leaves a `#[device]` `if`, `while` or `match`" "";
+    G126 DeviceHostChange Lint "A value of the host that a `#[device]` body changes" "rustc rejects it: bodies cannot change the variables around them (E0594, E0596), and what they assign is a value of the device (G125)";
+    G127 DeviceElse Lint "A `#[device] if` without `else` whose value is used" "rustc rejects it, since an `if` without `else` has no value (E0317)";
+    G128 DeviceOperator Lint "An operator of the host in the predicate of a `#[device] if` or `while`" "rustc rejects it: operators take host `bool`s (E0308), and their result is not a predicate (G124)";
 }

@@ -11,7 +11,7 @@ use syn::{
 
 use crate::{
     analyze,
-    check::{host_code, lints, misplaced},
+    check::{self, host_code, lints, misplaced},
     diag::{Code, Errors},
     expand::{
         self, fallback,
@@ -20,7 +20,7 @@ use crate::{
     },
     model::{Header, HostCode, PlanItem},
     parse::{
-        attributes, hygiene, instrument, item_attributes, lifetimes,
+        attributes, device, hygiene, instrument, item_attributes, lifetimes,
         parameter_kind::Kind,
         parameters::{self, Marks},
         signature::{Owner, Param, Signature},
@@ -77,6 +77,8 @@ struct Item<'a> {
     boundaries: bool,
     /// Set if the body could not be parsed.
     unparsed: bool,
+    /// Set if control flow of the device is wrong, so its parts may not mean what they seem to.
+    flow_is_wrong: bool,
     /// The item around it, if that has no attribute.
     around: Option<Around>,
     /// The names of attributes that it cannot have.
@@ -104,14 +106,34 @@ impl<'a> Item<'a> {
         sig.inputs.iter().for_each(|argument| parameters::refuse_static(argument, errors));
         let marks = sig.inputs.iter_mut().map(|argument| parameters::take(argument, errors)).collect();
         lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
+        device::spread(&mut block);
+        let flow_is_wrong = !unparsed && check::device::check(&sig, &block, errors);
         let boundaries = analyze::has_boundaries(&block);
         if !boundaries {
+            if device::has_flow(&block)
+                && let Some(apart) = hygiene::apart(&block, &lint_context(&sig, None).params)
+            {
+                block = apart;
+            }
             if !unparsed {
                 misplaced::check(&block, &lint_context(&sig, None).params, errors);
             }
             attributes::Keys.visit_block_mut(&mut block);
         }
-        Self { attrs, vis, sig, block, owner, helper, marks, boundaries, unparsed, around, misplaced }
+        Self {
+            attrs,
+            vis,
+            sig,
+            block,
+            owner,
+            helper,
+            marks,
+            boundaries,
+            unparsed,
+            flow_is_wrong,
+            around,
+            misplaced,
+        }
     }
 
     fn mark(&self) -> Option<&Attribute> {
@@ -189,7 +211,7 @@ impl<'a> Item<'a> {
         let (opening, block) = instrument::split(&self.block);
         let renamed = hygiene::apart(block, &header.params);
         let block = renamed.as_ref().unwrap_or(block);
-        let misplaced = misplaced::check(block, &header.params, errors);
+        let misplaced = misplaced::check(block, &header.params, errors) || self.flow_is_wrong;
         let code = analyze::host_code(block, header, misplaced, errors);
         host_code::check(&code, &header.params, errors);
         Analyzed::HostCode { opening, code }

@@ -5,12 +5,12 @@ use quote::{ToTokens, quote};
 use syn::{Expr, GenericArgument, Generics, ImplItem, ImplItemFn, ItemImpl, PathArguments, Type};
 
 use crate::{
-    analyze,
+    analyze, check,
     diag::Errors,
     entry::function::{self, Unit},
-    expand::fallback,
+    expand::{self, fallback},
     parse::{
-        lifetimes,
+        device, lifetimes,
         parameters::{self, Marks},
         signature::Owner,
     },
@@ -58,9 +58,11 @@ fn trait_method(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream
         method.sig.inputs.iter_mut().map(|argument| parameters::take(argument, &mut errors)).collect();
     function::refuse_in_trait(&method.sig, &marks, analyze::has_boundaries(&method.block), &mut errors);
     lifetimes::fill_fn(&mut method.sig, Some(&mut method.block), Some(&owner.generics));
+    device::spread(&mut method.block);
+    check::device::check(&method.sig, &method.block, &mut errors);
     let (attrs, vis, sig) = (&method.attrs, &method.vis, &method.sig);
     let broken = !errors.is_empty();
-    let body = if broken { fallback::body() } else { method.block.to_token_stream() };
+    let body = if broken { fallback::body() } else { expand::function::body(sig, &method.block) };
     let (allow, defaultness) = (fallback::allow(broken), &method.defaultness);
     (quote!(#(#attrs)* #allow #vis #defaultness #sig #body), errors.finish())
 }

@@ -2,15 +2,15 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{ItemTrait, TraitItem};
+use syn::{ItemTrait, TraitItem, TraitItemFn};
 
 use crate::{
-    analyze,
+    analyze, check,
     diag::Errors,
     entry::function,
-    expand::fallback,
+    expand::{device_flow, fallback},
     parse::{
-        lifetimes,
+        device, lifetimes,
         parameters::{self, Marks},
     },
 };
@@ -29,6 +29,15 @@ pub(crate) fn expand_trait(mut item: ItemTrait) -> TokenStream {
         }
     }
     lifetimes::fill_trait(&mut item);
+    for inner in &mut item.items {
+        let TraitItem::Fn(TraitItemFn { sig, default: Some(block), .. }) = inner else { continue };
+        device::spread(block);
+        if check::device::check(sig, block, &mut errors) {
+            *block = syn::parse2(fallback::body()).unwrap_or_else(|_| syn::parse_quote!({}));
+        } else {
+            device_flow::written(sig, block);
+        }
+    }
     let allow = fallback::allow(false);
     let errors = errors.finish();
     quote!(#allow #item #errors)

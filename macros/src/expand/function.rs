@@ -8,7 +8,7 @@ use syn::{
 };
 
 use super::{
-    boundary, fallback,
+    boundary, device_flow, fallback,
     graph_object::Run,
     host_code::{self, cx},
 };
@@ -33,9 +33,16 @@ pub(crate) fn ordinary(
     block: &Block,
     broken: bool,
 ) -> TokenStream {
-    let body = if broken { fallback::body() } else { block.to_token_stream() };
+    let body = if broken { fallback::body() } else { body(sig, block) };
     let allow = fallback::allow(broken);
     quote!(#(#attrs)* #allow #vis #sig #body)
+}
+
+/// Returns the body of a function without boundaries.
+pub(crate) fn body(sig: &syn::Signature, block: &Block) -> TokenStream {
+    let mut block = block.clone();
+    device_flow::written(sig, &mut block);
+    block.to_token_stream()
 }
 
 /// Returns a function whose whole body is one segment.
@@ -47,7 +54,7 @@ pub(crate) fn one_segment(
 ) -> Function {
     let site = host_code::site(&signature.name, plan.location());
     let run = Run::Segment { site, callee: signature.callee.clone() };
-    Function { sig: sig.clone(), body: block.to_token_stream(), run }
+    Function { sig: sig.clone(), body: body(sig, block), run }
 }
 
 /// Returns a function with boundaries, with these statements after those of `opening`. Its executor is passed

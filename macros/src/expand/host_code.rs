@@ -2,8 +2,9 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream};
 use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
-use syn::{Lifetime, Local, Type};
+use syn::{Lifetime, Local, Type, visit_mut::VisitMut};
 
+use super::device_flow::Flows;
 use crate::{
     krate,
     model::{Block, Closure, Header, HostCode, HostLet, Location, Part},
@@ -38,7 +39,8 @@ impl HostWriter<'_> {
             Part::Written(stmt) => quote!(#stmt),
             Part::Evaluated(expr) => quote!(#expr;),
             Part::Closure(given) => {
-                let local = closure(given);
+                let mut local = closure(given);
+                Flows::of_closure().visit_local_mut(&mut local);
                 quote!(#[allow(unused_variables)] #local)
             }
             Part::Declared(local) => quote!(#[allow(unused_mut)] #local),

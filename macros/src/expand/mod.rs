@@ -2,6 +2,7 @@
 
 mod boundary;
 mod crossing;
+pub(crate) mod device_flow;
 pub(crate) mod fallback;
 mod field_paths;
 pub(crate) mod function;

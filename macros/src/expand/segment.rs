@@ -6,6 +6,7 @@ use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
     crossing::{Entering, Leaving, assigned, entering, key, leaving, rows},
+    device_flow::Flows,
     field_paths::Replace,
     host_code::{HostWriter, closure, cx},
 };
@@ -26,37 +27,38 @@ struct Call {
 
 impl HostWriter<'_> {
     pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
-        let Entering { keys, mut lets, mut replace } = entering(&segment.live_ins);
+        let Entering { keys, mut lets, replace } = entering(&segment.live_ins);
+        let names = segment.live_ins.iter().filter_map(LiveIn::variable).map(ToString::to_string);
+        let mut code = DeviceCode { replace, flows: Flows::of(self.ret, names) };
         for local in &segment.closures {
             // Only `self`: the captures of a closure enter as whole values.
-            let mut local = local.clone();
-            replace.visit_local_mut(&mut local);
+            let local = code.stmt(&Stmt::Local(local.clone()));
             lets.extend(quote!(#[allow(unused_variables)] #local));
         }
-        let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &mut replace)).collect();
+        let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &mut code)).collect();
         let call = Call { site: self.site(&segment.location), key: key(&keys), body: quote!(#lets #steps) };
         match &segment.ending {
-            Ending::Result(expr) => self.result(&call, &device_expr(expr, &mut replace)),
+            Ending::Result(expr) => self.result(&call, &code.expr(expr)),
             Ending::Outputs => self.outputs(&call, segment, leaving(&segment.live_outs), None),
             Ending::Value { expr, name, result } => {
                 let mut leaving = leaving(&segment.live_outs);
                 leaving.push(expr.span(), &quote!(#name), &quote!(#name));
-                let value = device_expr(expr, &mut replace);
+                let value = code.expr(expr);
                 self.outputs(&call, segment, leaving, Some((value, name, *result)))
             }
         }
     }
 
-    fn step(&self, step: &Step, replace: &mut Replace) -> TokenStream {
+    fn step(&self, step: &Step, code: &mut DeviceCode) -> TokenStream {
         match step {
-            Step::Statement(stmt) => device_stmt(stmt, replace),
+            Step::Statement(stmt) => code.stmt(stmt),
             Step::Borrow(stmt) => {
-                let stmt = device_stmt(stmt, replace);
+                let stmt = code.stmt(stmt);
                 quote!(#[allow(unused_variables)] #stmt)
             }
-            Step::Closure(given) => device_stmt(&Stmt::Local(closure(given)), replace),
+            Step::Closure(given) => code.stmt(&Stmt::Local(closure(given))),
             Step::Probed { call, macro_name, probes } => {
-                let stmt = device_stmt(call, replace);
+                let stmt = code.stmt(call);
                 let before = probes.iter().map(|Probe { place, ident }| {
                     quote!(let #place = ::core::ptr::from_ref(&#ident).cast::<()>();)
                 });
@@ -155,19 +157,29 @@ fn moving(segment: &Segment, call: TokenStream) -> TokenStream {
     quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
 }
 
-/// Returns a statement as it appears in a segment.
-fn device_stmt(stmt: &Stmt, replace: &mut Replace) -> TokenStream {
-    let mut stmt = stmt.clone();
-    replace.visit_stmt_mut(&mut stmt);
-    attributes::Keys.visit_stmt_mut(&mut stmt);
-    quote!(#stmt)
+/// Code as it appears in a segment.
+struct DeviceCode {
+    replace: Replace,
+    flows: Flows,
 }
 
-fn device_expr(expr: &Expr, replace: &mut Replace) -> TokenStream {
-    let mut expr = expr.clone();
-    replace.visit_expr_mut(&mut expr);
-    attributes::Keys.visit_expr_mut(&mut expr);
-    quote!(#expr)
+impl DeviceCode {
+    /// Returns a statement, whose names are in scope afterwards.
+    fn stmt(&mut self, stmt: &Stmt) -> TokenStream {
+        let mut stmt = stmt.clone();
+        self.replace.visit_stmt_mut(&mut stmt);
+        attributes::Keys.visit_stmt_mut(&mut stmt);
+        self.flows.statement(&mut stmt);
+        quote!(#stmt)
+    }
+
+    fn expr(&mut self, expr: &Expr) -> TokenStream {
+        let mut expr = expr.clone();
+        self.replace.visit_expr_mut(&mut expr);
+        attributes::Keys.visit_expr_mut(&mut expr);
+        self.flows.visit_expr_mut(&mut expr);
+        quote!(#expr)
+    }
 }
 
 /// Returns the check whether a value that ends here is a guard.

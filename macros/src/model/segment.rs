@@ -107,6 +107,16 @@ impl LiveIn {
         }
     }
 
+    /// Returns the variable that it is in the segment; `None` for a field.
+    pub(crate) fn variable(&self) -> Option<&Ident> {
+        match self {
+            Self::Fresh { ident, .. } | Self::Whole { ident, .. } | Self::Exclusive { ident, .. } => {
+                Some(ident)
+            }
+            Self::Field { .. } => None,
+        }
+    }
+
     /// Returns whether the run moves it.
     pub(crate) fn moves(&self) -> bool {
         matches!(self, Self::Whole { moves: true, .. })

@@ -39,6 +39,11 @@ pub(crate) fn misplaced(attrs: &mut Vec<Attribute>, name: &Ident, errors: &mut E
             "key" => {
                 ("a parameter or a `let`", "remove it, and mark the parameter: `#[key] n: usize`".to_owned())
             }
+            "device" => (
+                "an `if`, a `while` or a `match`",
+                "remove it, and mark the control flow in the body: `#[device] if p { … } else { … }`"
+                    .to_owned(),
+            ),
             "dims" => (
                 "a parameter",
                 "remove it, and mark the parameter: `#[dims(n, 4)] x: &Tensor<f32>`".to_owned(),

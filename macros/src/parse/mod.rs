@@ -2,6 +2,7 @@
 
 pub(crate) mod attributes;
 pub(crate) mod cfg;
+pub(crate) mod device;
 pub(crate) mod format_strings;
 pub(crate) mod hygiene;
 pub(crate) mod instrument;

@@ -12,9 +12,13 @@
 use std::{marker::PhantomData, mem::needs_drop};
 
 use crate::{
-    Error, Result,
+    Error, Result, Tensor,
     base::plan::Site,
-    host::piecewise::{BodyId, Piecewise},
+    host::{
+        control::{Carried, SwitchIndex},
+        device_flow,
+        piecewise::{BodyId, Piecewise},
+    },
     model::params::Params,
     tensor::live_out::{Decoder, LiveOut},
     value::{
@@ -25,6 +29,7 @@ use crate::{
 };
 
 // Generated code uses these as well, so their names appear in messages.
+pub use super::device_flow::{CarriedByDevice, DeviceIndex, DevicePredicate, LeavesArm};
 pub use crate::model::params::ParamField;
 
 /// A live-in: a reference to it, and how a segment uses it. It carries how it is keyed and copied, so that a
@@ -464,6 +469,36 @@ pub trait UserError: Sized {
         K: LiveIn,
         O: LiveOut<'s>,
         F: Fn(&K) -> Result<O, Self> + Copy;
+
+    /// Describes a `#[device] if`; see [`control::cond`](crate::control::cond).
+    ///
+    /// # Errors
+    /// See [`control::cond`](crate::control::cond).
+    fn device_if<R, F>(predicate: &Tensor<'_, bool>, arms: F) -> Result<R, Self>
+    where
+        R: Carried,
+        F: Fn(bool, &mut Option<R>) -> Result<(), Self>;
+
+    /// Describes a `#[device] match`; see [`control::switch`](crate::control::switch).
+    ///
+    /// # Errors
+    /// See [`control::switch`](crate::control::switch).
+    fn device_match<'s, T, R, F>(index: &Tensor<'s, T>, table: &[&[T]], arms: F) -> Result<R, Self>
+    where
+        Tensor<'s, T>: SwitchIndex<'s, Case = T>,
+        R: Carried,
+        F: Fn(usize, &mut Option<R>) -> Result<(), Self>;
+
+    /// Describes a `#[device] while`; see [`control::while_loop`](crate::control::while_loop).
+    ///
+    /// # Errors
+    /// See [`control::while_loop`](crate::control::while_loop).
+    #[track_caller]
+    fn device_while<'s, C, P, F>(limit: u32, carried: C, predicate: P, body: F) -> Result<C, Self>
+    where
+        C: Carried,
+        P: Fn(&C, &mut Option<Tensor<'s, bool>>) -> Result<(), Self>,
+        F: Fn(C, &mut Option<C>) -> Result<(), Self>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -512,6 +547,36 @@ impl<E: From<Error>> UserError for E {
         F: Fn(&K) -> Result<O, E> + Copy,
     {
         cx.whole(identity, site, key, body)
+    }
+
+    #[inline]
+    fn device_if<R, F>(predicate: &Tensor<'_, bool>, arms: F) -> Result<R, E>
+    where
+        R: Carried,
+        F: Fn(bool, &mut Option<R>) -> Result<(), E>,
+    {
+        device_flow::branches(predicate, arms)
+    }
+
+    #[inline]
+    fn device_match<'s, T, R, F>(index: &Tensor<'s, T>, table: &[&[T]], arms: F) -> Result<R, E>
+    where
+        Tensor<'s, T>: SwitchIndex<'s, Case = T>,
+        R: Carried,
+        F: Fn(usize, &mut Option<R>) -> Result<(), E>,
+    {
+        device_flow::selection(index, table, arms)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn device_while<'s, C, P, F>(limit: u32, carried: C, predicate: P, body: F) -> Result<C, E>
+    where
+        C: Carried,
+        P: Fn(&C, &mut Option<Tensor<'s, bool>>) -> Result<(), E>,
+        F: Fn(C, &mut Option<C>) -> Result<(), E>,
+    {
+        device_flow::rounds(limit, carried, predicate, body)
     }
 }
 

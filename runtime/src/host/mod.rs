@@ -6,6 +6,7 @@ pub mod control;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 pub(crate) mod device_event;
+pub(crate) mod device_flow;
 pub(crate) mod eager;
 pub(crate) mod join;
 mod keep;

@@ -26,6 +26,7 @@ const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
 const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Arena", UNSTABLE),
     ("AvgPoolConfig", "as `ConvConfig`"),
+    ("Carrying", GENERATED),
     ("ConvConfig", "models write it as a literal, with a value for each dimension"),
     ("ConvTransposeConfig", "as `ConvConfig`"),
     ("Definition", GENERATED),
@@ -50,6 +51,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Leaving", GENERATED),
     ("Live", "hidden, for the tests of this repository"),
     ("OnlyForFunctionsWithBoundaries", GENERATED),
+    ("Own", GENERATED),
     ("Plan", GENERATED),
     ("MaxPoolConfig", "as `ConvConfig`"),
     ("RopeConfig", "models write it as a literal; another way to rotate is a `RopeStyle`, which may grow"),

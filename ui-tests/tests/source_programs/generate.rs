@@ -3,6 +3,7 @@
 
 mod assigned;
 mod closures;
+mod device_flow;
 mod host_moved;
 mod passed_over;
 mod taken_names;
@@ -51,7 +52,7 @@ pub(crate) fn program(seed: u64) -> Program {
     let by_macro = rng.random_bool(0.25);
     let whole = rng.random_bool(0.4);
     let conditions = rng.random_bool(0.5);
-    let mut g = Generator { rng, by_macro, whole, conditions, fresh: 0 };
+    let mut g = Generator { rng, by_macro, whole, conditions, fresh: 0, device: 0 };
     let mut scope = Scope::default();
     for name in ["x", "y"] {
         scope.add(name, Kind::Ref, false);
@@ -112,6 +113,8 @@ struct Generator {
     whole: bool,
     conditions: bool,
     fresh: usize,
+    /// How many arms of control flow of the device are around.
+    device: usize,
 }
 
 impl Generator {
@@ -191,6 +194,9 @@ impl Generator {
     }
 
     fn eager(&mut self) -> String {
+        if self.device > 0 {
+            return String::new();
+        }
         let arguments =
             if self.whole { "(support = Always)" } else { self.pick(&["", "", "(support = Always)"]) };
         let under = self.conditions && self.chance(0.1);
@@ -203,6 +209,9 @@ impl Generator {
 
     /// A region, with its `?`.
     fn region(&mut self, scope: &Scope) -> String {
+        if self.device > 0 {
+            return format!("{}?", self.work(scope));
+        }
         let (mark, a, b) = (self.eager(), self.tensor(scope), self.tensor(scope));
         match self.rng.random_range(0..5) {
             0 => format!("{mark}mix({a}, {b})?"),
@@ -303,13 +312,22 @@ impl Generator {
             .visible()
             .filter(|v| v.kind == Kind::Tensor && !v.held && v.loops == scope.loops)
             .filter(|v| from_around || v.blocks == scope.blocks)
+            // What arms assign leaves them, so it cannot be moved there.
+            .filter(|v| self.device == 0 || !v.mutable)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..34) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..38) };
         match choice {
+            // Nothing leaves an arm, and an error in it would be one of every call.
+            5 | 11 | 15 | 24 | 31 if self.device > 0 => {
+                let (name, n) = (self.host_name(), self.number(scope));
+                scope.add(&name, Kind::Host, false);
+                text(format!("let {name} = {n} + 1;"))
+            }
+            10 if self.device > 0 && owned.is_empty() => Vec::new(),
             0..3 => {
                 let (name, mut value) = (self.name(), self.value(scope));
-                if !self.whole && self.chance(0.07) {
+                if !self.whole && self.device == 0 && self.chance(0.07) {
                     let edge = self.pick(&["early", "late"]);
                     value = format!("⟦eager({edge})⟧att({})?", self.tensor(scope));
                 }
@@ -557,6 +575,7 @@ impl Generator {
             30 => self.left_early(scope),
             31 if !self.whole => self.host_moved(scope),
             32 => self.taken_name(scope),
+            33..37 => self.device_flow(scope, depth),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);
@@ -570,7 +589,8 @@ impl Generator {
     }
 
     fn tail(&mut self, scope: &Scope) -> Vec<Stmt> {
-        match self.rng.random_range(0..5) {
+        match self.rng.random_range(0..6) {
+            5 => vec![self.device_tail(scope)],
             0 => vec![Stmt::text(format!("Ok({}?)", self.work(scope)))],
             1 => {
                 let c = self.condition(scope);

@@ -8,7 +8,7 @@
 //!   `GRAPHABLE_SOURCE_SECONDS=500` stops after the batch in which so much time has passed. So thousands are tried by
 //!   the same command, several times.
 //!
-//! A function that differs, or is refused, is cut down and printed with its seed. Functions that a rule of the macro
+//! A function that differs, or is refused, is cut down and printed with its seed, or as it is with `GRAPHABLE_SOURCE_WHOLE=1`. Functions that a rule of the macro
 //! refuses, with one of the codes in [`RULES`], are only counted.
 
 #[path = "../common/rustc.rs"]
@@ -114,6 +114,9 @@ fn boundaries_change_nothing() {
 
 /// Smaller programs that fail as well, until there is none.
 fn shrunk(mut program: Program, fails: impl Fn(&Outcome) -> bool) -> Program {
+    if env::var_os("GRAPHABLE_SOURCE_WHOLE").is_some() {
+        return program;
+    }
     let fails = |p: &Program| fails(&compile::run(&[p], &folder("shrink")));
     while let Some(smaller) = program.smaller().into_iter().find(fails) {
         program = smaller;

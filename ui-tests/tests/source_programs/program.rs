@@ -21,7 +21,8 @@ pub(crate) struct Stmt {
 
 #[derive(Clone)]
 pub(crate) enum Part {
-    /// Rust, with attributes of ours as `⟦eager⟧`.
+    /// Rust, with attributes of ours as `⟦eager⟧`, and what the device computes there, and the host without attributes, as
+    /// `⟪ops::gt(q, 1)?¦q > 1⟫`.
     Text(String),
     Block(Vec<Stmt>),
 }
@@ -93,7 +94,15 @@ fn marked(text: &str, form: Form) -> String {
         }
         out.push_str(rest);
     }
-    out
+    let mut parts = out.split('⟪');
+    let mut chosen = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (both, rest) = part.split_once('⟫').expect("alternatives are closed");
+        let (device, host) = both.split_once('¦').expect("there are two");
+        chosen.push_str(if form == Form::Marked { device } else { host });
+        chosen.push_str(rest);
+    }
+    chosen
 }
 
 impl Program {
@@ -106,8 +115,10 @@ impl Program {
         let mut body = String::new();
         self.body.iter().for_each(|s| s.write(form, 1, &mut body));
         let name = self.name();
+        // What the device decides by.
+        let q = marked("⟪#[host] q: &Scalar<i32>¦#[key] q: i32⟫", form);
         let function = format!(
-            "#[graphable]\npub fn {name}(x: &Tensor<f32>, y: &Tensor<f32>, m: &Model, kv: &Kv, #[key] n: usize) \
+            "#[graphable]\npub fn {name}(x: &Tensor<f32>, y: &Tensor<f32>, m: &Model, kv: &Kv, #[key] n: usize, {q}) \
              -> Result<Tensor<f32>> {{\n{body}}}\n"
         );
         if self.by_macro {

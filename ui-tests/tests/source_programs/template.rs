@@ -71,6 +71,9 @@ pub fn model(rt: &Runtime) -> (Model, Kv) {
 /// The `n` of each call; every value comes often enough to be replayed.
 const CALLS: [usize; 20] = [1, 1, 1, 1, 2, 2, 2, 1, 3, 3, 3, 0, 0, 2, 0, 3, 1, 9, 9, 1];
 
+/// The `q` of each call: of one `n`, several.
+const DECIDED: [i32; 20] = [0, 1, 0, 2, 3, 1, 0, 2, 1, 3, 2, 1, -1, 0, 2, 3, 1, 2, 0, 3];
+
 /// What each call gave, bit by bit, and what the state is in the end; and how many replays there were.
 macro_rules! calls {
     ($graph:ty, $mode:expr) => {{
@@ -84,7 +87,7 @@ macro_rules! calls {
             let step = rt.step().unwrap();
             let x = step.tensor(&[2], &[i as f32 + 0.5, 1.0]).unwrap();
             let y = step.tensor(&[2], &[3.0 - i as f32, -2.0]).unwrap();
-            let called = catch_unwind(AssertUnwindSafe(|| match graph.call(&step, &x, &y, &m, &kv, n) {
+            let called = catch_unwind(AssertUnwindSafe(|| match graph.call(&step, &x, &y, &m, &kv, n, DECIDED[i]) {
                 Ok(t) => format!("{:x?}", step.read(&t).unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>()),
                 Err(error) => format!("error: {error}"),
             }));

@@ -110,7 +110,7 @@ fn replace<T>(node: &mut T, text: Option<&&str>, parse: impl Parser<Output = T>)
 
 fn change_expr(expr: &mut Expr, c: &mut Choices<'_>, other: &Item) {
     let old = &*expr;
-    let tokens = match c.below(20) {
+    let tokens = match c.below(23) {
         0 => quote!(#[eager] #old),
         1 => quote!(#[eager(cx)] #old),
         2 => quote!(#[eager(support = Always)] #old),
@@ -132,7 +132,10 @@ fn change_expr(expr: &mut Expr, c: &mut Choices<'_>, other: &Item) {
                 c.of(phrases::ATTRIBUTES).and_then(|t| t.parse().ok()).unwrap_or_default();
             quote!(#attribute #old)
         }
-        17 => return take_expr(expr, c, other),
+        17 => quote!(#[device] if p { #old } else { x }),
+        18 => quote!(#[device] match i { 0 => #old, _ => y }),
+        19 => quote!(#[device] #old),
+        20 => return take_expr(expr, c, other),
         _ => return replace(expr, c.of(phrases::EXPRESSIONS), Expr::parse),
     };
     if let Ok(new) = syn::parse2(tokens) {

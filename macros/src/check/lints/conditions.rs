@@ -66,12 +66,18 @@ impl Device<'_, '_> {
     }
 
     fn steers(&mut self, at: impl ToTokens, name: &str, word: &str) {
+        // `assert!` has no form for the device.
+        let on_device = if word.ends_with('!') {
+            String::new()
+        } else {
+            format!(", or with `#[device] {word}` if it is a single value")
+        };
         self.errors.push(
             Code::DeviceControlFlow,
             at,
             format!("`{word}` on the value of {}: it is on the device, and a recording has one path", the(name)),
             format!(
-                "choose on the device with `ops::where_`, or read it in a region, which then controls host code: \
+                "choose on the device with `ops::where_`{on_device}, or read it in a region, which then controls host code: \
                  `let v = #[eager(cx)] cx.item(&{name})?;`"
             ),
         );

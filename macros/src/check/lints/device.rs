@@ -15,7 +15,7 @@ use crate::{
     analyze::operations,
     diag::{Code, Errors},
     parse::{
-        attributes,
+        attributes, device,
         format_strings::{self, Shown},
         syntax::{bare, compares},
     },
@@ -325,10 +325,11 @@ impl<'a> Device<'_, '_> {
     /// Checks control flow and closures, which have scopes of their own; returns whether the expression is
     /// one of them.
     fn control(&mut self, expr: &'a Expr) -> bool {
+        let on_device = device::is_flow(expr);
         match expr {
             Expr::If(e) => {
                 self.scoped(|d| {
-                    d.condition(&e.cond, "if");
+                    d.decided(&e.cond, "if", on_device);
                     d.bind_conditions(&e.cond);
                     d.visit_block(&e.then_branch);
                 });
@@ -337,12 +338,16 @@ impl<'a> Device<'_, '_> {
                 }
             }
             Expr::While(e) => self.scoped(|d| {
-                d.condition(&e.cond, "while");
+                d.decided(&e.cond, "while", on_device);
                 d.bind_conditions(&e.cond);
                 d.visit_block(&e.body);
             }),
             Expr::Match(e) => {
-                self.matched(&e.expr, &e.arms);
+                if on_device {
+                    self.visit_expr(&e.expr);
+                } else {
+                    self.matched(&e.expr, &e.arms);
+                }
                 e.arms.iter().for_each(|a| self.visit_arm(a));
             }
             Expr::ForLoop(e) => {
@@ -394,6 +399,15 @@ impl Device<'_, '_> {
             "tensors have no operator `!`: operations can fail, so they return a `Result`",
             format!("compare on the device, as in `ops::eq(&{name}, &ops::zeros_like(&{name})?)?`"),
         );
+    }
+
+    /// A condition of the host, or of the device, whose form is checked with its control flow.
+    fn decided(&mut self, cond: &Expr, word: &str, on_device: bool) {
+        match bare(cond) {
+            _ if !on_device => self.condition(cond, word),
+            Expr::Binary(_) | Expr::Unary(_) | Expr::Let(_) => {}
+            other => self.expr(other),
+        }
     }
 
     fn bind_conditions(&mut self, cond: &Expr) {

@@ -62,6 +62,7 @@ mod while_loop;
 pub use carried::Carried;
 #[doc(hidden)]
 pub use carried::Description;
+pub(super) use carried::sealed;
 pub use cond::cond;
 pub use select::{Predicate, SwitchIndex};
 pub use switch::switch;

@@ -1,0 +1,178 @@
+//! What an arm of control flow of the device changes and moves among the variables around it.
+//!
+//! Every arm is described once, so a value that arms move is moved by a copy in each of them, and what they assign is
+//! carried out of the node.
+
+use std::collections::{BTreeSet, HashSet};
+
+use syn::{
+    Expr, Ident, Member, Stmt, UnOp,
+    visit::{self, Visit},
+};
+
+use super::{
+    assigned,
+    uses::{self, Use},
+};
+use crate::parse::syntax;
+
+/// A variable around the control flow that it assigns.
+pub(crate) struct Changed {
+    /// Its name, as it is assigned.
+    pub(crate) ident: Ident,
+    pub(crate) how: How,
+}
+
+/// The part of a variable that is assigned.
+pub(crate) enum How {
+    /// All of it, on every path, before anything reads it.
+    Anew,
+    /// All of it, or an element.
+    Whole,
+    /// What it refers to.
+    Through,
+    /// Fields, by their paths.
+    Fields(Vec<Vec<Member>>),
+}
+
+/// The effects of code on the variables around it.
+pub(crate) struct Effects {
+    pub(crate) changed: Vec<Changed>,
+    /// Names whose values it may move.
+    pub(crate) moved: Vec<Ident>,
+    /// Names of which it may move a part, or which a method may take.
+    pub(crate) parted: Vec<Ident>,
+}
+
+/// Returns the effects of an expression; `reads_first` states that it may read everything before it assigns, as the rounds
+/// of a loop do.
+pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
+    let uses = uses::of_expr(expr);
+    let anew = if reads_first { HashSet::new() } else { assigned::by_stmt(&Stmt::Expr(expr.clone(), None)) };
+    let mut places = Places::default();
+    places.visit_expr(expr);
+    let mut changed: Vec<Changed> = Vec::new();
+    for (base, place) in places.assigned {
+        let name = base.to_string();
+        let outer = uses.get(&name).is_some_and(|u| u.assigned || u.touched || u.through);
+        if !outer {
+            continue;
+        }
+        let how = match place {
+            Place::Whole if anew.contains(&name) => How::Anew,
+            Place::Whole => How::Whole,
+            Place::Through => How::Through,
+            Place::Field(path) => How::Fields(vec![path]),
+        };
+        match changed.iter_mut().find(|c| c.ident == base) {
+            Some(known) => known.add(how),
+            None => changed.push(Changed { ident: base, how }),
+        }
+    }
+    let others = |(name, _): &&(String, Use)| name != "self" && !changed.iter().any(|c| c.ident == name);
+    let (mut moved, mut parted) = (Vec::new(), Vec::new());
+    for (name, u) in uses.0.iter().filter(others) {
+        if u.by_value {
+            moved.push(u.ident.clone());
+        } else if u.parted || u.taken || u.handed_on || places.taken.contains(name) {
+            parted.push(u.ident.clone());
+        }
+    }
+    Effects { changed, moved, parted }
+}
+
+impl Changed {
+    /// Adds another assignment to the same variable.
+    fn add(&mut self, how: How) {
+        match (&mut self.how, how) {
+            (How::Anew | How::Whole, _) => {}
+            (mine, how @ (How::Anew | How::Whole)) => *mine = how,
+            (How::Fields(paths), How::Fields(more)) => paths.extend(more),
+            (How::Through, _) => {}
+            (mine, How::Through) => *mine = How::Through,
+        }
+        if let How::Fields(paths) = &mut self.how {
+            // A field inside another one that is assigned is carried with it.
+            let texts: Vec<Vec<String>> = paths.iter().map(|path| text(path)).collect();
+            let mut kept = BTreeSet::new();
+            let inside =
+                |path: &Vec<String>| texts.iter().any(|q| q.len() < path.len() && path.starts_with(q));
+            paths.retain(|path| !inside(&text(path)) && kept.insert(text(path)));
+        }
+    }
+}
+
+fn text(path: &[Member]) -> Vec<String> {
+    let member = |m: &Member| match m {
+        Member::Named(name) => name.to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
+    };
+    path.iter().map(member).collect()
+}
+
+/// The part of a variable on the left side of an assignment.
+enum Place {
+    Whole,
+    Through,
+    Field(Vec<Member>),
+}
+
+/// The places that code assigns, in order, and the variables on which it calls methods that may take them.
+#[derive(Default)]
+struct Places {
+    assigned: Vec<(Ident, Place)>,
+    taken: HashSet<String>,
+}
+
+impl Places {
+    fn target(&mut self, place: &Expr) {
+        match place {
+            Expr::Tuple(t) => t.elems.iter().for_each(|e| self.target(e)),
+            Expr::Array(a) => a.elems.iter().for_each(|e| self.target(e)),
+            Expr::Struct(s) => s.fields.iter().for_each(|f| self.target(&f.expr)),
+            Expr::Call(c) => c.args.iter().for_each(|e| self.target(e)),
+            other => self.assigned.extend(part(other)),
+        }
+    }
+}
+
+/// The variable that a place belongs to, and which part of it the place is.
+fn part(place: &Expr) -> Option<(Ident, Place)> {
+    match place {
+        Expr::Paren(p) => part(&p.expr),
+        Expr::Group(g) => part(&g.expr),
+        Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => {
+            Some((syntax::place_base(&u.expr)?.clone(), Place::Through))
+        }
+        Expr::Field(f) => {
+            let (base, place) = part(&f.base)?;
+            let place = match (place, syntax::bare(&f.base)) {
+                (Place::Whole, Expr::Path(_)) => Place::Field(vec![f.member.clone()]),
+                (Place::Field(mut path), Expr::Field(_)) => {
+                    path.push(f.member.clone());
+                    Place::Field(path)
+                }
+                // A field of an element.
+                (place, _) => place,
+            };
+            Some((base, place))
+        }
+        Expr::Index(i) => part(&i.expr),
+        other => Some((syntax::plain_name(other)?.clone(), Place::Whole)),
+    }
+}
+
+impl<'a> Visit<'a> for Places {
+    fn visit_expr(&mut self, expr: &'a Expr) {
+        match expr {
+            Expr::Assign(a) => self.target(&a.left),
+            Expr::Binary(b) if syntax::is_assign(&b.op) => self.target(&b.left),
+            Expr::MethodCall(m) if uses::consumes(&m.method) => {
+                self.taken.extend(syntax::plain_name(&m.receiver).map(ToString::to_string));
+            }
+            _ => {}
+        }
+        visit::visit_expr(self, expr);
+    }
+    fn visit_item(&mut self, _: &'a syn::Item) {}
+}

@@ -1,0 +1,523 @@
+//! Control flow of the device, as calls of the runtime.
+//!
+//! The runtime calls one closure for every arm. In it, the user's own `if`, `while` or `match` stands over a value of the
+//! host that selects the arm, so rustc sees the control flow that was written: what arms assign, move and return, and
+//! whether that agrees, are rustc's own errors, at the user's tokens. The closure changes nothing outside (it is an `Fn`):
+//! variables that arms assign are variables of its own, which it gives to the runtime at its end, and which the runtime
+//! gives back when all arms are described.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{
+    Block, Expr, ExprIf, ExprMatch, ExprWhile, Member, Pat, Signature, Stmt, Type,
+    spanned::Spanned,
+    visit_mut::{self, VisitMut},
+};
+
+use crate::{
+    analyze::device_flow::{Changed, Effects, How, effects},
+    diag::Errors,
+    krate,
+    parse::{attributes, device, syntax},
+};
+
+/// Writes control flow of the device in the code that it visits.
+pub(crate) struct Flows {
+    /// The type of the results around: of the function, or of a closure. `None` if nothing states it.
+    ret: Option<Type>,
+    /// The names of variables in scope.
+    names: Vec<String>,
+}
+
+impl Flows {
+    /// For the code of a function with this result type, in which these variables are in scope.
+    pub(crate) fn of(ret: &Type, names: impl IntoIterator<Item = String>) -> Self {
+        Self { ret: nameable(ret), names: names.into_iter().collect() }
+    }
+
+    /// For a closure's code, whose surroundings are not known.
+    pub(crate) fn of_closure() -> Self {
+        Self { ret: None, names: Vec::new() }
+    }
+
+    /// Visits a statement, whose names are in scope afterwards.
+    pub(crate) fn statement(&mut self, stmt: &mut Stmt) {
+        let binds = syntax::bound_by(stmt);
+        self.visit_stmt_mut(stmt);
+        self.names.extend(binds.iter().map(|b| b.ident.to_string()));
+    }
+
+    fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
+        let depth = self.names.len();
+        for pat in pats {
+            self.names.extend(syntax::bound(pat).iter().map(|b| b.ident.to_string()));
+        }
+        f(self);
+        self.names.truncate(depth);
+    }
+
+    /// The error type's trait, through which the runtime is called.
+    fn runtime(&self, at: Span) -> TokenStream {
+        match &self.ret {
+            Some(ret) => krate::user_error(ret),
+            None => {
+                let p = krate::private_at(at);
+                quote_spanned!(at=> <_ as #p::UserError>)
+            }
+        }
+    }
+
+    /// The type of what the closure of arms returns.
+    fn ran(&self, at: Span) -> TokenStream {
+        let p = krate::private_at(at);
+        match &self.ret {
+            Some(ret) => quote!(#p::Ran<#ret>),
+            None => quote!(::core::result::Result<(), _>),
+        }
+    }
+
+    fn branches(&mut self, e: &ExprIf) -> TokenStream {
+        let at = krate::generated_at(e.if_token.span);
+        let mut arms = ExprIf { attrs: Vec::new(), ..e.clone() };
+        arms.cond = syn::parse_quote!(true);
+        let effects = self.effects(Expr::If(arms.clone()), false);
+        let arm = Ident::new("__arm", at);
+        *arms.cond = syn::parse_quote!(#arm);
+        arms.if_token.span = at;
+        self.visit_block_mut(&mut arms.then_branch);
+        if let Some((_, other)) = &mut arms.else_branch {
+            self.visit_expr_mut(other);
+        }
+        let predicate = self.argument(&e.cond, "DevicePredicate", "predicate");
+        let runtime = self.runtime(at);
+        let given = given();
+        let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_if(&#predicate, |#arm: bool, #given: &mut _| -> #ran { #body }));
+        self.node(at, &effects, &arms.to_token_stream(), node)
+    }
+
+    fn selection(&mut self, e: &ExprMatch) -> TokenStream {
+        let at = krate::generated_at(e.match_token.span);
+        let mut arms = ExprMatch { attrs: Vec::new(), ..e.clone() };
+        arms.expr = syn::parse_quote!(());
+        for arm in &mut arms.arms {
+            arm.pat = syn::parse_quote!(_);
+        }
+        let effects = self.effects(Expr::Match(arms.clone()), false);
+        let index = Ident::new("__arm", at);
+        *arms.expr = syn::parse_quote!(#index);
+        arms.match_token.span = at;
+        let mut table = Vec::new();
+        for (number, (arm, written)) in arms.arms.iter_mut().zip(&e.arms).enumerate() {
+            let values = values(&written.pat);
+            if !values.is_empty() {
+                arm.pat = syn::parse_quote!(#number);
+                table.push(quote!(&[#(#values),*]));
+            }
+            self.visit_expr_mut(&mut arm.body);
+        }
+        let scrutinee = self.argument(&e.expr, "DeviceIndex", "index");
+        let runtime = self.runtime(at);
+        let given = given();
+        let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_match(&#scrutinee, &[#(#table),*], |#index: usize, #given: &mut _| -> #ran { #body }));
+        self.node(at, &effects, &arms.to_token_stream(), node)
+    }
+
+    /// The value on which the device decides, as an argument.
+    fn argument(&mut self, expr: &Expr, facade: &str, method: &str) -> TokenStream {
+        let mut expr = expr.clone();
+        self.visit_expr_mut(&mut expr);
+        let shown = krate::generated_at(expr.span());
+        let p = krate::private_at(shown);
+        let (facade, method) = (Ident::new(facade, shown), Ident::new(method, shown));
+        quote_spanned!(shown=> #p::#facade::#method(&(#expr)))
+    }
+
+    fn effects(&self, expr: Expr, reads_first: bool) -> Effects {
+        let mut effects = effects(&expr, reads_first);
+        // Other names are constants and functions.
+        let is_variable = |name: &Ident| self.names.iter().any(|known| name == known);
+        effects.moved.retain(is_variable);
+        effects.parted.retain(is_variable);
+        effects
+    }
+
+    /// A node whose arms are alternatives: `arms` is the control flow over the selector, `node` the call.
+    fn node(
+        &self,
+        at: Span,
+        effects: &Effects,
+        arms: &TokenStream,
+        node: impl FnOnce(TokenStream, TokenStream) -> TokenStream,
+    ) -> TokenStream {
+        let p = krate::private();
+        let (value, given, error) = (private("value"), given(), private("error"));
+        let Effects { changed, moved, parted } = effects;
+        let begin: TokenStream = changed.iter().map(begin).collect();
+        let copies = copies(moved, parted);
+        let shown = krate::private_at(at);
+        let leaves = quote_spanned!(at=> #shown::LeavesArm::leave((#value,).0));
+        let outs = list(changed.iter().flat_map(outs).chain([quote!(#value)]));
+        let body = quote! {
+            #begin
+            #copies
+            #[allow(clippy::let_unit_value, unreachable_code)]
+            let #value = #arms;
+            #[allow(unreachable_code)]
+            let #value = match #leaves {
+                ::core::result::Result::Ok(#value) => #value,
+                ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
+            };
+            #[allow(unreachable_code)]
+            {
+                *#given = ::core::option::Option::Some(#outs);
+                ::core::result::Result::Ok(())
+            }
+        };
+        let call = node(body, self.ran(at));
+        let names = fresh(changed);
+        let pattern = list(
+            names.iter().map(|name| quote!(#p::Carrying(#name, _))).chain([quote!(#p::Carrying(#value, _))]),
+        );
+        let assigned = assigned(changed, &names);
+        let moved = (!moved.is_empty()).then(|| quote!({ let _moved = (#(#moved,)*); }));
+        quote_spanned! {at=>
+            {
+                #[allow(clippy::let_unit_value)]
+                let #pattern = match #call {
+                    ::core::result::Result::Ok(#value) => #value,
+                    ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
+                };
+                #assigned
+                #moved
+                #value
+            }
+        }
+    }
+
+    fn rounds(&mut self, e: &ExprWhile) -> TokenStream {
+        let at = krate::generated_at(e.while_token.span);
+        let p = krate::private();
+        let mut round = ExprWhile { attrs: Vec::new(), ..e.clone() };
+        round.cond = syn::parse_quote!(true);
+        let Effects { changed, moved, parted } = self.effects(Expr::While(round.clone()), true);
+        let read = self.effects((*e.cond).clone(), true);
+        let (carried, given, error, rounds) =
+            (private("carried"), given(), private("error"), private("round"));
+        *round.cond = syn::parse_quote!(#p::Round::begins(&mut #rounds));
+        round.while_token.span = at;
+        self.visit_block_mut(&mut round.body);
+        let predicate = self.argument(&e.cond, "DevicePredicate", "predicate");
+        let names = fresh(&changed);
+        let initial = list(changed.iter().flat_map(initial));
+        let pattern = list(names.iter().map(|name| quote!(#p::Carrying(#name, _))));
+        let (enter, outs) = (entered(&changed, &names), list(changed.iter().flat_map(outs)));
+        let (copies, read) = (copies(&moved, &parted), copies(&read.moved, &read.parted));
+        let assigned = assigned(&changed, &names);
+        let (runtime, ran) = (self.runtime(at), self.ran(at));
+        let limit = limit(e);
+        quote_spanned! {at=>
+            {
+                let #pattern = match #runtime::device_while(
+                    #limit,
+                    #initial,
+                    |#carried: &_, #given: &mut _| -> #ran {
+                        let #pattern = ::core::clone::Clone::clone(#carried);
+                        #enter
+                        #read
+                        *#given = ::core::option::Option::Some(#predicate);
+                        ::core::result::Result::Ok(())
+                    },
+                    |#carried, #given: &mut _| -> #ran {
+                        let #pattern = #carried;
+                        #enter
+                        #copies
+                        let mut #rounds = #p::Round::first();
+                        #round
+                        *#given = ::core::option::Option::Some(#outs);
+                        ::core::result::Result::Ok(())
+                    },
+                ) {
+                    ::core::result::Result::Ok(#carried) => #carried,
+                    ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
+                };
+                #assigned
+            }
+        }
+    }
+}
+
+/// Writes control flow of the device in the body of a function.
+pub(crate) fn written(sig: &Signature, block: &mut Block) {
+    if !device::has_flow(block) {
+        return;
+    }
+    let unit = syn::parse_quote!(());
+    let ret = match &sig.output {
+        syn::ReturnType::Type(_, ty) => ty,
+        syn::ReturnType::Default => &unit,
+    };
+    let params = sig.inputs.iter().flat_map(|argument| match argument {
+        syn::FnArg::Typed(typed) => syntax::bound_always(&typed.pat),
+        syn::FnArg::Receiver(_) => Vec::new(),
+    });
+    let names: Vec<String> = params.map(|b| b.ident.to_string()).collect();
+    Flows::of(ret, names).visit_block_mut(block);
+}
+
+/// Returns the type if code can name it.
+fn nameable(ty: &Type) -> Option<Type> {
+    struct Opaque(bool);
+    impl<'a> syn::visit::Visit<'a> for Opaque {
+        fn visit_type_impl_trait(&mut self, _: &'a syn::TypeImplTrait) {
+            self.0 = true;
+        }
+        fn visit_type_infer(&mut self, _: &'a syn::TypeInfer) {
+            self.0 = true;
+        }
+    }
+    let mut opaque = Opaque(false);
+    syn::visit::Visit::visit_type(&mut opaque, ty);
+    (!opaque.0).then(|| ty.clone())
+}
+
+/// A name of generated code.
+fn private(name: &str) -> Ident {
+    Ident::new(&format!("__{name}"), Span::mixed_site())
+}
+
+/// The place where the closure of arms puts what leaves them.
+fn given() -> Ident {
+    private("given")
+}
+
+/// One name for each value that leaves.
+fn fresh(changed: &[Changed]) -> Vec<Ident> {
+    let count: usize =
+        changed.iter().map(|c| if let How::Fields(paths) = &c.how { paths.len() } else { 1 }).sum();
+    (0..count).map(|n| private(&format!("o{n}"))).collect()
+}
+
+/// `(a, (b, ()))`: a tuple of any length.
+fn list(items: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
+    items.rev().fold(quote!(()), |rest, item| quote!((#item, #rest)))
+}
+
+/// The variable of its own that stands for what `ident` refers to.
+fn referent(ident: &Ident) -> Ident {
+    format_ident!("__{}", ident, span = Span::mixed_site().located_at(ident.span()))
+}
+
+/// The variables of the closure's own for one that arms change.
+fn begin(changed: &Changed) -> TokenStream {
+    let ident = &changed.ident;
+    let shown = krate::generated_at(ident.span());
+    match &changed.how {
+        How::Anew => quote!(#[allow(unused_mut)] let mut #ident;),
+        How::Whole | How::Fields(_) => {
+            quote_spanned!(shown=> #[allow(unused_mut)] let mut #ident = ::core::clone::Clone::clone(&#ident);)
+        }
+        How::Through => {
+            let own = referent(ident);
+            quote_spanned!(shown=> let mut #own = ::core::clone::Clone::clone(&*#ident); let #ident = &mut #own;)
+        }
+    }
+}
+
+/// The same for a round of a loop, to which the values are carried under `names`.
+fn entered(all: &[Changed], names: &[Ident]) -> TokenStream {
+    let mut names = names.iter();
+    let mut next = || names.next();
+    let mut tokens = TokenStream::new();
+    for Changed { ident, how } in all {
+        let shown = krate::generated_at(ident.span());
+        match how {
+            How::Anew | How::Whole => {
+                let name = next();
+                tokens.extend(
+                    quote_spanned!(shown=> #[allow(unused_mut, unused_variables)] let mut #ident = #name;),
+                );
+            }
+            How::Through => {
+                let (name, own) = (next(), referent(ident));
+                tokens.extend(quote_spanned! {shown=>
+                    #[allow(unused_mut)] let mut #own = #name;
+                    #[allow(unused_variables)] let #ident = &mut #own;
+                });
+            }
+            How::Fields(paths) => {
+                tokens.extend(
+                    quote_spanned!(shown=> #[allow(unused_variables)] let mut #ident = ::core::clone::Clone::clone(&#ident);),
+                );
+                for path in paths {
+                    let name = next();
+                    tokens.extend(quote_spanned!(shown=> #ident #(.#path)* = #name;));
+                }
+            }
+        }
+    }
+    tokens
+}
+
+/// The places that change, as host code names them.
+fn places(Changed { ident, how }: &Changed) -> Vec<TokenStream> {
+    match how {
+        How::Anew | How::Whole => vec![quote!(#ident)],
+        How::Through => vec![quote!(*#ident)],
+        How::Fields(paths) => paths.iter().map(|path: &Vec<Member>| quote!(#ident #(.#path)*)).collect(),
+    }
+}
+
+/// The values that leave, for one variable.
+fn outs(changed: &Changed) -> Vec<TokenStream> {
+    let shown = krate::generated_at(changed.ident.span());
+    let p = krate::private_at(shown);
+    let value = |place: TokenStream| match changed.how {
+        How::Anew | How::Whole => place,
+        _ => quote_spanned!(shown=> ::core::clone::Clone::clone(&#place)),
+    };
+    let leave = |place: TokenStream| {
+        let value = value(place);
+        quote_spanned!(shown=> #p::CarriedByDevice::carry((#value,).0))
+    };
+    places(changed).into_iter().map(leave).collect()
+}
+
+/// The values that a loop begins with, for one variable.
+fn initial(changed: &Changed) -> Vec<TokenStream> {
+    let shown = krate::generated_at(changed.ident.span());
+    let p = krate::private_at(shown);
+    let enter = |place: TokenStream| quote_spanned!(shown=> #p::CarriedByDevice::carry((::core::clone::Clone::clone(&#place),).0));
+    places(changed).into_iter().map(enter).collect()
+}
+
+/// The assignments when all arms are described. That nothing may read them is not the user's fault: arms did.
+fn assigned(all: &[Changed], names: &[Ident]) -> TokenStream {
+    let places = all.iter().flat_map(|c| places(c).into_iter().map(move |place| (place, c.ident.span())));
+    let assign = |((place, span), name): ((TokenStream, Span), &Ident)| {
+        let shown = krate::generated_at(span);
+        quote_spanned!(shown=> #place = #name;)
+    };
+    let assigns: TokenStream = places.zip(names).map(assign).collect();
+    if assigns.is_empty() { assigns } else { quote!(#[allow(unused_assignments)] { #assigns }) }
+}
+
+/// Copies of values that arms move, which they all may. A value of which a part is wanted need not have copies: a number in
+/// it can be copied from where it is.
+fn copies(moved: &[Ident], parted: &[Ident]) -> TokenStream {
+    let p = krate::private();
+    let copy = |ident: &Ident| {
+        let shown = krate::generated_at(ident.span());
+        quote_spanned!(shown=> #[allow(unused_variables)] let #ident = ::core::clone::Clone::clone(&#ident);)
+    };
+    let part = |ident: &Ident| {
+        let shown = krate::generated_at(ident.span());
+        quote_spanned! {shown=>
+            #[allow(unused_variables)]
+            let #ident = {
+                #[allow(unused_imports)]
+                use #p::{OwnCopy as _, OwnReference as _};
+                (&#p::Own(&#ident)).own()
+            };
+        }
+    };
+    moved.iter().map(copy).chain(parted.iter().map(part)).collect()
+}
+
+/// The integers of an arm; none for `_`.
+fn values(pat: &Pat) -> Vec<TokenStream> {
+    match pat {
+        Pat::Or(or) => or.cases.iter().flat_map(values).collect(),
+        Pat::Paren(p) => values(&p.pat),
+        Pat::Wild(_) => Vec::new(),
+        other => vec![quote!(#other)],
+    }
+}
+
+/// The rounds that a loop may run at most, as a constant.
+fn limit(e: &ExprWhile) -> TokenStream {
+    let own = e.attrs.iter().find(|a| device::is_device(a));
+    match own.and_then(|attr| device::limit(attr, &mut Errors::default())) {
+        Some(limit) => {
+            let shown = krate::generated_at(limit.span());
+            let p = krate::private_at(shown);
+            quote_spanned! {shown=>
+                const {
+                    let limit: u32 = #limit;
+                    #p::limit(limit)
+                }
+            }
+        }
+        None => {
+            let p = krate::private();
+            quote!(#p::DEFAULT_LIMIT)
+        }
+    }
+}
+
+impl VisitMut for Flows {
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        let depth = self.names.len();
+        block.stmts.iter_mut().for_each(|stmt| self.statement(stmt));
+        self.names.truncate(depth);
+    }
+
+    fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
+        let pat = arm.pat.clone();
+        self.scoped(&[&pat], |s| visit_mut::visit_arm_mut(s, arm));
+    }
+
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        if device::is_flow(expr) {
+            let others: Vec<_> =
+                attributes::of(expr).iter().filter(|a| !device::is_device(a)).cloned().collect();
+            let tokens = match &*expr {
+                Expr::If(e) => self.branches(e),
+                Expr::While(e) => self.rounds(e),
+                Expr::Match(e) => self.selection(e),
+                other => other.to_token_stream(),
+            };
+            *expr = Expr::Verbatim(quote!(#(#others)* #tokens));
+            return;
+        }
+        match expr {
+            Expr::Closure(c) => {
+                let ret = match &c.output {
+                    syn::ReturnType::Type(_, ty) => nameable(ty),
+                    syn::ReturnType::Default => None,
+                };
+                let outside = std::mem::replace(&mut self.ret, ret);
+                let inputs: Vec<Pat> = c.inputs.iter().cloned().collect();
+                let inputs: Vec<&Pat> = inputs.iter().collect();
+                self.scoped(&inputs, |s| s.visit_expr_mut(&mut c.body));
+                self.ret = outside;
+            }
+            Expr::ForLoop(e) => {
+                self.visit_expr_mut(&mut e.expr);
+                let pat = e.pat.clone();
+                self.scoped(&[&pat], |s| s.visit_block_mut(&mut e.body));
+            }
+            Expr::If(e) => {
+                let depth = self.names.len();
+                self.visit_expr_mut(&mut e.cond);
+                self.visit_block_mut(&mut e.then_branch);
+                self.names.truncate(depth);
+                if let Some((_, other)) = &mut e.else_branch {
+                    self.visit_expr_mut(other);
+                }
+            }
+            Expr::While(e) => {
+                let depth = self.names.len();
+                self.visit_expr_mut(&mut e.cond);
+                self.visit_block_mut(&mut e.body);
+                self.names.truncate(depth);
+            }
+            Expr::Let(e) => {
+                self.visit_expr_mut(&mut e.expr);
+                self.names.extend(syntax::bound(&e.pat).iter().map(|b| b.ident.to_string()));
+            }
+            other => visit_mut::visit_expr_mut(self, other),
+        }
+    }
+
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+}

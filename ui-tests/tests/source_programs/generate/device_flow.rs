@@ -1,0 +1,149 @@
+//! Control flow that the device decides. Without attributes it is the same text, whose predicates and indices are computed on
+//! the host: both come from a parameter that changes from call to call, or from a number of the host.
+
+use rand::{Rng, seq::IndexedRandom};
+
+use super::{Generator, Kind, Scope};
+use crate::program::{Part, Stmt};
+
+impl Generator {
+    /// A predicate, in both forms.
+    fn predicate(&mut self, scope: &Scope) -> String {
+        let k = self.pick(&["0", "1", "2"]);
+        match self.rng.random_range(0..7) {
+            0 => format!("⟪ops::gt(q, {k})?¦q > {k}⟫"),
+            1 => format!("⟪ops::eq(q, {k})?¦q == {k}⟫"),
+            2 => format!("⟪ops::logical_not(&ops::le(q, {k})?)?¦!(q <= {k})⟫"),
+            3 => {
+                let n = self.number(scope);
+                format!("⟪&ops::lt(&ops::full(x.scope(), (), {n} as i32)?, {k})?¦({n} as i32) < {k}⟫")
+            }
+            4 => format!("⟪ops::logical_and(&ops::ge(q, {k})?, &ops::ne(q, 2)?)?¦q >= {k} && q != 2⟫"),
+            5 => format!("⟪Scalar::from_tensor(ops::ne(q, {k})?)?¦q != {k}⟫"),
+            _ => format!("⟪ops::lt(q, {k})?¦q < {k}⟫"),
+        }
+    }
+
+    /// Runs with the scope of an arm: what would change a list of the host there, or leave it, is not generated.
+    fn arm<R>(&mut self, scope: &Scope, f: impl FnOnce(&mut Self, &Scope) -> R) -> R {
+        let mut inner = scope.clone();
+        inner.labels.clear();
+        inner.vars.iter_mut().filter(|v| v.kind == Kind::List).for_each(|v| v.kind = Kind::Gone);
+        self.device += 1;
+        let result = f(self, &inner);
+        self.device -= 1;
+        result
+    }
+
+    fn arm_block(&mut self, scope: &Scope, depth: usize) -> Part {
+        Part::Block(self.arm(scope, |g, inner| {
+            let mut stmts = g.inner(inner, depth);
+            // Something that is seen from outside.
+            if let Some(name) = inner.assignable().choose(&mut g.rng).cloned() {
+                let value = g.work(inner);
+                stmts.insert(0, Stmt::text(format!("{name} = {value}?;")));
+            }
+            stmts
+        }))
+    }
+
+    fn arm_value(&mut self, scope: &Scope, depth: usize, result: bool) -> Part {
+        self.arm(scope, |g, inner| g.valued(inner, depth, result))
+    }
+
+    pub(super) fn device_flow(&mut self, scope: &mut Scope, depth: usize) -> Vec<Stmt> {
+        let depth = depth - 1;
+        match self.rng.random_range(0..6) {
+            0 => {
+                let mut parts = vec![Part::Text(format!("⟦device⟧if {} ", self.predicate(scope)))];
+                parts.push(self.arm_block(scope, depth));
+                if self.chance(0.3) {
+                    parts.push(Part::Text(format!(" else if {} ", self.predicate(scope))));
+                    parts.push(self.arm_block(scope, depth));
+                }
+                if self.chance(0.5) {
+                    parts.push(Part::Text(" else ".into()));
+                    parts.push(self.arm_block(scope, depth));
+                }
+                vec![Stmt { condition: None, parts }]
+            }
+            1 => {
+                let (name, head) = (self.name(), format!("⟦device⟧if {} ", self.predicate(scope)));
+                let (one, two) = (self.arm_value(scope, depth, false), self.arm_value(scope, depth, false));
+                scope.add(&name, Kind::Tensor, true);
+                let head = Part::Text(format!("let mut {name} = {head}"));
+                let parts = vec![head, one, Part::Text(" else ".into()), two, Part::Text(";".into())];
+                vec![Stmt { condition: None, parts }]
+            }
+            2 | 3 => self.rounds(scope, depth),
+            4 => {
+                // A variable without a value, which every arm gives one; a pair.
+                let (name, index) = (self.name(), self.index(scope));
+                let hidden = {
+                    let mut hidden = scope.clone();
+                    hidden.add(&name, Kind::Gone, false);
+                    hidden
+                };
+                let values: Vec<String> =
+                    (0..3).map(|_| self.arm(&hidden, |g, inner| g.work(inner))).collect();
+                scope.add(&name, Kind::Tensor, false);
+                let arms = format!(
+                    "0 => {name} = {}?, 1 | -1 => {{ {name} = {}?; }} _ => {name} = {}?",
+                    values[0], values[1], values[2]
+                );
+                vec![
+                    Stmt::text(format!("let {name}: Tensor<'_, f32>;")),
+                    Stmt::text(format!("⟦device⟧match {index} {{ {arms} }}")),
+                ]
+            }
+            _ => {
+                let (name, index) = (self.name(), self.index(scope));
+                let mut parts = vec![Part::Text(format!("let {name} = ⟦device⟧match {index} {{ 2 => "))];
+                parts.push(self.arm_value(scope, depth, false));
+                parts.push(Part::Text(" 0 | 3 => ".into()));
+                parts.push(self.arm_value(scope, depth, false));
+                let last = self.arm(scope, |g, inner| g.work(inner));
+                parts.push(Part::Text(format!(" _ => {last}? }};")));
+                scope.add(&name, Kind::Tensor, false);
+                vec![Stmt { condition: None, parts }]
+            }
+        }
+    }
+
+    fn index(&mut self, scope: &Scope) -> String {
+        if self.chance(0.6) {
+            return "q".to_owned();
+        }
+        let n = self.number(scope);
+        format!("⟪ops::full(x.scope(), (), {n} as i32)?¦{n} as i32⟫")
+    }
+
+    /// A loop that the parameter bounds.
+    fn rounds(&mut self, scope: &Scope, depth: usize) -> Vec<Stmt> {
+        self.fresh += 1;
+        let (turn, k) = (format!("turn{}", self.fresh), self.pick(&["0", "1", "-1"]));
+        let mut inner = scope.nested();
+        inner.loops += 1;
+        let Part::Block(mut body) = self.arm_block(&inner, depth) else { return Vec::new() };
+        let at = self.rng.random_range(0..=body.len());
+        body.insert(at, Stmt::text(format!("{turn} = ⟪ops::add(&{turn}, 1)?¦{turn} + 1⟫;")));
+        let limit = self.pick(&["⟦device⟧", "⟦device(limit = 5)⟧"]);
+        vec![
+            Stmt::text(format!("let mut {turn} = ⟪ops::full(x.scope(), (), {k}i32)?¦{k}i32⟫;")),
+            Stmt {
+                condition: None,
+                parts: vec![
+                    Part::Text(format!("{limit}while ⟪ops::lt(&{turn}, q)?¦{turn} < q⟫ ")),
+                    Part::Block(body),
+                ],
+            },
+        ]
+    }
+
+    /// The value of a function that the device chooses.
+    pub(super) fn device_tail(&mut self, scope: &Scope) -> Stmt {
+        let head = format!("⟦device⟧if {} ", self.predicate(scope));
+        let (one, two) = (self.arm_value(scope, 1, true), self.arm_value(scope, 1, true));
+        Stmt { condition: None, parts: vec![Part::Text(head), one, Part::Text(" else ".into()), two] }
+    }
+}

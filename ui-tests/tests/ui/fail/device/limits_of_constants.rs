@@ -1,0 +1,20 @@
+//! A limit is a constant of the program.
+use graphable::prelude::*;
+
+const LONG: u64 = 1000;
+
+#[graphable]
+fn decode(#[key] most: u32, n: &Scalar<u32>, x: &Tensor<f32>) -> Result<Tensor<u32>> {
+    let mut i = ops::zeros(x.scope(), ())?;
+    #[device(limit = most)]
+    while ops::lt(&i, n)? {
+        i = ops::add(&i, 1)?;
+    }
+    #[device(limit = LONG)]
+    while ops::lt(&i, n)? {
+        i = ops::add(&i, 1)?;
+    }
+    Ok(i)
+}
+
+fn main() {}
