@@ -11,7 +11,7 @@ use crate::{Error, Result, ops::control::choose};
 /// ran.
 ///
 /// Both closures are called once, in this order, whatever the predicate is: they describe the bodies. See
-/// [the module](self) for what they can do.
+/// [the module](crate::control) for what they can do.
 ///
 /// ```
 /// use graphable::prelude::*;

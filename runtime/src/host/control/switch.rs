@@ -11,7 +11,7 @@ use crate::{Error, Result, ops::control::choose_case};
 ///
 /// `cases[i]` are the values for which body `i` runs; if a value is in several, the first one runs. `body` is called
 /// once for each of them, in order, and then with `cases.len()` for the default, whatever the index is: it describes
-/// the bodies. See [the module](self) for what they can do.
+/// the bodies. See [the module](crate::control) for what they can do.
 ///
 /// ```
 /// use graphable::prelude::*;

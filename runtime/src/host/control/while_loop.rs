@@ -16,7 +16,7 @@ pub const DEFAULT_LIMIT: u32 = 1_000_000;
 ///
 /// `carried` is the value before the first round; the body takes it and returns the next one, with the same element
 /// types, shapes and padding. `pred` is called twice, for the first round and for all others, and `body` once,
-/// whatever the values are: they describe the loop. See [the module](self) for what they can do.
+/// whatever the values are: they describe the loop. See [the module](crate::control) for what they can do.
 ///
 /// At most `limit` rounds take place. If the predicate is still true then, the loop ends, and the next read is
 /// [`Error::LoopLimit`]; without a graph, this call is.
