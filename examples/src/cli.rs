@@ -51,6 +51,10 @@ pub struct Generate {
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     pub presence_penalty: f32,
 
+    /// Let the device choose up to this many tokens in one launch, without the host
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub device_loop: Option<usize>,
+
     /// Random seed for sampling; equal seeds give equal answers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

@@ -7,7 +7,7 @@ use crate::{
     cli::{Generate, device, print, say},
     fetch::{Cache, SMOLLM2},
     gguf::Gguf,
-    llama::{DecodeGraph, Language, Session},
+    llama::{DecodeGraph, DecodeLoopGraph, Language, Session},
     progress::CaptureBar,
     report::FinishReason,
 };
@@ -34,12 +34,18 @@ pub fn run(args: Generate) -> Result<()> {
     let prompt = language.prompt(&args.prompt)?;
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
     let mut session = Session::load(&file, language, device, common.mode.into(), capacity, sampling)?;
+    if let Some(tokens) = args.device_loop {
+        session.use_device_loop(tokens)?;
+    }
     // The weights are on the device now.
     drop(file);
     let load = start.elapsed();
 
     if loud {
-        say(format_args!("{}", DecodeGraph::PLAN));
+        match args.device_loop {
+            Some(_) => say(format_args!("{}", DecodeLoopGraph::PLAN)),
+            None => say(format_args!("{}", DecodeGraph::PLAN)),
+        }
     }
     let start = Instant::now();
     let bar = CaptureBar::new(loud);

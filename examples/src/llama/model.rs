@@ -10,6 +10,7 @@
 //! 5. [`prefill`] has no boundary, so each bucket of prompt lengths is one graph.
 //! 6. [`decode`] has a boundary in every layer: attention runs on each call, and what lies between
 //!    two attentions is one segment.
+//! 7. [`decode_loop`] decodes until the end of the answer without the host: a loop on the device, in one graph.
 //!
 //! In shapes, `T` is the number of tokens of a call, `D` the width of the model, `H` and `K` its query
 //! and key heads, `E` the width of a head, `V` the vocabulary and `S` the rows of the cache.
@@ -21,6 +22,9 @@ use graphable::{
 
 use super::Config;
 use crate::sampling::SamplingOptions;
+
+/// The largest number of rounds of [`decode_loop`].
+pub(super) const LONGEST: u32 = 4096;
 
 /// Weights of one layer. Matrices are `[out, in]`.
 ///
@@ -316,4 +320,46 @@ pub fn decode(
         h = feed_forward(&h, &attended, layer)?;
     }
     choose(&logits(&h, model)?, &ended, turn)
+}
+
+/// Whether another round follows, `[]`: of `rounds`, `[1]`, there were `count`, `[1]`, and the answer has not ended.
+#[graphable]
+fn goes_on(count: &Tensor<u32>, rounds: &Tensor<u32>, turn: &Turn) -> Result<Tensor<bool>> {
+    let ended = ops::load(count.scope(), &turn.ended)?;
+    ops::squeeze(&ops::where_(&ended, false, &ops::lt(count, rounds)?)?, 0)
+}
+
+/// Reads the last token, which goes to this `position`, `[1]`, and goes on with the one after it, and so on: at most
+/// `rounds`, `[1]`, times, or until the end of the answer. The tokens go to `output`, `[N]`, from its beginning; gives
+/// their number, `[1]`. `rounds` is at most `N`.
+#[graphable]
+pub fn decode_loop(
+    #[host]
+    #[dims(1)]
+    position: &Tensor<u32>,
+    #[host]
+    #[dims(1)]
+    rounds: &Tensor<u32>,
+    model: &Llama,
+    kv: &KvCache,
+    turn: &Turn,
+    output: &State<u32>,
+) -> Result<Tensor<u32>> {
+    let counts = ops::full(position.scope(), [1], false)?;
+    let mut count = ops::zeros::<u32>(position.scope(), [1])?;
+    #[device(limit = LONGEST)]
+    while goes_on(&count, rounds, turn)? {
+        let position = ops::add(position, &count)?;
+        let token = ops::load(position.scope(), &turn.token)?;
+        let mut h = ops::embedding(&token, &model.embed)?;
+        for (layer, cache) in model.layers.iter().zip(&kv.layers) {
+            let qkv = project(&h, &position, layer)?;
+            let attended = attend(&qkv, &position, &position, layer, cache)?;
+            h = feed_forward(&h, &attended, layer)?;
+        }
+        let token = choose(&logits(&h, model)?, &counts, turn)?;
+        ops::scatter_rows(output, &count, &token)?;
+        count = ops::add(&count, 1)?;
+    }
+    Ok(count)
 }

@@ -6,6 +6,7 @@ use graphable::{CaptureProgress, Device, Mode, PendingRead, RngState, Runtime, S
 
 use super::{
     Config,
+    device_loop::DeviceLoop,
     model::{DecodeGraph, KvCache, Llama, PrefillGraph, Turn},
 };
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     gguf::Gguf,
     report::{FinishReason, Report},
     sampling::SamplingOptions,
-    tokenizer::ChatTokenizer,
+    tokenizer::{ChatTokenizer, TextStream},
 };
 
 /// Buckets of prefill. A prompt longer than the largest is read in pieces of that size.
@@ -60,6 +61,8 @@ impl Language {
 pub struct Session {
     prefill: PrefillGraph,
     decode: DecodeGraph,
+    /// If answers are decoded by a loop on the device.
+    device_loop: Option<DeviceLoop>,
     model: Llama,
     kv: KvCache,
     turn: Turn,
@@ -128,7 +131,28 @@ impl Session {
         let prefill = PrefillGraph::builder().bucket("T", Schedule::new(PIECES)).mode(mode.mixed());
         let prefill = prefill.build(&mut rt)?;
         let decode = DecodeGraph::builder().mode(mode.decode()).build(&mut rt)?;
-        Ok(Self { prefill, decode, model, kv, turn, rt, language, mode, capacity, said: None })
+        Ok(Self {
+            prefill,
+            decode,
+            device_loop: None,
+            model,
+            kv,
+            turn,
+            rt,
+            language,
+            mode,
+            capacity,
+            said: None,
+        })
+    }
+
+    /// Lets the device choose up to `tokens` tokens of an answer in one launch. The tokens are the same.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for an impossible number; what the runtime says.
+    pub fn use_device_loop(&mut self, tokens: usize) -> Result<()> {
+        self.device_loop = Some(DeviceLoop::new(&mut self.rt, self.mode, tokens)?);
+        Ok(())
     }
 
     /// How the model reads and writes.
@@ -146,10 +170,12 @@ impl Session {
     /// # Errors
     /// What the runtime says.
     pub fn capture(&mut self, mut progress: impl FnMut(&str, CaptureProgress<'_>)) -> Result<()> {
-        let Self { prefill, decode, model, kv, turn, rt, .. } = self;
+        let Self { prefill, decode, device_loop, model, kv, turn, rt, .. } = self;
         prefill.capture_all_with(rt, model, kv, turn, |p| progress("prefill", p))?;
-        decode.capture_all_with(rt, model, kv, turn, |p| progress("decode", p))?;
-        Ok(())
+        match device_loop {
+            Some(device_loop) => device_loop.capture(rt, model, kv, turn, |p| progress("decode_loop", p)),
+            None => Ok(decode.capture_all_with(rt, model, kv, turn, |p| progress("decode", p)).map(drop)?),
+        }
     }
 
     /// Begins a conversation: continues `prompt` until the model ends its answer, or after `max_new_tokens` (at least one), or when the
@@ -178,7 +204,7 @@ impl Session {
         &mut self,
         prompt: &[u32],
         max_new_tokens: usize,
-        mut on_text: impl FnMut(&str) -> Result<()>,
+        on_text: impl FnMut(&str) -> Result<()>,
     ) -> Result<Answer> {
         let said = self.said.take();
         let (start, last) = said.map_or((0, None), |said| (said.rows, Some(said.last)));
@@ -189,42 +215,17 @@ impl Session {
             let step = self.rt.step()?;
             self.turn.begin(&step, said.is_none())?;
         }
-        let mut pending = self.read(start, &read)?;
+        let pending = self.read(start, &read)?;
+        let mut growing = Growing::new(&self.language, on_text);
         // The token that is launched next goes to this row.
-        let mut row = start + read.len();
-        let (mut text, mut tokens, mut launched) = (String::new(), Vec::new(), 1);
-        let mut stream = self.language.tokenizer.stream();
-        let mut say = |part: String| {
-            text.push_str(&part);
-            on_text(&part)
+        let row = start + read.len();
+        let Self { decode, device_loop, model, kv, turn, rt, capacity, .. } = self;
+        let device = Decoder { model, kv, turn, rt, capacity: *capacity };
+        let finish = match device_loop {
+            None => one_by_one(device, decode, pending, row, max_new_tokens, &mut growing)?,
+            Some(device_loop) => by_a_loop(device, device_loop, pending, row, max_new_tokens, &mut growing)?,
         };
-        let mut first = None;
-        let finish = loop {
-            // The next token is on its way before this one is known. If this one ends the answer, the device skips it.
-            let next = if launched < max_new_tokens && row < self.capacity {
-                let Self { decode, model, kv, turn, rt, .. } = self;
-                launched += 1;
-                row += 1;
-                let step = rt.step()?;
-                let token = decode.call(&step, &[row as u32 - 1], model, kv, turn)?;
-                Some(step.read_later(&token)?)
-            } else {
-                None
-            };
-            let id = token(pending)?;
-            first.get_or_insert_with(Instant::now);
-            tokens.push(id);
-            say(stream.push(id))?;
-            if self.language.tokenizer.is_stop(id) {
-                break FinishReason::Stop;
-            }
-            match next {
-                Some(next) => pending = next,
-                None if tokens.len() >= max_new_tokens => break FinishReason::Length,
-                None => break FinishReason::Context,
-            }
-        };
-        say(stream.finish())?;
+        let Growing { text, tokens, first, .. } = growing.finish()?;
         let (end, first) = (Instant::now(), first.unwrap_or(begin));
         let (prefill, decode) = (first - begin, end - first);
         let rows = start + read.len() + tokens.len() - 1;
@@ -320,6 +321,119 @@ impl Session {
     }
 }
 
+/// An answer, as far as it is known.
+struct Growing<'a, F> {
+    text: String,
+    tokens: Vec<u32>,
+    /// When the first token was known.
+    first: Option<Instant>,
+    tokenizer: &'a ChatTokenizer,
+    stream: TextStream<'a>,
+    on_text: F,
+}
+
+impl<'a, F: FnMut(&str) -> Result<()>> Growing<'a, F> {
+    fn new(language: &'a Language, on_text: F) -> Self {
+        let tokenizer = &language.tokenizer;
+        let stream = tokenizer.stream();
+        Self { text: String::new(), tokens: Vec::new(), first: None, tokenizer, stream, on_text }
+    }
+
+    fn say(&mut self, part: &str) -> Result<()> {
+        self.text.push_str(part);
+        (self.on_text)(part)
+    }
+
+    /// Adds a token. Returns whether it ends the answer.
+    fn push(&mut self, id: u32) -> Result<bool> {
+        self.first.get_or_insert_with(Instant::now);
+        self.tokens.push(id);
+        let part = self.stream.push(id);
+        self.say(&part)?;
+        Ok(self.tokenizer.is_stop(id))
+    }
+
+    fn finish(mut self) -> Result<Self> {
+        let part = self.stream.finish();
+        self.say(&part)?;
+        Ok(self)
+    }
+}
+
+/// What decodes.
+struct Decoder<'a> {
+    model: &'a Llama,
+    kv: &'a KvCache,
+    turn: &'a Turn,
+    rt: &'a mut Runtime,
+    capacity: usize,
+}
+
+/// Launches each token by itself, after the one in `pending`, which goes to `row`.
+fn one_by_one<F: FnMut(&str) -> Result<()>>(
+    device: Decoder<'_>,
+    decode: &DecodeGraph,
+    mut pending: Launched,
+    mut row: usize,
+    max_new_tokens: usize,
+    growing: &mut Growing<'_, F>,
+) -> Result<FinishReason> {
+    let Decoder { model, kv, turn, rt, capacity } = device;
+    let mut launched = 1;
+    loop {
+        // The next token is on its way before this one is known. If this one ends the answer, the device skips it.
+        let next = if launched < max_new_tokens && row < capacity {
+            launched += 1;
+            row += 1;
+            let step = rt.step()?;
+            let token = decode.call(&step, &[row as u32 - 1], model, kv, turn)?;
+            Some(step.read_later(&token)?)
+        } else {
+            None
+        };
+        if growing.push(token(pending)?)? {
+            return Ok(FinishReason::Stop);
+        }
+        match next {
+            Some(next) => pending = next,
+            None if growing.tokens.len() >= max_new_tokens => return Ok(FinishReason::Length),
+            None => return Ok(FinishReason::Context),
+        }
+    }
+}
+
+/// Lets the device choose the tokens after the one in `pending`, which goes to `row`.
+fn by_a_loop<F: FnMut(&str) -> Result<()>>(
+    device: Decoder<'_>,
+    device_loop: &DeviceLoop,
+    pending: Launched,
+    mut row: usize,
+    max_new_tokens: usize,
+    growing: &mut Growing<'_, F>,
+) -> Result<FinishReason> {
+    let Decoder { model, kv, turn, rt, capacity } = device;
+    if growing.push(token(pending)?)? {
+        return Ok(FinishReason::Stop);
+    }
+    loop {
+        let wanted = max_new_tokens.saturating_sub(growing.tokens.len());
+        let rounds = wanted.min(capacity - row).min(device_loop.most());
+        if wanted == 0 {
+            return Ok(FinishReason::Length);
+        }
+        if rounds == 0 {
+            return Ok(FinishReason::Context);
+        }
+        let tokens = device_loop.run(rt, row, rounds, model, kv, turn)?;
+        row += tokens.len();
+        for id in tokens {
+            if growing.push(number(id)?)? {
+                return Ok(FinishReason::Stop);
+            }
+        }
+    }
+}
+
 /// The pieces of a prompt, each with its first row.
 fn pieces(start: usize, prompt: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
     let largest = PIECES[PIECES.len() - 1];
@@ -333,12 +447,17 @@ fn places(start: usize, piece: &[u32]) -> [Vec<u32>; 2] {
 
 /// Waits for a token.
 fn token(launched: Launched) -> Result<u32> {
-    match launched.wait()?[..] {
-        [id] if id != ops::NO_TOKEN => Ok(id),
-        _ => Err(Error::Model {
-            what: "model".into(),
-            why: "it gave no logit that is a number".into(),
-            help: "the weights are damaged: download the file again".into(),
-        }),
+    number(launched.wait()?.first().copied().unwrap_or(ops::NO_TOKEN))
+}
+
+/// A token, unless it is none.
+fn number(id: u32) -> Result<u32> {
+    if id != ops::NO_TOKEN {
+        return Ok(id);
     }
+    Err(Error::Model {
+        what: "model".into(),
+        why: "it gave no logit that is a number".into(),
+        help: "the weights are damaged: download the file again".into(),
+    })
 }

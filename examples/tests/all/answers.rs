@@ -222,6 +222,59 @@ fn the_step_after_the_end_leaves_no_trace() {
     }
 }
 
+/// A loop on the device gives the tokens of single launches, whatever it is cut by, and leaves the same state.
+#[test]
+fn a_loop_on_the_device_gives_the_same_tokens() {
+    let file = Gguf::from_bytes(tiny::llama(2).build()).unwrap();
+    let hot = |seed| SamplingOptions { temperature: 4.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed, ..SAMPLED };
+    let turns = |options: SamplingOptions, tokens: Option<usize>, capacity: usize| {
+        let mut session = sampling(&file, Mode::Full, capacity, options);
+        if let Some(tokens) = tokens {
+            session.use_device_loop(tokens).unwrap();
+        }
+        session.capture(|_, _| ()).unwrap();
+        let before = session.runtime().stats().replays;
+        let answers = [
+            session.answer(&[7, 8, 9], 20, |_| Ok(())).unwrap(),
+            session.reply(&[11, 12], 6, |_| Ok(())).unwrap(),
+            session.reply(&[13], 100, |_| Ok(())).unwrap(),
+        ];
+        let replays = session.runtime().stats().replays - before;
+        let state = (session.random_state().unwrap(), session.first_keys().unwrap());
+        assert_eq!(session.runtime().stats().fallback_reasons, []);
+        (answers.map(|answer| (answer.tokens, answer.text, answer.finish)), state, replays)
+    };
+    let mut finishes = Vec::new();
+    for options in (0..6).map(hot).chain([SAMPLED, SamplingOptions::default()]) {
+        for capacity in [36, 64] {
+            let (want, state, single) = turns(options, None, capacity);
+            finishes.extend(want.iter().map(|(.., finish)| *finish));
+            for tokens in [1, 3, 64] {
+                let (got, got_state, replays) = turns(options, Some(tokens), capacity);
+                assert_eq!(got, want, "{options:?}, {tokens} at once, room for {capacity}");
+                assert!(got_state == state, "{options:?}, {tokens} at once, room for {capacity}");
+                assert!(
+                    tokens < 64 || replays <= 6 && replays < single,
+                    "{replays} replays, {single} without"
+                );
+            }
+        }
+    }
+    for finish in [FinishReason::Stop, FinishReason::Length, FinishReason::Context] {
+        assert!(finishes.contains(&finish), "no answer ended by {finish:?}");
+    }
+}
+
+#[test]
+fn a_loop_of_too_many_tokens_is_refused() {
+    let file = Gguf::from_bytes(tiny::llama(0).build()).unwrap();
+    let mut session = load(&file, Mode::Full, 16);
+    for tokens in [0, 5000] {
+        let e = session.use_device_loop(tokens).unwrap_err().to_string();
+        assert!(e.contains(&format!("--device-loop {tokens}")) && e.contains("help:"), "{e}");
+    }
+}
+
 #[test]
 fn the_real_model_gives_the_known_answer_in_every_mode() {
     let file = smollm2::file();
