@@ -91,6 +91,8 @@ pub(crate) struct Met {
     pub(crate) sizes: u64,
     /// Programs that draw random numbers.
     pub(crate) draws: u64,
+    /// Programs with control flow on the device.
+    pub(crate) flows: u64,
 }
 
 impl Met {
@@ -106,6 +108,7 @@ impl Met {
             rebuilt: steps(|s| !s.rebuild.is_empty()),
             replaced: steps(|s| !s.replace.is_empty()),
             draws: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Drawn)).into(),
+            flows: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Flow)).into(),
             sizes: program.steps.windows(2).filter(|s| grows && s[0].v != s[1].v).count() as u64,
         }
     }

@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
-    drawn, fills,
+    drawn, fills, flow,
     instr::{Locals, May},
     program::{
         Block, Call, Code, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty,
@@ -32,6 +32,8 @@ pub(crate) struct Rules {
     pub(crate) extended: bool,
     /// No segment and no output has the size that changes.
     pub(crate) apart: bool,
+    /// There is control flow on the device.
+    pub(crate) flows: bool,
     pub(crate) params: Vec<Vec<usize>>,
     pub(crate) states: Vec<Vec<usize>>,
     /// Generators of random numbers.
@@ -68,6 +70,7 @@ pub(crate) fn program(seed: u64) -> Program {
         approximate,
         extended,
         apart,
+        flows: flow::flows(seed),
         params: params_of,
         states: states_of,
         generators,
@@ -156,7 +159,8 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
     let dims = rng.random_bool(0.7);
     let vars = inputs.len();
     let fails = rng.random_bool(0.12) && (!capturable || rules.states.is_empty());
-    let blamed = rules.extended && rules.states.is_empty() && !fails;
+    // A body that fails does so whether or not it runs.
+    let blamed = rules.extended && rules.states.is_empty() && !fails && !rules.flows;
     let mut own = StdRng::seed_from_u64(rules.seed << 20 ^ vars as u64);
     let may = match own.random_range(0..6) {
         0 | 1 if blamed => May { number: true, ..May::default() },
@@ -376,6 +380,11 @@ impl Gen<'_> {
             }
         }
         self.may.pick &= locals.may.pick;
+        let mut flow = StdRng::seed_from_u64(self.rules.seed << 28 ^ self.sites as u64);
+        if self.rules.flows && !self.fails && flow.random_bool(0.6) {
+            locals.flow(&mut flow, 0);
+            (0..flow.random_range(0..3)).for_each(|_| locals.grow(&mut flow));
+        }
         if own.random_bool(0.2) {
             locals.may.pick = false;
             locals.fork(&mut own, 0);

@@ -4,17 +4,19 @@ use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
     generate::{ROWS, Rules, WIDTHS},
-    program::{Arg, Code, Elem, Instr, Size, Ty},
+    program::{Arg, Code, Elem, Instr, Size, Ty, each_instr},
 };
 
 /// The locals of a block under construction.
 pub(crate) struct Locals<'a> {
     pub(crate) rules: &'a Rules,
     /// `None` once dropped.
-    types: Vec<Option<Ty>>,
+    pub(crate) types: Vec<Option<Ty>>,
     inputs: usize,
     /// No operation may write state now.
     pub(crate) pure: bool,
+    /// Values that must not be dropped now.
+    pub(crate) pinned: Vec<usize>,
     pub(crate) keys: usize,
     /// What may be used besides what every program has.
     pub(crate) may: May,
@@ -57,6 +59,7 @@ impl<'a> Locals<'a> {
             types: Vec::new(),
             inputs: 0,
             pure: false,
+            pinned: Vec::new(),
             keys: 0,
             may: May::default(),
             code: Vec::new(),
@@ -88,7 +91,7 @@ impl<'a> Locals<'a> {
         self.types[t].is_some()
     }
 
-    fn alive(&self) -> impl Iterator<Item = (usize, Ty)> {
+    pub(crate) fn alive(&self) -> impl Iterator<Item = (usize, Ty)> {
         self.types.iter().enumerate().filter_map(|(t, ty)| Some((t, ty.clone()?)))
     }
 
@@ -110,17 +113,17 @@ impl<'a> Locals<'a> {
         let dst = self.types.len();
         let padded = self.is_padded(&args) || self.rules.padded && ty.dims.contains(&Size::B);
         self.types.push(Some(ty));
-        self.code.push(Instr { op, dst, args, nums, branch: None, padded });
+        self.code.push(Instr { op, dst, args, nums, branch: None, flow: None, padded });
         Some(dst)
     }
 
     pub(crate) fn effect(&mut self, op: Code, args: Vec<Arg>) {
         let padded = self.is_padded(&args);
-        self.code.push(Instr { op, dst: 0, args, nums: Vec::new(), branch: None, padded });
+        self.code.push(Instr { op, dst: 0, args, nums: Vec::new(), branch: None, flow: None, padded });
     }
 
     /// Whether a bucket may pad one of the arguments.
-    fn is_padded(&self, args: &[Arg]) -> bool {
+    pub(crate) fn is_padded(&self, args: &[Arg]) -> bool {
         let own = |arg: &Arg| match arg {
             Arg::Local(t) => self.types[*t].as_ref().is_some_and(|ty| ty.dims.contains(&Size::B)),
             _ => false,
@@ -131,10 +134,12 @@ impl<'a> Locals<'a> {
     /// An instruction that fails for one value of the key. What was stored before it would be stored by
     /// plain code and not by a capture, so nothing is.
     pub(crate) fn fail(&mut self, rng: &mut StdRng) {
-        if !self.code.iter().any(|i| i.op.writes()) {
+        let mut has_written = false;
+        each_instr(&self.code, &mut |i| has_written |= i.op.writes());
+        if !has_written {
             let nums = vec![rng.random_range(0..3), rng.random_range(0..2)];
             let (op, args) = (Code::Fail, Vec::new());
-            self.code.push(Instr { op, dst: 0, args, nums, branch: None, padded: false });
+            self.code.push(Instr { op, dst: 0, args, nums, branch: None, flow: None, padded: false });
         }
     }
 
@@ -168,6 +173,9 @@ impl<'a> Locals<'a> {
                 self.grow(rng);
             }
             self.draw_in_branch(rng, branch);
+            if self.rules.flows && rng.random_bool(0.2) {
+                self.flow(rng, 1);
+            }
             self.code[code..].iter_mut().for_each(|i| i.branch = Some((fork, branch)));
             made.extend((types..self.types.len()).map(|t| (t, self.types[t].take())));
         }
@@ -523,8 +531,9 @@ impl<'a> Locals<'a> {
     }
 
     /// Drops a value that the code made.
-    fn forget(&mut self, rng: &mut StdRng) -> Option<()> {
-        let made: Vec<usize> = self.alive().map(|(t, _)| t).filter(|t| *t >= self.inputs).collect();
+    pub(crate) fn forget(&mut self, rng: &mut StdRng) -> Option<()> {
+        let made: Vec<usize> =
+            self.alive().map(|(t, _)| t).filter(|t| *t >= self.inputs && !self.pinned.contains(t)).collect();
         if made.len() < 2 {
             return None;
         }

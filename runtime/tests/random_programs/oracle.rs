@@ -104,7 +104,7 @@ impl<'s> Machine<'_, 's> {
         let vals = block.ins.iter().map(|&v| scene.var(v)).collect::<Result<_>>()?;
         let keys = block.keys.iter().map(|&h| scene.host(h)).collect::<Result<_>>()?;
         let live = Live::of(block, vals, keys, self.world.owned(block)?, scene.pretends);
-        let outs = live.run(Some(&mut self.kept))?;
+        let outs = live.run_plainly(&mut self.kept, self.step)?;
         for (&(_, v), val) in block.outs.iter().zip(outs) {
             self.kept.push(val.clone());
             scene.vars[v] = Some(val);

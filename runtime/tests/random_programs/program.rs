@@ -70,7 +70,7 @@ codes! {
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
     ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
-    Windows, Parts, Cell, Listed, Drawn, Statistics, RopeScatter, CacheView, MarkTokens,
+    Windows, Parts, Cell, Listed, Drawn, Statistics, RopeScatter, CacheView, MarkTokens, Flow,
 }
 
 impl Code {
@@ -97,6 +97,51 @@ pub(crate) struct Instr {
     pub(crate) branch: Option<(usize, usize)>,
     /// Whether it works on a size that a bucket may pad.
     pub(crate) padded: bool,
+    /// Of [`Code::Flow`], what runs by decision of the device; `args` and `nums` say where the decision comes from.
+    pub(crate) flow: Option<Box<Flow>>,
+}
+
+/// A kind of control flow on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlowKind {
+    Cond,
+    Switch,
+    While,
+}
+
+/// Control flow on the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flow {
+    pub(crate) kind: FlowKind,
+    /// What a loop carries, at first.
+    pub(crate) carried: Vec<usize>,
+    /// The bodies.
+    pub(crate) parts: Vec<Part>,
+    /// The locals that it defines.
+    pub(crate) results: Vec<usize>,
+}
+
+/// A body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// What a loop carries, in a round.
+    pub(crate) params: Vec<usize>,
+    pub(crate) code: Vec<Instr>,
+    /// One for each result.
+    pub(crate) outs: Vec<usize>,
+    /// Its own locals, which nothing else sees.
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+}
+
+/// Calls `see` for each instruction, and for those of bodies.
+pub(crate) fn each_instr<'i>(code: &'i [Instr], see: &mut dyn FnMut(&'i Instr)) {
+    for instr in code {
+        see(instr);
+        for part in instr.flow.iter().flat_map(|flow| &flow.parts) {
+            each_instr(&part.code, see);
+        }
+    }
 }
 
 /// Straight-line code: a segment, or the inside of an eager region.
@@ -119,11 +164,13 @@ impl Block {
     /// Parameters, states and generators that the code names, each once, in order.
     pub(crate) fn owned(&self) -> Vec<Arg> {
         let mut found: Vec<Arg> = Vec::new();
-        for arg in self.code.iter().flat_map(|i| &i.args) {
-            if !matches!(arg, Arg::Local(_)) && !found.contains(arg) {
-                found.push(*arg);
+        each_instr(&self.code, &mut |instr| {
+            for arg in &instr.args {
+                if !matches!(arg, Arg::Local(_)) && !found.contains(arg) {
+                    found.push(*arg);
+                }
             }
-        }
+        });
         found
     }
 }
@@ -305,7 +352,11 @@ pub(crate) fn any_code(body: &[Stmt], is: &dyn Fn(Code) -> bool) -> bool {
 /// Whether some instruction of a body is such a one.
 pub(crate) fn any_instr(body: &[Stmt], is: &dyn Fn(&Instr) -> bool) -> bool {
     body.iter().any(|stmt| match stmt {
-        Stmt::Segment(block) | Stmt::Eager { block, .. } => block.code.iter().any(is),
+        Stmt::Segment(block) | Stmt::Eager { block, .. } => {
+            let mut found = false;
+            each_instr(&block.code, &mut |instr| found |= is(instr));
+            found
+        }
         Stmt::Loop { body, .. } => any_instr(body, is),
         Stmt::If { then, other, .. } => any_instr(then, is) || any_instr(other, is),
         Stmt::Read { .. } | Stmt::Drop(_) | Stmt::Copy { .. } => false,
@@ -345,7 +396,7 @@ impl fmt::Display for Instr {
             write!(f, "fork {fork}, branch {branch}: ")?;
         }
         match self.op {
-            Code::Drop | Code::Fail => {}
+            Code::Drop | Code::Fail | Code::Flow => {}
             code if code.is_effect() => {}
             _ => write!(f, "t{} = ", self.dst)?,
         }
@@ -353,7 +404,17 @@ impl fmt::Display for Instr {
             Some(listed) => write!(f, "{}({})", listed.name, args.join(", "))?,
             None => write!(f, "{:?}({})", self.op, args.join(", "))?,
         }
-        if self.nums.is_empty() { Ok(()) } else { write!(f, " {:?}", self.nums) }
+        if !self.nums.is_empty() {
+            write!(f, " {:?}", self.nums)?;
+        }
+        let Some(flow) = &self.flow else { return Ok(()) };
+        write!(f, " {:?} {:?} -> {:?}", flow.kind, flow.carried, flow.results)?;
+        for part in &flow.parts {
+            write!(f, " {{ {:?}: ", part.params)?;
+            part.code.iter().try_for_each(|instr| write!(f, "{instr}; "))?;
+            write!(f, "-> {:?} }}", part.outs)?;
+        }
+        Ok(())
     }
 }
 

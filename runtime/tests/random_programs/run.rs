@@ -524,7 +524,7 @@ impl<'s> Scene<'_, 's> {
         let outs: Vec<Val<'s>> = {
             let region = self.cx.eager(self.sites[block.site], support)?;
             let held = if capturable { Vec::new() } else { temporaries(&region)? };
-            let value = live.run(None)?;
+            let value = live.run()?;
             drop(held);
             let outs: Tensors<'s> = (&&Finish::new(Tensors(value))).finish(region)?;
             outs.0

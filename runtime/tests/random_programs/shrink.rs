@@ -2,7 +2,7 @@
 
 use crate::{
     check::{Failure, check},
-    program::{Arg, Block, Code, Program, Source, Stmt},
+    program::{Arg, Block, Code, Instr, Program, Source, Stmt, each_instr},
 };
 
 /// Programs tried at most.
@@ -134,12 +134,34 @@ fn without_call(p: &Program, at: usize, gone: usize) -> Program {
     q
 }
 
+/// How many ways there are to make a block smaller.
+fn block_edits(b: &Block) -> usize {
+    let mut inside = 0;
+    each_instr(&b.code, &mut |_| inside += 1);
+    b.code.len() + b.outs.len() + inside
+}
+
+/// Removes the `left`-th instruction of the bodies in some code; whether it was there.
+fn cut_inside(code: &mut [Instr], left: &mut usize) -> bool {
+    for part in code.iter_mut().filter_map(|i| i.flow.as_mut()).flat_map(|flow| &mut flow.parts) {
+        if *left < part.code.len() {
+            part.code.remove(*left);
+            return true;
+        }
+        *left -= part.code.len();
+        if cut_inside(&mut part.code, left) {
+            return true;
+        }
+    }
+    false
+}
+
 /// How many ways there are to make a body smaller.
 fn edits(body: &[Stmt]) -> usize {
     body.iter()
         .map(|s| {
             1 + match s {
-                Stmt::Segment(b) | Stmt::Eager { block: b, .. } => 2 * b.code.len() + b.outs.len(),
+                Stmt::Segment(b) | Stmt::Eager { block: b, .. } => block_edits(b),
                 Stmt::Loop { body, .. } => 1 + edits(body),
                 Stmt::If { then, other, .. } => 2 + edits(then) + edits(other),
                 _ => 0,
@@ -165,7 +187,7 @@ fn apply(body: &mut Vec<Stmt>, left: &mut usize) -> bool {
         };
         match &mut body[at] {
             Stmt::Segment(b) | Stmt::Eager { block: b, .. } => {
-                let n = 2 * b.code.len() + b.outs.len();
+                let n = block_edits(b);
                 if *left < n {
                     cut(b, *left);
                     return true;
@@ -205,7 +227,12 @@ fn cut(b: &mut Block, edit: usize) {
         b.outs.remove(edit);
         return;
     }
-    let edit = edit - b.outs.len();
+    let mut edit = edit - b.outs.len();
+    if edit >= 2 * b.code.len() {
+        edit -= 2 * b.code.len();
+        cut_inside(&mut b.code, &mut edit);
+        return;
+    }
     let gone = b.code.remove(b.code.len() - 1 - edit / 2);
     if edit % 2 == 1
         && gone.op != Code::Drop

@@ -6,7 +6,7 @@ use super::{all, of};
 use crate::{
     generate,
     operations::names,
-    program::{Block, Code, Instr, Stmt},
+    program::{Block, Code, Instr, Stmt, each_instr},
     value::drawn::Kind,
 };
 
@@ -67,7 +67,7 @@ fn by_code(code: Code) -> &'static [&'static str] {
         Code::MarkTokens => &["mark_tokens"],
         // Operations of the tests' own, what calls others, and what a number decides.
         Code::ScaledAdd | Code::IndexedAdd | Code::Accumulate | Code::Drop | Code::Fail | Code::Number => &[],
-        Code::Windows | Code::Parts | Code::Listed | Code::Drawn => &[],
+        Code::Windows | Code::Parts | Code::Listed | Code::Drawn | Code::Flow => &[],
     }
 }
 
@@ -147,7 +147,7 @@ fn every_operation_is_drawn_often() {
     for seed in 0..crate::PROGRAMS {
         for func in generate::program(seed).funcs {
             count(&func.body, &mut |block| {
-                for instr in &block.code {
+                each_instr(&block.code, &mut |instr| {
                     if instr.op == Code::Listed {
                         *entries.entry(instr.nums[0]).or_default() += 1;
                     }
@@ -156,7 +156,7 @@ fn every_operation_is_drawn_often() {
                         count.calls += 1;
                         count.padded += usize::from(instr.padded && func.buckets.is_some());
                     }
-                }
+                });
             });
         }
     }

@@ -11,7 +11,8 @@ use graphable::{
 
 use crate::{
     custom_ops, listed,
-    program::{Arg, Block, Code, Elem, Instr},
+    program::{Arg, Block, Code, Elem, Instr, each_instr},
+    value::flow::Plain,
     world::grown,
 };
 
@@ -27,6 +28,7 @@ macro_rules! each {
 }
 
 pub(crate) mod drawn;
+pub(crate) mod flow;
 mod indexed;
 mod sizes;
 mod stated;
@@ -194,7 +196,17 @@ impl LiveIn for Live<'_, '_> {
         // In generated code the body's type says which code it is; here its text does.
         k.word(self.block.site as u64);
         k.word(self.block.code.len() as u64);
-        for i in &self.block.code {
+        each_instr(&self.block.code, &mut |i| {
+            if let Some(flow) = &i.flow {
+                k.word(flow.kind as u64);
+                flow.carried.write_key(k);
+                flow.results.write_key(k);
+                for part in &flow.parts {
+                    part.params.write_key(k);
+                    part.outs.write_key(k);
+                    k.word(part.code.len() as u64);
+                }
+            }
             k.word(i.op as u64);
             k.word(i.dst as u64);
             k.word(i.args.len() as u64);
@@ -209,7 +221,7 @@ impl LiveIn for Live<'_, '_> {
             }
             i.nums.write_key(k);
             k.word(i.branch.map_or(0, |(fork, branch)| (fork as u64 + 1) << 32 | branch as u64));
-        }
+        });
         k.word(self.block.outs.len() as u64);
         for (local, _) in &self.block.outs {
             k.word(*local as u64);
@@ -249,15 +261,24 @@ impl<'a, 's> Live<'a, 's> {
 
     /// Runs the code as the body of a segment, which may trip.
     pub(crate) fn body(&self) -> Result<Vec<Val<'s>>> {
-        let mut env = Env { live: self, locals: self.locals()?, keep: None };
-        env.run(Some(self.block.code.len() / 2))?;
+        let mut env = Env { live: self, locals: self.locals()?, keep: None, plain: None };
+        env.run_code(&self.block.code, Some(self.block.code.len() / 2))?;
         self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
     }
 
-    /// Runs the code. With `keep`, nothing is dropped before the end.
-    pub(crate) fn run(&self, keep: Option<&mut Vec<Val<'s>>>) -> Result<Vec<Val<'s>>> {
-        let mut env = Env { live: self, locals: self.locals()?, keep };
-        env.run(None)?;
+    /// Runs the code.
+    pub(crate) fn run(&self) -> Result<Vec<Val<'s>>> {
+        self.run_in(None, None)
+    }
+
+    /// Runs the code, with the host deciding what runs. Nothing is dropped before the end.
+    pub(crate) fn run_plainly(&self, keep: &mut Vec<Val<'s>>, cx: &Eager<'s>) -> Result<Vec<Val<'s>>> {
+        self.run_in(Some(keep), Some(cx))
+    }
+
+    fn run_in(&self, keep: Option<&mut Vec<Val<'s>>>, plain: Plain<'_, 's>) -> Result<Vec<Val<'s>>> {
+        let mut env = Env { live: self, locals: self.locals()?, keep, plain };
+        env.run_code(&self.block.code, None)?;
         self.block.outs.iter().map(|&(t, _)| env.local(t).cloned()).collect()
     }
 }
@@ -266,6 +287,7 @@ struct Env<'a, 's, 'k> {
     live: &'a Live<'a, 's>,
     locals: Vec<Option<Val<'s>>>,
     keep: Option<&'k mut Vec<Val<'s>>>,
+    plain: Plain<'k, 's>,
 }
 
 /// A program that makes no sense: only the shrinker makes those.
@@ -422,8 +444,8 @@ impl<'s> Env<'_, 's, '_> {
     }
 
     /// Runs the code, its forks as such; `trips` is where it may trip.
-    fn run(&mut self, trips: Option<usize>) -> Result<()> {
-        let code: Vec<(usize, &Instr)> = self.live.block.code.iter().enumerate().collect();
+    fn run_code(&mut self, code: &[Instr], trips: Option<usize>) -> Result<()> {
+        let code: Vec<(usize, &Instr)> = code.iter().enumerate().collect();
         let env = RefCell::new(self);
         let step = |(at, i): &(usize, &Instr)| {
             if trips == Some(*at) {
@@ -446,22 +468,19 @@ impl<'s> Env<'_, 's, '_> {
     }
 
     fn step(&mut self, i: &Instr) -> Result<()> {
+        if let Some(flow) = &i.flow {
+            return self.flow(i, flow);
+        }
         let value = self.compute(i)?;
         match (i.op, value) {
+            // What the host runs again, it needs again.
+            (Code::Drop, _) if self.plain.is_some() => {}
             (Code::Drop, _) => {
                 if let (Some(Arg::Local(t)), None) = (i.args.first(), &self.keep) {
                     self.locals[*t] = None;
                 }
             }
-            (_, Some(value)) => {
-                if let Some(keep) = &mut self.keep {
-                    keep.push(value.clone());
-                }
-                if self.locals.len() <= i.dst {
-                    self.locals.resize(i.dst + 1, None);
-                }
-                self.locals[i.dst] = Some(value);
-            }
+            (_, Some(value)) => self.set(i.dst, value),
             (_, None) => {}
         }
         Ok(())
@@ -540,7 +559,7 @@ impl<'s> Env<'_, 's, '_> {
                 custom_ops::accumulate(self.state(i, 0)?, &ops::contiguous(f(1)?)?)?;
                 return Ok(None);
             }
-            Code::Drop => return Ok(None),
+            Code::Drop | Code::Flow => return Ok(None),
             Code::Fail => {
                 if self.live.keys.first() == Some(&(n(0) as u64)) {
                     // Plain code returns; the real body panics half of the time.
