@@ -34,11 +34,13 @@ impl Locals<'_> {
         for _ in 0..bodies {
             let first = self.types.len();
             let params: Vec<usize> = carried.iter().map(|(_, ty)| self.push(ty.clone())).collect();
-            let pinned = self.pinned.len();
-            // So that there is something of each type to return.
-            self.pinned.extend(carried.iter().map(|(t, _)| *t));
+            let pinned = self.pinned;
+            if kind == FlowKind::While {
+                // What one round drops would be missing in the next one.
+                self.pinned = first;
+            }
             self.part(rng, depth);
-            self.pinned.truncate(pinned);
+            self.pinned = pinned;
             ends.push(self.alive().collect::<Vec<_>>());
             parts.push(Part {
                 params,
@@ -58,19 +60,10 @@ impl Locals<'_> {
         };
         for (part, alive) in parts.iter_mut().zip(&ends) {
             part.end = self.types.len();
-            for (at, ty) in types.iter().enumerate() {
+            for ty in &types {
                 let fits: Vec<usize> = alive.iter().filter(|(_, t)| t == ty).map(|(t, _)| *t).collect();
                 let late = &fits[fits.len() / 2..];
-                // What the loop carries in another place.
-                let own = part.params.get(at);
-                let swapped: Vec<usize> =
-                    fits.iter().copied().filter(|t| part.params.contains(t) && Some(t) != own).collect();
-                let out = match rng.random_range(0..10) {
-                    0..=3 if !swapped.is_empty() => swapped.choose(rng),
-                    0..=6 => late.choose(rng),
-                    _ => fits.choose(rng),
-                };
-                part.outs.extend(out);
+                part.outs.extend(if rng.random_bool(0.7) { late.choose(rng) } else { fits.choose(rng) });
             }
         }
         let carried = carried.into_iter().map(|(t, _)| t).collect();
@@ -89,8 +82,6 @@ impl Locals<'_> {
                 3 | 4 if !self.pure => self.draw(rng),
                 5 if !self.pure => self.stated(rng),
                 6 if self.rules.extended => self.sized(rng),
-                // Mostly something from outside, whose memory nothing in the body may take.
-                7 if self.forget(rng).is_some() => (0..2).for_each(|_| self.grow(rng)),
                 _ => self.grow(rng),
             }
         }
@@ -101,20 +92,9 @@ impl Locals<'_> {
         self.types.len() - 1
     }
 
-    /// What a loop carries: often several values of one type, which it can swap.
+    /// What a loop carries.
     fn carried(&self, rng: &mut StdRng) -> Vec<(usize, Ty)> {
-        let mut carried: Vec<(usize, Ty)> = Vec::new();
-        for _ in 0..rng.random_range(0..4) {
-            let like = carried.last().filter(|_| rng.random_bool(0.6)).cloned();
-            let another = like.and_then(|(last, like)| self.pick_of(rng, |t, ty| t != last && *ty == like));
-            carried.extend(another.or_else(|| self.pick(rng, |_| true)));
-        }
-        carried
-    }
-
-    fn pick_of(&self, rng: &mut StdRng, fits: impl Fn(usize, &Ty) -> bool) -> Option<(usize, Ty)> {
-        let all: Vec<(usize, Ty)> = self.alive().filter(|(t, ty)| fits(*t, ty)).collect();
-        all.choose(rng).cloned()
+        (0..rng.random_range(0..4)).filter_map(|_| self.pick(rng, |_| true)).collect()
     }
 
     /// Types that each body has something of.

@@ -15,8 +15,8 @@ pub(crate) struct Locals<'a> {
     inputs: usize,
     /// No operation may write state now.
     pub(crate) pure: bool,
-    /// Values that must not be dropped now.
-    pub(crate) pinned: Vec<usize>,
+    /// Values before this one must not be dropped.
+    pub(crate) pinned: usize,
     pub(crate) keys: usize,
     /// What may be used besides what every program has.
     pub(crate) may: May,
@@ -59,7 +59,7 @@ impl<'a> Locals<'a> {
             types: Vec::new(),
             inputs: 0,
             pure: false,
-            pinned: Vec::new(),
+            pinned: 0,
             keys: 0,
             may: May::default(),
             code: Vec::new(),
@@ -531,9 +531,9 @@ impl<'a> Locals<'a> {
     }
 
     /// Drops a value that the code made.
-    pub(crate) fn forget(&mut self, rng: &mut StdRng) -> Option<()> {
+    fn forget(&mut self, rng: &mut StdRng) -> Option<()> {
         let made: Vec<usize> =
-            self.alive().map(|(t, _)| t).filter(|t| *t >= self.inputs && !self.pinned.contains(t)).collect();
+            self.alive().map(|(t, _)| t).filter(|t| *t >= self.inputs.max(self.pinned)).collect();
         if made.len() < 2 {
             return None;
         }

@@ -473,8 +473,6 @@ impl<'s> Env<'_, 's, '_> {
         }
         let value = self.compute(i)?;
         match (i.op, value) {
-            // What the host runs again, it needs again.
-            (Code::Drop, _) if self.plain.is_some() => {}
             (Code::Drop, _) => {
                 if let (Some(Arg::Local(t)), None) = (i.args.first(), &self.keep) {
                     self.locals[*t] = None;
