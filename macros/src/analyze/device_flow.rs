@@ -52,10 +52,11 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
     let mut places = Places::default();
     places.visit_expr(expr);
     let mut changed: Vec<Changed> = Vec::new();
-    for (base, place) in places.assigned {
+    for Assigned { base, place, is_name } in places.assigned {
         let name = base.to_string();
-        let outer = uses.get(&name).is_some_and(|u| u.assigned || u.touched || u.through);
-        if !outer {
+        // Another variable of that name may be an arm's own. Methods count as `touched`, also those that only read.
+        let is_outer = |u: &Use| if is_name { u.assigned } else { u.touched || u.through };
+        if !uses.get(&name).is_some_and(is_outer) {
             continue;
         }
         let how = match place {
@@ -117,10 +118,18 @@ enum Place {
     Field(Vec<Member>),
 }
 
+/// The left side of an assignment.
+struct Assigned {
+    base: Ident,
+    place: Place,
+    /// Set if it is the name alone.
+    is_name: bool,
+}
+
 /// The places that code assigns, in order, and the variables on which it calls methods that may take them.
 #[derive(Default)]
 struct Places {
-    assigned: Vec<(Ident, Place)>,
+    assigned: Vec<Assigned>,
     taken: HashSet<String>,
 }
 
@@ -131,7 +140,10 @@ impl Places {
             Expr::Array(a) => a.elems.iter().for_each(|e| self.target(e)),
             Expr::Struct(s) => s.fields.iter().for_each(|f| self.target(&f.expr)),
             Expr::Call(c) => c.args.iter().for_each(|e| self.target(e)),
-            other => self.assigned.extend(part(other)),
+            other => {
+                let is_name = syntax::plain_name(syntax::bare(other)).is_some();
+                self.assigned.extend(part(other).map(|(base, place)| Assigned { base, place, is_name }));
+            }
         }
     }
 }
@@ -175,4 +187,24 @@ impl<'a> Visit<'a> for Places {
         visit::visit_expr(self, expr);
     }
     fn visit_item(&mut self, _: &'a syn::Item) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(code: &str) -> Vec<String> {
+        let effects = effects(&syn::parse_str(code).unwrap(), false);
+        effects.changed.iter().map(|c| c.ident.to_string()).collect()
+    }
+
+    #[test]
+    fn variables_of_arms_are_not_those_around() {
+        let shadowed =
+            "if true { let k = x.dim(0); let mut x = neg(x)?; x = scale(&x, k)?; x } else { x.clone() }";
+        assert_eq!(changed(shadowed), [""; 0]);
+        assert_eq!(changed("if true { let mut x = neg(x)?; (x) = exp(&x)?; y = x; }"), ["y"]);
+        let all = "if true { (a) = f(); (b, [c]) = g(); d[0] = h(); *e = i(); s.t = j(); n += 1; }";
+        assert_eq!(changed(all), ["a", "b", "c", "d", "e", "s", "n"]);
+    }
 }

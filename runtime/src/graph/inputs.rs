@@ -3,9 +3,9 @@
 use std::{fmt, mem, sync::Arc};
 
 use crate::{
-    Element, Error, Result, Step, Tensor,
+    DType, Element, Error, Result, Step, Tensor,
     backend::HostSource,
-    base::dtype::{HostSlot, to_bytes},
+    base::dtype::{HostSlot, from_bytes, to_bytes},
     graph::{
         GraphCall, GraphObject,
         spec::{Dim, DimsSpec, InputSpec},
@@ -239,10 +239,12 @@ impl<'s, 'f> Inputs<'s, 'f> {
             return Err(Error::DifferentRuntimes { op: self.function.spec.name });
         }
         let (offset, bytes) = part.bytes();
-        Ok(match bytes <= SMALL {
-            true => HostBytes::Copied(part.memory().bytes()?[offset..offset + bytes].to_vec()),
-            false => HostBytes::Pinned { from: part.memory().lend(), offset, bytes },
-        })
+        if bytes > SMALL && T::DTYPE != DType::Bool {
+            return Ok(HostBytes::Pinned { from: part.memory().lend(), offset, bytes });
+        }
+        // The buffer of a `bool` may contain any byte, and operations take 0 and 1.
+        let values = from_bytes::<T>(&part.memory().bytes()?[offset..offset + bytes]);
+        Ok(HostBytes::Copied(to_bytes(&values)))
     }
 
     /// Checks a tensor in place of host data.

@@ -16,7 +16,7 @@ use crate::{Element, Error, Result, Runtime, backend::HostMemory, base::dtype::t
 ///
 /// - As a `#[host]` input: `graph.call(&step, &buffer)`, a [part](Self::part) of it, or either with a shape. More than 4096
 ///   bytes are copied by the device, in the order of the stream; fewer go with the other inputs, which is faster. Data whose
-///   rows have to be padded within (any dimension but the first) is copied by the host first.
+///   rows have to be padded within (any dimension but the first) is copied by the host first, and so are `bool`s.
 /// - For results: [`Eager::read_into`](crate::Eager::read_into).
 ///
 /// Copies under way are safe from the host, and the host from them: [`values`](Self::values) waits until the device has

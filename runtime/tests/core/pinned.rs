@@ -8,7 +8,7 @@ use std::{
 
 use graphable::{
     Element, Error, Mode, PinnedBuffer, Result, Runtime, Schedule, Step, Tensor, backend::faulty::FaultCall,
-    custom::CustomOp, ops,
+    custom::CustomOp, graphable, ops,
 };
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
@@ -267,6 +267,47 @@ fn a_fault_before_the_read_is_reported_once() {
     assert!(matches!(buffer.values_mut(), Err(Error::IndexOutOfRange { index: 9, .. })));
     let y = ops::embedding(&step.tensor(&[2], &[1u32, 0]).unwrap(), &table).unwrap();
     assert_eq!(step.read_into(&y, &mut buffer).unwrap().wait().unwrap(), [2.0, 1.0]);
+}
+
+#[test]
+fn a_fault_is_reported_although_another_read_follows() {
+    let mut rt = runtime();
+    let mut buffer = PinnedBuffer::<f32>::zeros(&rt, 2).unwrap();
+    let step = rt.step().unwrap();
+    let table = step.tensor(&[2, 1], &[1.0f32, 2.0]).unwrap();
+    let [wrong, right] =
+        [[7u32, 1], [1, 0]].map(|ids| ops::embedding(&step.tensor(&[2], &ids).unwrap(), &table));
+    drop(step.read_into(&wrong.unwrap(), &mut buffer).unwrap());
+    let error = step.read_into(&right.unwrap(), &mut buffer).unwrap().wait().unwrap_err();
+    assert!(matches!(error, Error::IndexOutOfRange { index: 7, .. }), "{error}");
+    assert_eq!(buffer.values().unwrap(), [2.0, 1.0]);
+}
+
+#[graphable]
+fn as_numbers(
+    #[host]
+    #[dims(N)]
+    x: &Tensor<bool>,
+) -> Result<Tensor<f32>> {
+    ops::cast(x)
+}
+
+/// Whatever byte the host writes for `true`, the device gets 1.
+#[test]
+fn any_byte_but_0_is_true() {
+    for len in [SMALL, 5000] {
+        let mut rt = runtime();
+        let graph = AsNumbersGraph::builder().build(&mut rt).unwrap();
+        let mut buffer = PinnedBuffer::<bool>::zeros(&rt, len).unwrap();
+        let bytes: Vec<u8> = (0..len).map(|i| [0, 1, 2, 255][i % 4]).collect();
+        buffer.values_mut().unwrap().copy_from_slice(&bytes);
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            let y = graph.call(&step, &buffer).unwrap();
+            let want: Vec<f32> = bytes.iter().map(|b| f32::from(u8::from(*b != 0))).collect();
+            assert_eq!(step.read(&y).unwrap(), want);
+        }
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ struct Uses {
     reads: usize,
     /// Copies from the device.
     writes: usize,
-    /// The reason why the last copy from the device failed, until it is reported.
+    /// The first failure of a copy from the device that was not reported yet.
     error: Option<Error>,
 }
 
@@ -103,7 +103,6 @@ impl CpuHostMemory {
             return Err(lent_to_a_call());
         }
         uses.writes += 1;
-        uses.error = None;
         drop(uses);
         Ok(DeviceWrite { bytes: Arc::clone(&self.bytes), result: None })
     }
@@ -242,7 +241,8 @@ impl Drop for DeviceWrite {
         let result = mem::take(&mut self.result).unwrap_or_else(lost);
         self.bytes.change(|uses| {
             uses.writes -= 1;
-            uses.error = result.err();
+            // A copy that went well does not hide a fault before it: nobody else knows of that one any more.
+            uses.error = uses.error.take().or(result.err());
         });
     }
 }
@@ -299,8 +299,9 @@ mod tests {
         assert!(matches!(memory.bytes(), Err(Error::ContextLost { .. })));
         assert_eq!(memory.bytes().unwrap(), [0; 4]);
         drop(memory.begin_write().unwrap());
-        // The next copy is what counts.
+        // Another copy does not hide it.
         memory.begin_write().unwrap().end(Ok(()));
+        assert!(matches!(memory.bytes_mut(), Err(Error::ContextLost { .. })));
         assert!(memory.bytes_mut().is_ok());
     }
 

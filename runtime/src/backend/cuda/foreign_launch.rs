@@ -13,12 +13,16 @@ impl CudaBackend {
     /// Runs `work`, which adds work to the stream: one node for a kernel of ours (`single`).
     ///
     /// # Errors
-    /// `work`'s, and [`Error::ForeignWork`].
+    /// `work`'s, and [`Error::ForeignWork`]. Returns [`Error::Device`] in a capture whose stream captures nothing, since a
+    /// conditional node failed: the work would run at once.
     pub(super) fn watched<R>(
         &mut self,
         single: bool,
         work: impl FnOnce(&mut Self) -> Result<R>,
     ) -> Result<R> {
+        if self.capture.as_ref().is_some_and(|capture| capture.suspended) {
+            return Err(self.failed("launch", "a conditional node of this capture failed before".into()));
+        }
         let Some(before) = self.check_foreign_launches()? else { return work(self) };
         let out = work(self)?;
         let after = self.shared.stream.captured_nodes();

@@ -114,6 +114,8 @@ impl Graphs for CudaBackend {
             // Its error is the capture's own failure, which is known already.
             match capture.root {
                 None => drop(self.shared.stream.end_capture()),
+                // As below, if it was invalidated before it was suspended.
+                Some(root) if capture.suspended && capture.invalidated => root.leak(),
                 Some(_) if capture.suspended => {}
                 Some(root) => {
                     let (invalidated, _) = self.shared.stream.end_capture_of_known();

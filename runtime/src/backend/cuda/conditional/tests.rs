@@ -106,3 +106,32 @@ fn chains_run_what_switches_run() {
         }
     }
 }
+
+/// On a GPU: between two captured graphs, after an error, what is launched must not run at once.
+#[test]
+fn nothing_runs_while_a_capture_is_suspended() {
+    use std::io::Write as _;
+
+    use crate::backend::{Arenas as _, Graphs as _, Stream as _};
+
+    let mut b = match CudaBackend::new(0, super::super::CudaOptions::default()) {
+        Ok(backend) => backend,
+        Err(error) => {
+            // A closed standard error is not a reason to fail.
+            let _ = writeln!(
+                std::io::stderr(),
+                "GPU tests: skipped nothing_runs_while_a_capture_is_suspended: {error}"
+            );
+            return;
+        }
+    };
+    let memory = b.alloc(4).unwrap();
+    b.begin_capture(None).unwrap();
+    b.suspend_capture().unwrap();
+    let refused = b.poison(memory.addr(), 4);
+    assert!(matches!(refused, Err(Error::Device { call: "launch", .. })), "{refused:?}");
+    b.abort_capture();
+    assert_eq!(b.read(memory.addr(), 4).unwrap().wait().unwrap(), [0; 4]);
+    b.poison(memory.addr(), 4).unwrap();
+    assert_ne!(b.read(memory.addr(), 4).unwrap().wait().unwrap(), [0; 4]);
+}
