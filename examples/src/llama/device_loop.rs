@@ -71,6 +71,13 @@ impl DeviceLoop {
         let count = count.wait()?[0] as usize;
         let mut tokens = tokens.wait()?;
         tokens.truncate(count);
+        if tokens.is_empty() {
+            return Err(Error::Model {
+                what: "model".into(),
+                why: "the device ended the answer before the host did".into(),
+                help: "leave out `--device-loop`, and report this as an error of the example".into(),
+            });
+        }
         Ok(tokens)
     }
 }

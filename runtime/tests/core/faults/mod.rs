@@ -155,10 +155,16 @@ fn nothing_left_of(rt: Runtime, program: Program, plan: &FaultPlan, what: &str) 
     nothing_left(rt, plan, what);
 }
 
+/// The calls of a backend that the program makes. Those of conditional nodes fail in `tests/control/memory.rs`.
+fn calls() -> impl Iterator<Item = FaultCall> {
+    use FaultCall::{BeginBody, BeginConditional, EndConditional};
+    FaultCall::ALL.into_iter().filter(|call| ![BeginConditional, BeginBody, EndConditional].contains(call))
+}
+
 fn every_place(setup: Setup) {
     let Setup { mode, shares, .. } = setup;
     let mut reached = Vec::new();
-    for call in FaultCall::ALL {
+    for call in calls() {
         let mut outcome = Outcome::default();
         let mut nth = 0;
         while one_fault(setup, call, nth, &mut outcome) {
@@ -180,7 +186,7 @@ fn every_place(setup: Setup) {
     use FaultCall::{BeginCapture, Branch, EndCapture, Fork, Instantiate, Join, Replay, Update};
     // Without graphs nothing is captured or replayed, and there are no branches.
     let graphs = [BeginCapture, EndCapture, Instantiate, Replay, Fork, Branch, Join];
-    let all = FaultCall::ALL.into_iter().filter(|call| mode != Mode::None || !graphs.contains(call));
+    let all = calls().filter(|call| mode != Mode::None || !graphs.contains(call));
     let all = all.filter(|&call| shares || call != Update);
     assert_eq!(reached, all.collect::<Vec<_>>(), "the program reaches every call");
 }
