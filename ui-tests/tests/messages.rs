@@ -69,6 +69,18 @@ const BOUND: &str = "rustc shows the bound of the method that was called, in our
 
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
+    (
+        "fail/device/hidden_changes.stderr",
+        Help,
+        "only rustc sees that a method changes its receiver; it names the closure around the body",
+    ),
+    (
+        "fail/device/inside.stderr",
+        Help,
+        "rustc's own errors on names and methods, which are no different in a body",
+    ),
+    ("fail/device/limits_of_constants.stderr", Help, "rustc's own errors on the value of a constant"),
+    ("fail/device/uninitialised.stderr", Help, BORROW),
     ("fail/host_reads/in_a_helper.stderr", Help, RUSTC),
     (
         "fail/kernels/calls_plain_function.stderr",

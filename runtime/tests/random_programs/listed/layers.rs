@@ -100,7 +100,7 @@ fn turned(g: &Given<'_, '_>, dim: usize) -> RopeOptions {
 
 table! {
     attention: Product, tokens, |g| attended(g, 1);
-    attention: Product, tokens, |g| attended(g, 128);
+    attention: Product, tokens, |g| attended(g, 80);
     rope: Smooth, tokens, |g| {
         let x = ops::unsqueeze(g.f(0)?, 1)?;
         let options = turned(g, x.dim(2).get()? / 2 * 2);
