@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{
     Attribute, Expr, Token,
-    parse::ParseStream,
+    parse::{Parse, ParseStream},
     visit_mut::{self, VisitMut},
 };
 
@@ -163,7 +163,7 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
     if matches!(attr.meta, syn::Meta::Path(_)) {
         return args;
     }
-    let Ok(found) = attr.parse_args_with(eager_list) else {
+    let Ok(found) = attr.parse_args_with(named_values::<Ident>) else {
         errors.push(
             Code::AttributeArguments,
             attr,
@@ -200,14 +200,14 @@ impl EagerArgs {
     }
 }
 
-/// `cx`, `support = Level` and so on, with commas between.
-fn eager_list(input: ParseStream<'_>) -> syn::Result<Vec<(Ident, Option<Ident>)>> {
+/// Names, with commas between, each alone or as in `name = value`: `cx`, `support = Level`, `limit = 1000`.
+pub(super) fn named_values<V: Parse>(input: ParseStream<'_>) -> syn::Result<Vec<(Ident, Option<V>)>> {
     let mut found = Vec::new();
     while !input.is_empty() {
         let name: Ident = input.parse()?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            Some(input.parse::<Ident>()?)
+            Some(input.parse::<V>()?)
         } else {
             None
         };

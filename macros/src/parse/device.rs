@@ -1,9 +1,7 @@
 //! `#[device]` on control flow.
 
-use proc_macro2::Ident;
 use syn::{
-    Attribute, Expr, Lit, Token,
-    parse::ParseStream,
+    Attribute, Expr, Lit,
     visit::Visit,
     visit_mut::{self, VisitMut},
 };
@@ -94,7 +92,7 @@ pub(crate) fn limit(attr: &Attribute, errors: &mut Errors) -> Option<Expr> {
     if matches!(attr.meta, syn::Meta::Path(_)) {
         return None;
     }
-    let Ok(found) = attr.parse_args_with(arguments) else {
+    let Ok(found) = attr.parse_args_with(attributes::named_values::<Expr>) else {
         errors.push(Code::AttributeArguments, attr, "these arguments of `#[device]` cannot be read", FORMS);
         return None;
     };
@@ -145,23 +143,4 @@ fn checked(value: Expr, errors: &mut Errors) -> Option<Expr> {
             None
         }
     }
-}
-
-/// `limit = N` and so on, with commas between.
-fn arguments(input: ParseStream<'_>) -> syn::Result<Vec<(Ident, Option<Expr>)>> {
-    let mut found = Vec::new();
-    while !input.is_empty() {
-        let name: Ident = input.parse()?;
-        let value = if input.peek(Token![=]) {
-            input.parse::<Token![=]>()?;
-            Some(input.parse::<Expr>()?)
-        } else {
-            None
-        };
-        found.push((name, value));
-        if !input.is_empty() {
-            input.parse::<Token![,]>()?;
-        }
-    }
-    Ok(found)
 }

@@ -1,6 +1,6 @@
 //! Where bodies put what they make.
 
-use graphable::prelude::*;
+use graphable::{backend::faulty::FaultCall, prelude::*};
 
 use crate::support::{MODES, build, faulty, runtime, setups};
 
@@ -213,6 +213,43 @@ fn the_device_may_fail_anywhere() {
             if is_over {
                 assert!(nth > 20, "nothing was called");
                 break;
+            }
+        }
+    }
+}
+
+/// The calls of conditional nodes, which the fault program of `runtime_core` does not make: each of them at each of its
+/// places, with an error, and with the loss of the device.
+#[test]
+fn the_calls_of_nodes_may_fail_or_lose_the_device() {
+    for call in [FaultCall::BeginConditional, FaultCall::BeginBody, FaultCall::EndConditional] {
+        for (mode, lost) in [Mode::Piecewise, Mode::Full].into_iter().flat_map(|m| [(m, false), (m, true)]) {
+            let what = |nth: u64| format!("{call:?} {nth}, {mode}, lost: {lost}");
+            for nth in 0.. {
+                let (mut rt, faults) = faulty();
+                let graph = FailingGraph::builder().mode(mode).build(&mut rt).unwrap();
+                let run = |rt: &mut Runtime| {
+                    let step = rt.step()?;
+                    step.read(&graph.call(&step, &[2.0], true, 9)?)
+                };
+                faults.arm(Some(call), nth, lost);
+                let errors: Vec<Error> = (0..4).filter_map(|_| run(&mut rt).err()).collect();
+                if faults.disarm() {
+                    assert!(nth > 0, "the graph makes no call {}", what(nth));
+                    assert!(errors.is_empty(), "{}", what(nth));
+                    break;
+                }
+                assert!(!errors.is_empty(), "{}: a fault was swallowed", what(nth));
+                let says_so = |e: &Error| matches!(e, Error::ContextLost { .. }) == lost;
+                assert!(errors.iter().all(says_so), "{}: {errors:?}", what(nth));
+                let after = run(&mut rt);
+                match lost {
+                    true => assert!(after.as_ref().is_err_and(says_so), "{}: {after:?}", what(nth)),
+                    false => assert_eq!(after.unwrap(), [-5.0], "{}", what(nth)),
+                }
+                drop(graph);
+                drop(rt);
+                assert_eq!(faults.live_executables(), 0, "{}", what(nth));
             }
         }
     }

@@ -216,8 +216,7 @@ fn named(arch: &str) -> Target {
 
 /// Compiles a `.cu` file of this crate for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, for every
 /// element type that its line `// Types: …` states, and again with the macros of each line `// Also: …`, and returns the
-/// compiler's remarks, one entry per unit. Machine code is compiled for every type only for `sm_90a`. `header` is the name
-/// and the text of a header of its own.
+/// compiler's remarks, one entry per unit. `header` is the name and the text of a header of its own.
 ///
 /// # Errors
 /// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
@@ -246,7 +245,8 @@ pub fn compile_file(
         let source: &'static SourceFile =
             Box::leak(Box::new(SourceFile { name, options: options.leak(), ..source }));
         for t in types.list() {
-            if is_like_another(t, arch, !names.is_empty()) {
+            // Of more variants of machine code, f16 is as bf16.
+            if t == Some(DType::F16) && !names.is_empty() && matches!(target, Target::Machine(_)) {
                 continue;
             }
             let unit = Unit { source, t };
@@ -257,18 +257,6 @@ pub fn compile_file(
         }
     }
     Ok(out)
-}
-
-/// The architecture for which machine code of every type is compiled.
-const OF_EVERY_TYPE: &str = "sm_90a";
-
-/// Returns whether machine code of a type need not be compiled, because that of another type shows the same. Architectures
-/// differ by their instructions, whatever the type; types differ by their conversions, whatever the architecture: all
-/// types are compiled for one architecture, and `f32` and `bf16` for the others. Of variants, `f16` is as `bf16`.
-fn is_like_another(t: Option<DType>, arch: &str, is_variant: bool) -> bool {
-    let is_main = matches!(t, None | Some(DType::F32 | DType::Bf16));
-    let is_machine = matches!(named(arch), Target::Machine(_));
-    is_machine && !is_main && (arch != OF_EVERY_TYPE || is_variant && t == Some(DType::F16))
 }
 
 /// The macros with which a file is compiled besides without any, in lines such as `// Also: VARIANT WIDE`.
@@ -286,18 +274,6 @@ mod tests {
     static WITH_HEADER: SourceFile = SourceFile::ours("one.cu", "// one").with_header("one.cuh", "// its");
     static OTHER: SourceFile = SourceFile::ours("other.cu", "// other");
     const UNIT: Unit = Unit { source: &SOURCE, t: None };
-
-    #[test]
-    fn one_architecture_has_machine_code_of_every_type() {
-        let compiled = |arch, is_variant| {
-            let types = Types::All.list();
-            types.iter().filter(|t| !is_like_another(**t, arch, is_variant)).count()
-        };
-        assert_eq!((compiled("sm_90a", false), compiled("sm_90a", true)), (7, 6));
-        assert_eq!((compiled("sm_80", false), compiled("sm_100a", true)), (2, 2));
-        assert_eq!((compiled("compute_80", false), compiled("compute_80", true)), (7, 7));
-        assert!(!is_like_another(None, "sm_80", false));
-    }
 
     /// A compiler that may be missing, or not know the GPU.
     struct Fake {
