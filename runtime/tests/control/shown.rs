@@ -1,12 +1,12 @@
 //! Conditional nodes in what `inspect` shows.
 
 use graphable::{
-    Event, UnsharedReason,
-    inspect::{NodeKind, Topology},
+    CpuOptions, Event, UnsharedReason,
+    inspect::{EdgeKind, NodeKind, Topology},
     prelude::*,
 };
 
-use crate::support::runtime;
+use crate::{device, support::runtime};
 
 #[graphable]
 fn shown(
@@ -90,4 +90,78 @@ fn executables_with_nodes_are_not_shared() {
     assert_eq!((stats.shares, stats.updates), (0, 0));
     let refused = |e: &&Event| matches!(e, Event::Unshared { reason: UnsharedReason::Refused { .. }, .. });
     assert_eq!(rt.take_events().iter().filter(refused).count() as u64, stats.recordings);
+}
+
+#[graphable]
+fn chain(y: &Tensor<f32>) -> Result<Tensor<f32>> {
+    ops::add(&ops::scale(&ops::add(y, 1.0)?, 2.0)?, -1.0)
+}
+
+/// Kernels in a row, in a loop, before and after a condition, and in it.
+#[graphable]
+fn rows(
+    #[host]
+    #[dims(B)]
+    x: &Tensor<f32>,
+    #[host] n: &Scalar<u32>,
+) -> Result<Tensor<f32>> {
+    let zero = ops::full(x.scope(), (), 0u32)?;
+    let x = chain(x)?;
+    let (_, y) = control::while_loop(
+        5,
+        (zero, x),
+        |(i, _)| ops::lt(i, n),
+        |(i, y)| {
+            let y = chain(&y)?;
+            let y = control::cond(&ops::lt(&i, 2)?, || chain(&y), || ops::neg(&y))?;
+            Ok::<_, Error>((ops::add(&i, 1)?, chain(&y)?))
+        },
+    )?;
+    Ok(y)
+}
+
+/// How many edges of a graph and of its bodies are of dependent launch; every other one that connects two kernels, one of
+/// which does not set a node, and branches or ends no branch, is an error.
+fn early_edges(graph: &Topology) -> usize {
+    let bodies: usize = graph.nodes.iter().flat_map(|node| &node.bodies).map(early_edges).sum();
+    let mut early = 0;
+    for edge in &graph.edges {
+        let (from, to) = (&graph.nodes[edge.from], &graph.nodes[edge.to]);
+        let kernels = from.kind == NodeKind::Kernel && to.kind == NodeKind::Kernel;
+        let expected = kernels && to.name != "set_conditional";
+        assert_eq!(edge.kind == EdgeKind::Programmatic, expected, "{} to {}: {graph}", from.name, to.name);
+        early += usize::from(expected);
+    }
+    early + bodies
+}
+
+/// On a GPU that has it, kernels in bodies are brought up while those before them end, as elsewhere; values are the same.
+#[test]
+fn kernels_in_bodies_overlap() {
+    let mut rt = Runtime::new(device::device(CpuOptions::default())).unwrap();
+    rt.keep_topology(true);
+    let graph = RowsGraph::builder().build(&mut rt).unwrap();
+    let chain = |y: f32| (y + 1.0) * 2.0 - 1.0;
+    for n in [3, 0, 4, 1, 2, 3] {
+        let step = rt.step().unwrap();
+        let y = graph.call(&step, &[0.5, 4.0], n).unwrap();
+        let expected = [0.5, 4.0].map(|x| {
+            (0..n).fold(chain(x), |y, i| {
+                let y = chain(y);
+                chain(if i < 2 { chain(y) } else { -y })
+            })
+        });
+        assert_eq!(step.read(&y).unwrap(), expected, "{n} rounds");
+    }
+    let topology = rt.topology(rt.tree().nodes[0].id).unwrap().unwrap();
+    let outside = topology.edges.iter().filter(|edge| edge.kind == EdgeKind::Programmatic).count();
+    if device::gpu().is_some() && outside > 0 {
+        assert!(early_edges(&topology) > outside + 6, "{topology}");
+    } else {
+        fn full(graph: &Topology) -> bool {
+            graph.edges.iter().all(|edge| edge.kind == EdgeKind::Full)
+                && graph.nodes.iter().flat_map(|node| &node.bodies).all(full)
+        }
+        assert!(full(&topology), "{topology}");
+    }
 }

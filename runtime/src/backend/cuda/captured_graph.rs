@@ -7,7 +7,8 @@ use rustc_hash::FxHashSet;
 use super::{
     Capture, CudaBackend,
     blas::Pin,
-    driver::{Exec, Function, Graph, KernelNode},
+    conditional::BodiesOf,
+    driver::{Exec, Function, Graph, GraphRef, KernelNode},
     graph_exec::CudaGraphExec,
     kernels::UploadSizeClass,
     shared::{Shared, retire_graph},
@@ -35,7 +36,11 @@ pub(super) struct CudaCapturedGraph {
     pub(super) nodes: usize,
     signature: Result<Signature, &'static str>,
     /// As the driver had it, if that was asked for.
-    topology: Option<Topology>,
+    pub(super) topology: Option<Topology>,
+    /// The bodies of its conditional nodes.
+    pub(super) bodies: BodiesOf,
+    /// Those with edges of dependent launch.
+    pub(super) overlapped: Vec<GraphRef>,
     retain: Vec<SharedMemory>,
     /// Objects of users' libraries that its work uses.
     kept: Vec<Box<dyn Any + Send + Sync>>,
@@ -51,6 +56,8 @@ impl CudaCapturedGraph {
 
     /// No further executable is made of it. Only a replaced parameter needs the graph's nodes later.
     pub(super) fn is_final(&mut self) {
+        self.bodies = BodiesOf::default();
+        self.overlapped = Vec::new();
         if self.head.is_none() {
             self.graph = None;
         }
@@ -165,6 +172,8 @@ impl CudaBackend {
             .map(|(_, &(function, _))| function)
             .collect();
         graph.overlap(|function| waiting.contains(&function))?;
+        let overlapped =
+            self.overlap_bodies(&graph, &capture.bodies, |function| waiting.contains(&function))?;
         let topology = self.keeps_topology.then(|| self.topology(&graph, &capture.bodies)).transpose()?;
         let signature = if lends { graph.signature()? } else { Err("it was captured for one executable") };
         Ok(Some(CudaCapturedGraph {
@@ -174,6 +183,8 @@ impl CudaBackend {
             nodes,
             signature,
             topology,
+            bodies: capture.bodies,
+            overlapped,
             retain,
             kept: capture.kept,
             _pins: capture.pins,

@@ -93,10 +93,8 @@ impl Graphs for CudaBackend {
 
     fn end_capture(&mut self, retain: Vec<SharedMemory>) -> Result<Option<Arc<dyn GraphExec>>> {
         let _bound = self.shared.context.bind()?;
-        let Some(recording) = self.ended("end_capture", retain, false)? else { return Ok(None) };
-        let Some(graph) = recording.graph().cloned() else { return Ok(None) };
-        let (exec, bytes) = self.make_exec(&graph)?;
-        drop(graph);
+        let Some(mut recording) = self.ended("end_capture", retain, false)? else { return Ok(None) };
+        let (exec, bytes) = self.make_own_exec(&mut recording)?;
         Ok(Some(Arc::new(CudaGraphExec::owning(recording, exec, bytes))))
     }
 

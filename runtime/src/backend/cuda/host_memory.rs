@@ -76,7 +76,7 @@ impl Bytes {
     fn wait_until_written(&self) -> Result<()> {
         let mut uses = self.uses();
         if let Some(written) = &uses.written {
-            written.wait()?;
+            self.shared.wait(written)?;
         }
         if mem::take(&mut uses.is_new) {
             self.faults.check()?;
@@ -86,7 +86,7 @@ impl Bytes {
 
     fn wait_until_read(&self) -> Result<()> {
         match &self.uses().read {
-            Some(read) => read.wait(),
+            Some(read) => self.shared.wait(read),
             None => Ok(()),
         }
     }

@@ -30,7 +30,7 @@ impl Mark for CudaMark {
     }
 
     fn wait(&self) -> Result<()> {
-        self.event.wait()
+        self.shared.wait(&self.event)
     }
 
     fn since(&self, earlier: &dyn Mark) -> Result<Option<Duration>> {

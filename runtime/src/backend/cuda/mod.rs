@@ -6,7 +6,7 @@
 //! context current on the calling thread: every call into the driver is made under a `Bound`, which costs one
 //! query if the context is already current.
 
-use std::{any::Any, collections::hash_map::Entry, fmt, panic::Location, sync::Arc};
+use std::{any::Any, collections::hash_map::Entry, fmt, panic::Location, sync::Arc, time::Duration};
 
 use cudarc::driver::{CudaContext, CudaStream};
 use rustc_hash::FxHashMap;
@@ -15,6 +15,7 @@ mod arena;
 mod arenas;
 mod backoff;
 mod blas;
+mod body_overlap;
 mod captured_graph;
 mod compile;
 mod conditional;
@@ -36,6 +37,7 @@ mod host_memory;
 mod interop;
 pub(crate) mod kernels;
 mod mark;
+mod patience;
 mod product;
 mod read;
 mod ring;
@@ -95,6 +97,11 @@ pub struct CudaOptions {
     /// The number of convolutions whose algorithm is remembered; of more, all are forgotten, and looked up again, with the
     /// same result. At least 1; by default 1024.
     pub convolution_plans: usize,
+    /// How long the host spins when it waits for the device, in reads and other waits, before it sleeps between two looks. A
+    /// wait that ends while it spins ends at once; a later one up to 250 us late, but never by more than a 64th of the wait
+    /// (and what the system adds to a sleep, often 50 us). [`Duration::MAX`] always spins, [`Duration::ZERO`] never. By
+    /// default 2 ms, so that reads of short calls are not delayed, and the host sleeps through loops on the device.
+    pub spin: Duration,
 }
 
 impl Default for CudaOptions {
@@ -106,6 +113,7 @@ impl Default for CudaOptions {
             cache_limit: Some(1 << 30),
             product_plans: 1024,
             convolution_plans: 1024,
+            spin: Duration::from_millis(2),
         }
     }
 }
@@ -146,6 +154,12 @@ impl CudaOptions {
     /// device is opened.
     pub fn convolution_plans(mut self, count: usize) -> Self {
         self.convolution_plans = count;
+        self
+    }
+
+    /// Sets how long the host [spins](Self::spin) when it waits.
+    pub fn spin(mut self, spin: Duration) -> Self {
+        self.spin = spin;
         self
     }
 
@@ -220,6 +234,8 @@ pub struct CudaBackend {
     capture: Option<Capture>,
     /// Which conditional nodes the driver has.
     conditionals: ConditionalSupport,
+    /// Set unless the driver has refused edges of dependent launch in the bodies of conditional nodes.
+    bodies_overlap: bool,
     /// The last capture was invalidated by another thread.
     invalidated: bool,
     /// Set if kernels may have more than 4 KB of parameters; determined when one is first needed.
@@ -265,7 +281,7 @@ impl CudaBackend {
 
     fn with_stream(stream: Stream, options: CudaOptions) -> Result<Self> {
         let _bound = stream.context().bind()?;
-        let shared = Arc::new(Shared::new(stream)?);
+        let shared = Arc::new(Shared::new(stream, options.spin)?);
         let faults = Arc::new(Faults::new(&shared)?);
         let version = driver::cuda_version().unwrap_or(0);
         let conditionals = ConditionalSupport::new(version, shared.stream.has_conditionals());
@@ -280,6 +296,7 @@ impl CudaBackend {
             parameters: FxHashMap::default(),
             capture: None,
             conditionals,
+            bodies_overlap: true,
             invalidated: false,
             has_large_params: false,
             large_params_backoff: Backoff::default(),

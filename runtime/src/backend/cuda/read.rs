@@ -40,7 +40,7 @@ impl PendingBytes for CudaRead {
             // `wait` takes the read: it is called once.
             return Ok(Vec::new());
         };
-        if let Err(error) = event.wait() {
+        if let Err(error) = self.shared.wait(&event) {
             self.shared.put_pinned(pinned, event);
             return Err(error);
         }

@@ -9,6 +9,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use super::{
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     awaiting_launches: Mutex<VecDeque<(Event, Vec<DeferredFree>)>>,
     pinned: Mutex<Ring<Pinned, Event>>,
     staging_waits: AtomicU64,
+    /// How long the host spins before it sleeps.
+    pub(super) spin: Duration,
 }
 
 /// The pinned memory that is kept for reuse, which limits how far the host may run ahead of the device.
@@ -55,7 +58,7 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(stream: Stream) -> Result<Self> {
+    pub(super) fn new(stream: Stream, spin: Duration) -> Result<Self> {
         let context = Arc::clone(stream.context());
         Ok(Self {
             pool: Pool::new(&context)?,
@@ -65,6 +68,7 @@ impl Shared {
             awaiting_launches: Mutex::default(),
             pinned: Mutex::new(Ring::new(STAGING)),
             staging_waits: AtomicU64::new(0),
+            spin,
         })
     }
 
@@ -235,7 +239,7 @@ impl Shared {
     pub(super) fn wait_for_staging(&self, event: &Event) -> Result<()> {
         if !event.is_done()? {
             self.staging_waits.fetch_add(1, Ordering::Relaxed);
-            event.wait()?;
+            self.wait(event)?;
         }
         Ok(())
     }

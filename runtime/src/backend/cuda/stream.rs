@@ -98,7 +98,7 @@ impl Stream for CudaBackend {
 
     fn synchronize(&mut self) -> Result<()> {
         let _bound = self.outside_capture("synchronize")?;
-        self.shared.stream.synchronize()?;
+        self.shared.wait_for_stream()?;
         self.shared.drain()?;
         self.faults.check()
     }

@@ -74,6 +74,11 @@ fn refusal(result: i32) -> Updated {
     })
 }
 
+/// An edge that orders all of one node before all of another.
+const FULL: CUedge = CUedge { from_port: 0, to_port: 0, kind: 0, reserved: [0; 5] };
+/// An edge between kernels, the latter of which waits by itself.
+const PROGRAMMATIC: CUedge = CUedge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+
 /// Edges as the driver lists them, each in the same place of all lists.
 pub(super) struct Edges {
     pub(super) from: Vec<Handle>,
@@ -155,20 +160,19 @@ impl Graph {
     }
 
     /// Lets each of `ours`, kernels that wait by themselves, be brought up while the one kernel before it
-    /// ends. Does nothing where the device or the driver cannot.
+    /// ends. Does nothing where the device or the driver cannot. Returns whether any edge changed.
     ///
     /// # Errors
-    /// See [`Context::check`].
-    pub(crate) fn overlap(&self, ours: impl Fn(Function) -> bool) -> Result<()> {
-        const PROGRAMMATIC: CUedge = CUedge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+    /// See [`Context::check`]. The edges are then as before, unless the driver refuses those as well.
+    pub(crate) fn overlap(&self, ours: impl Fn(Function) -> bool) -> Result<bool> {
         let Some(api) = self.context.table.edges.as_ref().filter(|_| self.context.props().overlaps) else {
-            return Ok(());
+            return Ok(false);
         };
         let Edges { from, to, data } = self.edges(api)?;
         let count = from.len();
         if count == 0 {
             // One node; the driver takes no empty lists.
-            return Ok(());
+            return Ok(false);
         }
         let count_of = |nodes: &[Handle]| {
             let mut counts: FxHashMap<Handle, usize> = FxHashMap::default();
@@ -184,22 +188,69 @@ impl Graph {
         }
         let kernel = |node: &Handle| kernels.get(node).copied().flatten();
         let chosen: Vec<usize> = (0..count)
-            .filter(|&i| data[i] == CUedge::default())
+            .filter(|&i| data[i] == FULL)
             .filter(|&i| out_of.get(&from[i]) == Some(&1) && into.get(&to[i]) == Some(&1))
             .filter(|&i| kernel(&from[i]).is_some() && kernel(&to[i]).is_some_and(&ours))
             .collect();
         let pick = |all: &[Handle]| chosen.iter().map(|&i| all[i]).collect::<Vec<_>>();
         let (from, to) = (pick(&from), pick(&to));
-        let (plain, early) = (vec![CUedge::default(); from.len()], vec![PROGRAMMATIC; from.len()]);
-        if from.is_empty() {
+        self.replace_edges(api, &from, &to, FULL, PROGRAMMATIC)?;
+        Ok(!from.is_empty())
+    }
+
+    /// As [`overlap`](Self::overlap), in a body of one of its conditional nodes.
+    ///
+    /// # Errors
+    /// See [`overlap`](Self::overlap).
+    pub(crate) fn overlap_body(&self, body: GraphRef, ours: impl Fn(Function) -> bool) -> Result<bool> {
+        self.body(body).overlap(ours)
+    }
+
+    /// Makes all edges of a body full again, in which [`overlap_body`](Self::overlap_body) changed some.
+    ///
+    /// # Errors
+    /// See [`Context::check`].
+    pub(crate) fn serialize_body(&self, body: GraphRef) -> Result<()> {
+        let Some(api) = &self.context.table.edges else { return Ok(()) };
+        let graph = self.body(body);
+        let Edges { from, to, data } = graph.edges(api)?;
+        let early = |nodes: Vec<Handle>| -> Vec<Handle> {
+            nodes
+                .into_iter()
+                .zip(&data)
+                .filter(|(_, data)| **data == PROGRAMMATIC)
+                .map(|(node, _)| node)
+                .collect()
+        };
+        graph.replace_edges(api, &early(from), &early(to), PROGRAMMATIC, FULL)
+    }
+
+    /// Replaces edges, all of which order as `old`, by ones that order as `new`.
+    fn replace_edges(
+        &self,
+        api: &EdgeCalls,
+        from: &[Handle],
+        to: &[Handle],
+        old: CUedge,
+        new: CUedge,
+    ) -> Result<()> {
+        let count = from.len().min(to.len());
+        if count == 0 {
             return Ok(());
         }
+        let (old, new) = (vec![old; count], vec![new; count]);
         // SAFETY: edges of this graph, as many as the lists hold.
-        let code = unsafe { (api.remove)(self.raw, from.as_ptr(), to.as_ptr(), plain.as_ptr(), from.len()) };
+        let code = unsafe { (api.remove)(self.raw, from.as_ptr(), to.as_ptr(), old.as_ptr(), count) };
         self.context.check("cuGraphRemoveDependencies", code)?;
         // SAFETY: nodes of this graph that are not connected now, as many as the lists hold.
-        let code = unsafe { (api.add)(self.raw, from.as_ptr(), to.as_ptr(), early.as_ptr(), from.len()) };
-        self.context.check("cuGraphAddDependencies", code)
+        let code = unsafe { (api.add)(self.raw, from.as_ptr(), to.as_ptr(), new.as_ptr(), count) };
+        let added = self.context.check("cuGraphAddDependencies", code);
+        if added.is_err() {
+            // SAFETY: as above: they were not added.
+            let code = unsafe { (api.add)(self.raw, from.as_ptr(), to.as_ptr(), old.as_ptr(), count) };
+            self.context.check("cuGraphAddDependencies", code)?;
+        }
+        added
     }
 
     /// All edges, with how they order.
