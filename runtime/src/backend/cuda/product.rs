@@ -1,4 +1,5 @@
-//! Matrix products: by the library or by the kernels that came with them, whichever was measured to be faster.
+//! Matrix products: by the kernels that came with them where their rule says so, and otherwise by those or by the library,
+//! whichever was measured to be faster.
 
 use std::sync::Arc;
 
@@ -21,10 +22,10 @@ impl CudaBackend {
         opened.get_or_insert_with(|| Blas::open(context, props, disk, plans)).as_mut()
     }
 
-    /// Returns how to compute a product; `None` if its kernels must, because the library cannot or is not
+    /// Returns how to compute a product; `None` if its kernels must: by rule, or because the library cannot or is not
     /// available.
     fn plan(&mut self, product: Product<'_>) -> Result<Option<Plan>> {
-        if product.output.layout.count() == 0 {
+        if product.output.layout.count() == 0 || product.is_own() {
             return Ok(None);
         }
         let context = Arc::clone(&self.shared.context);

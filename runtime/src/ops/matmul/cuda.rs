@@ -3,6 +3,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::thin::{self, Variant};
 use crate::{
     DType, Error, Result,
     backend::{
@@ -16,7 +17,8 @@ use crate::{
 };
 
 /// Matrix products that the library does not take.
-static SOURCE: SourceFile = SourceFile::ours("matmul/matmul.cu", include_str!("matmul.cu"));
+static SOURCE: SourceFile =
+    SourceFile::ours("matmul/matmul.cu", include_str!("matmul.cu")).with_header("thin.cuh", thin::TEXT);
 
 #[cfg(test)]
 mod tests;
@@ -54,14 +56,12 @@ struct Params {
     split: u32,
 }
 
-/// Most rows of the kernels for few rows.
+/// Most rows of `gemv_kn`.
 const THIN: usize = 8;
 /// Rows and columns of a tile.
 const TILE: usize = 64;
 /// Threads of a block, in all kernels.
 const THREADS: u32 = 256;
-/// Warps of a block.
-const WARPS: usize = 8;
 /// Bytes of one load.
 const LOAD: usize = 16;
 /// Threads side by side along N in `gemv_kn`.
@@ -74,59 +74,61 @@ const MOST_BLOCKS: usize = 65_535;
 enum Form {
     /// Any strides.
     Tiled,
-    /// Few rows, K contiguous on both sides; a group of columns is shared by `split` warps.
-    Rows { split: usize },
+    /// Few rows, K contiguous on both sides.
+    Rows(Variant),
     /// Few rows, N contiguous on the right side; K is shared by `split` blocks.
     Columns { split: usize },
-}
-
-/// Columns of one warp in `gemv_nk`, by rows.
-fn columns(m: usize) -> usize {
-    if m <= 2 { 2 } else { 4 }
 }
 
 impl Form {
     fn of(props: &DeviceProperties, p: &Problem) -> Self {
         let (batches, size) = (p.batches(), p.dtype.size());
-        if !p.dtype.is_float() || p.m > THIN || p.k == 0 || p.is_empty() || batches > MOST_BLOCKS {
+        if batches > MOST_BLOCKS || p.is_empty() {
             return Self::Tiled;
         }
-        // Returns whether every line of an operand starts where a vector load is possible; `across` is the
-        // stride between `lines` lines.
-        let lines_up = |i: usize, lines: usize, across: usize| {
-            let whole = |stride: usize| (stride * size).is_multiple_of(LOAD);
-            p.addrs[i].is_multiple_of(LOAD as u64)
-                && (lines == 1 || whole(across))
-                && p.batch.iter().all(|dim| whole(dim.strides[i]))
-        };
-        let (a, b) = (p.strides[A], p.strides[B]);
-        let blocks = |work: usize| i32::try_from(work).is_ok();
-        let sms = props.multiprocessors as usize;
-        let unit = |stride: usize, len: usize| stride == 1 || len == 1;
-        if unit(b.row, p.k) && unit(a.col, p.k) && lines_up(A, p.m, a.row) && lines_up(B, p.n, b.col) {
-            let groups = p.n.div_ceil(columns(p.m));
-            // Enough warps to fill the device, as long as each has a full load per lane.
-            let chunks = p.k * size / LOAD;
-            let mut split = 1;
-            while split < WARPS && groups * batches * split < sms * 16 && chunks >= 2 * split * 32 {
-                split *= 2;
-            }
-            if blocks(groups) {
-                return Self::Rows { split };
-            }
+        if takes(p) {
+            return Self::Rows(Variant::of(props.multiprocessors, p.dtype, p.m, p.n * batches));
         }
-        if unit(b.col, p.n) && lines_up(B, p.k, b.row) {
+        if !p.dtype.is_float() || p.m > THIN || p.k == 0 {
+            return Self::Tiled;
+        }
+        let b = p.strides[B];
+        if unit(b.col, p.n) && lines_up(p, B, p.k, b.row) {
             let width = ACROSS * LOAD / size;
             let across = p.n.div_ceil(width);
             // Two blocks per multiprocessor, each with some work for all its threads.
-            let wanted = (sms * 2).div_ceil(across * batches);
+            let wanted = (props.multiprocessors as usize * 2).div_ceil(across * batches);
             let split = wanted.min(p.k / 128).clamp(1, 64);
-            if blocks(across) {
+            if i32::try_from(across).is_ok() {
                 return Self::Columns { split };
             }
         }
         Self::Tiled
     }
+}
+
+/// Returns whether a stride along `len` elements is that of neighbours.
+fn unit(stride: usize, len: usize) -> bool {
+    stride == 1 || len == 1
+}
+
+/// Returns whether every line of operand `i` starts where a vector load is possible; `across` is the stride between `lines`
+/// lines.
+fn lines_up(p: &Problem, i: usize, lines: usize, across: usize) -> bool {
+    let whole = |stride: usize| (stride * p.dtype.size()).is_multiple_of(LOAD);
+    p.addrs[i].is_multiple_of(LOAD as u64)
+        && (lines == 1 || whole(across))
+        && p.batch.iter().all(|dim| whole(dim.strides[i]))
+}
+
+/// Returns whether `gemv_nk` computes a product, whatever the library could do.
+fn takes(p: &Problem) -> bool {
+    let (a, b) = (p.strides[A], p.strides[B]);
+    thin::takes(p.dtype, p.m, p.n, p.k)
+        && unit(b.row, p.k)
+        && unit(a.col, p.k)
+        && lines_up(p, A, p.m, a.row)
+        && lines_up(p, B, p.n, b.col)
 }
 
 /// The kernels of `matmul.cu`.
@@ -135,6 +137,10 @@ pub(super) struct MatMulKernels;
 impl ProductKernels for MatMulKernels {
     fn workspace_bytes(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> u64 {
         workspace_bytes(props, inputs, output)
+    }
+
+    fn takes(&self, inputs: &[View], output: &View) -> bool {
+        Problem::new(inputs, output).is_some_and(|p| takes(&p) && p.batches() <= MOST_BLOCKS)
     }
 
     fn may_be_faster(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> bool {
@@ -180,11 +186,11 @@ fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) 
             let kernel = Kernel::of(&SOURCE, p.dtype, "matmul_tiled");
             submit(gpu, kernel, Grid::line(tiles.min(i32::MAX as usize) as u32, THREADS), &params)
         }
-        Form::Rows { split } => {
-            params.split = split as u32;
-            let blocks = p.n.div_ceil(columns(p.m) * WARPS / split) as u32;
-            let kernel = thin(p.dtype, p.m, ["gemv_nk_1", "gemv_nk_2", "gemv_nk_4", "gemv_nk_8"]);
-            submit(gpu, kernel, Grid { blocks: [blocks, batches, 1], threads: THREADS, shared: 0 }, &params)
+        Form::Rows(variant) => {
+            let blocks = variant.blocks(p.m, p.n) as u32;
+            let kernel = Kernel::of(&SOURCE, p.dtype, variant.name);
+            let grid = Grid { blocks: [blocks, batches, 1], threads: THREADS, shared: 0 };
+            submit(gpu, kernel, grid, &params)
         }
         Form::Columns { split } => {
             params.split = split as u32;

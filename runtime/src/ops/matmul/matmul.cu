@@ -2,6 +2,7 @@
 // computed in tiles, and few rows times a large right side, limited by the bandwidth of reading that side.
 // Types: all
 #include "common.cuh"
+#include "thin.cuh"
 
 #define BATCH_RANK 4
 
@@ -20,7 +21,7 @@ struct Params {
     u64 bias_batch[BATCH_RANK];
     u64 y_batch[BATCH_RANK];
     u32 batch_rank;
-    u32 split;               // the number of warps that share a group of columns, or of blocks that share K
+    u32 split;               // the number of blocks that share K
 };
 
 // Offsets of one product of the batch.
@@ -145,111 +146,27 @@ extern "C" __global__ void __launch_bounds__(256) matmul_tiled(const __grid_cons
 // The number of elements in 16 bytes.
 #define LANE_ELEMENTS ((u32)(16 / sizeof(T)))
 
-DEVICE Words load(const T* from) { return *(const Words*)from; }
-
-// Reads data that is used once, without allocating it in L1.
-DEVICE Words stream(const T* from) {
-    Words r;
-    // Volatile and not `.nc`: the preceding kernel may still be writing the data when this one starts, until
-    // `in_order()` has waited.
-    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(r.w[0]), "=r"(r.w[1]), "=r"(r.w[2]), "=r"(r.w[3]) : "l"(from) : "memory");
-    return r;
-}
-
-DEVICE void unpack(const Words& words, f32 (&out)[LANE_ELEMENTS]) {
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) {
-#if defined(T_f32)
-        out[i] = __uint_as_float(words.w[i]);
-#else
-        T low, high;
-        low.bits = (u16)words.w[i];
-        high.bits = (u16)(words.w[i] >> 16);
-        out[2 * i] = to_f32(low);
-        out[2 * i + 1] = to_f32(high);
-#endif
-    }
-}
-
-// K is contiguous on both sides. A warp computes COLS columns, reads 16 bytes of each per lane, and
-// shares K with `split` - 1 other warps, whose sums are added in order.
-template <u32 ROWS, u32 COLS> DEVICE void gemv_nk(const Params& p) {
-    constexpr u32 AHEAD = ROWS * COLS > 8 ? 2 : 4;  // loads in flight per lane and column
-    __shared__ f32 part[WARPS][ROWS * COLS];
-    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const u32 slice = warp % p.split;
-    const u64 col0 = ((u64)blockIdx.x * (WARPS / p.split) + warp / p.split) * COLS;
+// K is contiguous on both sides. Blocks beside each other have the same columns and other rows, so that they read weights at
+// about the same time.
+template <u32 ROWS, u32 GROUPS, u32 AHEAD> DEVICE void gemv_nk(const Params& p) {
     const At at = at_batch(p, blockIdx.y);
-    const T* w[COLS];
-    const T* a[ROWS];
+    const u32 stacks = ((u32)p.m + ROWS - 1) / ROWS, row0 = blockIdx.x % stacks * ROWS;
+    const u32 m = p.m - row0 < ROWS ? (u32)p.m - row0 : ROWS;
+    thin::Product<T, ROWS, GROUPS, AHEAD> product(p.k);
+    const u64 col0 = (u64)(blockIdx.x / stacks) * product.WIDTH;
 #pragma unroll
-    for (u32 c = 0; c < COLS; ++c) {
+    for (u32 g = 0; g < GROUPS; ++g) {
         // Past the end, the last column is computed again and discarded.
-        const u64 col = col0 + c < p.n ? col0 + c : p.n - 1;
-        w[c] = (const T*)p.w + at.w + col * p.w_col;
+        const u64 col = col0 + g * thin::COLUMNS + product.column();
+        product.set_column(g, (const T*)p.w + at.w + (col < p.n ? col : p.n - 1) * p.w_col);
     }
-#pragma unroll
-    for (u32 r = 0; r < ROWS; ++r) {
-        const u64 row = r < p.m ? r : p.m - 1;
-        a[r] = (const T*)p.a + at.a + row * p.a_row;
-    }
-    f32 sums[COLS][ROWS] = {};
-    auto multiply = [&](u64 chunk, const Words (&weights)[COLS]) {
-        f32 x[COLS][LANE_ELEMENTS];
-#pragma unroll
-        for (u32 c = 0; c < COLS; ++c) unpack(weights[c], x[c]);
-#pragma unroll
-        for (u32 r = 0; r < ROWS; ++r) {
-            f32 y[LANE_ELEMENTS];
-            unpack(load(a[r] + chunk * LANE_ELEMENTS), y);
-#pragma unroll
-            for (u32 c = 0; c < COLS; ++c) {
-#pragma unroll
-                for (u32 i = 0; i < LANE_ELEMENTS; ++i) sums[c][r] += x[c][i] * y[i];
-            }
-        }
-    };
-    const u64 chunks = p.k / LANE_ELEMENTS, step = (u64)p.split * WARP;
-    u64 chunk = slice * WARP + lane;
-    for (; chunk + (AHEAD - 1) * step < chunks; chunk += AHEAD * step) {
-        Words weights[AHEAD][COLS];
-#pragma unroll
-        for (u32 i = 0; i < AHEAD; ++i) {
-#pragma unroll
-            for (u32 c = 0; c < COLS; ++c) weights[i][c] = stream(w[c] + (chunk + i * step) * LANE_ELEMENTS);
-        }
-#pragma unroll
-        for (u32 i = 0; i < AHEAD; ++i) multiply(chunk + i * step, weights[i]);
-    }
-    for (; chunk < chunks; chunk += step) {
-        Words weights[COLS];
-#pragma unroll
-        for (u32 c = 0; c < COLS; ++c) weights[c] = stream(w[c] + chunk * LANE_ELEMENTS);
-        multiply(chunk, weights);
-    }
-    const u64 rest = chunks * LANE_ELEMENTS + lane;
-    if (slice == 0 && rest < p.k) {
-#pragma unroll
-        for (u32 c = 0; c < COLS; ++c) {
-#pragma unroll
-            for (u32 r = 0; r < ROWS; ++r) sums[c][r] += to_f32(w[c][rest]) * to_f32(a[r][rest]);
-        }
-    }
-#pragma unroll
-    for (u32 c = 0; c < COLS; ++c) {
-#pragma unroll
-        for (u32 r = 0; r < ROWS; ++r) {
-            const f32 sum = warp_sum(sums[c][r]);
-            if (lane == 0) part[warp][c * ROWS + r] = sum;
-        }
-    }
-    __syncthreads();
-    if (slice == 0 && lane < COLS * ROWS) {
-        f32 sum = 0;
-        for (u32 i = 0; i < p.split; ++i) sum += part[warp + i][lane];
-        const u64 row = lane % ROWS, col = col0 + lane / ROWS;
-        if (row < p.m && col < p.n) store(p, at, row, col, sum);
+    product.begin();
+    product.run((const T*)p.a + at.a + row0 * p.a_row, p.a_row, m);
+    __shared__ typename decltype(product)::Parts parts;
+    product.share(parts);
+    for (u32 i = threadIdx.x; i < m * product.WIDTH; i += thin::SLICES * WARP) {
+        const u32 row = i / product.WIDTH, column = i % product.WIDTH;
+        if (col0 + column < p.n) store(p, at, row0 + row, col0 + column, product.sum(parts, row, column));
     }
 }
 
@@ -287,17 +204,17 @@ template <u32 ROWS> DEVICE void gemv_kn(const Params& p) {
         for (; k + (AHEAD - 1) * DOWN < end; k += AHEAD * DOWN) {
             Words words[AHEAD];
 #pragma unroll
-            for (u32 i = 0; i < AHEAD; ++i) words[i] = stream(w + (k + i * DOWN) * p.w_row + col);
+            for (u32 i = 0; i < AHEAD; ++i) words[i] = thin::stream(w + (k + i * DOWN) * p.w_row + col);
 #pragma unroll
             for (u32 i = 0; i < AHEAD; ++i) {
                 f32 x[COLS];
-                unpack(words[i], x);
+                thin::unpack<T>(words[i], x);
                 multiply(k + i * DOWN, x);
             }
         }
         for (; k < end; k += DOWN) {
             f32 x[COLS];
-            unpack(stream(w + k * p.w_row + col), x);
+            thin::unpack<T>(thin::stream(w + k * p.w_row + col), x);
             multiply(k, x);
         }
     } else if (col < p.n) {
@@ -344,17 +261,33 @@ extern "C" __global__ void __launch_bounds__(256) gemv_sum(const __grid_constant
     }
 }
 
-#define GEMV(ROWS, COLS)                                                                                      \
-    extern "C" __global__ void __launch_bounds__(256, 1) gemv_nk_##ROWS(const __grid_constant__ Params p) { in_order();      \
-        gemv_nk<ROWS, COLS>(p);                                                                               \
-    }                                                                                                         \
+#define GEMV_NK(ROWS, GROUPS, AHEAD, RESIDENT)                                                                \
+    extern "C" __global__ void __launch_bounds__(256, RESIDENT)                                               \
+        gemv_nk_##ROWS##_##GROUPS##_##AHEAD##_##RESIDENT(const __grid_constant__ Params p) { in_order();                   \
+        gemv_nk<ROWS, GROUPS, AHEAD>(p);                                                                      \
+    }
+#define GEMV_KN(ROWS)                                                                                         \
     extern "C" __global__ void __launch_bounds__(256, 1) gemv_kn_##ROWS(const __grid_constant__ Params p) { in_order();      \
         gemv_kn<ROWS>(p);                                                                                     \
     }
 
-GEMV(1, 2)
-GEMV(2, 2)
-GEMV(4, 4)
-GEMV(8, 4)
+// Those that thin/mod.rs chooses from.
+#if defined(T_f32)
+GEMV_NK(1, 1, 4, 2)
+GEMV_NK(1, 1, 4, 3)
+GEMV_NK(2, 1, 4, 2)
+GEMV_NK(2, 4, 1, 2)
+GEMV_NK(4, 1, 4, 2)
+GEMV_NK(4, 2, 2, 2)
+#else
+GEMV_NK(8, 1, 4, 2)
+GEMV_NK(8, 2, 2, 3)
+GEMV_NK(16, 1, 3, 2)
+GEMV_NK(16, 4, 1, 2)
+#endif
+GEMV_KN(1)
+GEMV_KN(2)
+GEMV_KN(4)
+GEMV_KN(8)
 
 #endif

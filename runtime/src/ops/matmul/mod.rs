@@ -17,6 +17,8 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod operation;
+#[cfg(feature = "cuda")]
+mod thin;
 
 pub(super) use cpu::product as product_on_cpu;
 

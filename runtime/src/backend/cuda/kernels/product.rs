@@ -24,6 +24,9 @@ pub(crate) struct Product<'a> {
 pub(crate) trait ProductKernels {
     /// Returns the workspace of [`launch`](Self::launch), in bytes.
     fn workspace_bytes(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> u64;
+    /// Returns whether they compute this product, also where the library could: a rule of types, shapes, strides and
+    /// alignment alone, so that every run of a product has the same bits.
+    fn takes(&self, inputs: &[View], output: &View) -> bool;
     /// Returns true if they are worth measuring against the library.
     fn may_be_faster(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> bool;
     /// Computes any product.
@@ -42,6 +45,11 @@ impl<'a> Product<'a> {
         numerics: Numerics,
     ) -> Self {
         Self { inputs, output, kernels, numerics }
+    }
+
+    /// Returns whether the library is not asked.
+    pub(in crate::backend::cuda) fn is_own(self) -> bool {
+        self.kernels.takes(self.inputs, self.output)
     }
 
     /// Returns the workspace of its kernels, in bytes.

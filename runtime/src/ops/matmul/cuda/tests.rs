@@ -31,22 +31,56 @@ fn linear(dtype: DType, m: usize, k: usize, n: usize) -> ([View; 2], View) {
 fn a_decoding_step_streams_the_weight() {
     let (inputs, y) = linear(DType::Bf16, 1, 576, 49152);
     let [(kernel, grid, p)] = submitted(&inputs, y)[..] else { panic!("one kernel") };
-    assert_eq!(kernel, Kernel::of(&SOURCE, DType::Bf16, "gemv_nk_1"));
-    // 8 warps of 2 columns each: enough blocks without sharing K.
+    assert_eq!(kernel, Kernel::of(&SOURCE, DType::Bf16, "gemv_nk_8_2_2_3"));
+    // Two groups of 8 columns in a block.
     assert_eq!((grid.blocks, p.split), ([3072, 1, 1], 1));
     assert_eq!((p.a, p.w, p.y, p.bias), (0x1000, 0x2000, 0x3000, 0));
     assert_eq!((p.m, p.n, p.k, p.w_col), (1, 49152, 576, 576));
 }
 
 #[test]
-fn few_columns_share_k_between_warps() {
-    let (inputs, y) = linear(DType::F32, 5, 4096, 64);
-    let [(kernel, grid, p)] = submitted(&inputs, y)[..] else { panic!("one kernel") };
-    assert_eq!(kernel.name, "gemv_nk_8");
-    assert_eq!(p.split, 8);
-    // One group of 4 columns per block.
-    assert_eq!(grid.blocks, [16, 1, 1]);
+fn few_columns_have_a_block_for_each_group() {
+    let (inputs, y) = linear(DType::F16, 12, 4096, 60);
+    let [(kernel, grid, _)] = submitted(&inputs, y)[..] else { panic!("one kernel") };
+    assert_eq!(kernel.name, "gemv_nk_16_1_3_2");
+    assert_eq!(grid.blocks, [8, 1, 1]);
     assert_eq!(workspace_bytes(&props(), &inputs, &y), 0);
+}
+
+/// The names are those of the source, and every row and column has a block.
+#[test]
+fn there_is_a_kernel_for_every_number_of_rows() {
+    let text = include_str!("../matmul.cu");
+    for dtype in [DType::F32, DType::F16, DType::Bf16] {
+        for m in 1..=16 {
+            for n in [8, 64, 4096, 200_000] {
+                let v = Variant::of(132, dtype, m, n);
+                let entry = format!("\nGEMV_NK({}, {}, {}, {})\n", v.rows, v.groups, v.ahead, v.resident);
+                assert!(text.contains(&entry), "{dtype} {m} rows: {v:?}");
+                assert!(v.name.ends_with(&format!("_{}_{}_{}_{}", v.rows, v.groups, v.ahead, v.resident)));
+                assert!(m.div_ceil(v.rows) * v.rows >= m && v.blocks(m, n) * v.columns() >= n);
+                assert!(dtype == DType::F32 || m <= v.rows, "the weights of 16 bits are read once: {v:?}");
+            }
+        }
+    }
+}
+
+/// What decides is the type, the shape, strides and alignment: so a product has the same bits in every run and on every
+/// device.
+#[test]
+fn a_product_of_few_rows_is_never_the_library_s() {
+    let own = |inputs: &[View], y: &View| MatMulKernels.takes(inputs, y);
+    for dtype in [DType::F32, DType::F16, DType::Bf16] {
+        for m in 1..=20 {
+            let (inputs, y) = linear(dtype, m, 576, 1536);
+            assert_eq!(own(&inputs, &y), m <= 16, "{dtype} {m}");
+        }
+    }
+    let (inputs, y) = linear(DType::I32, 1, 64, 64);
+    assert!(!own(&inputs, &y));
+    // A right side with N contiguous.
+    let inputs = [dense(0x1000, DType::F16, &[3, 2048]), dense(0x2000, DType::F16, &[2048, 512])];
+    assert!(!own(&inputs, &dense(0x3000, DType::F16, &[3, 512])));
 }
 
 #[test]
@@ -77,7 +111,7 @@ fn what_cannot_be_loaded_in_vectors_goes_in_tiles() {
     // Integers, and many rows.
     let (inputs, y) = linear(DType::I32, 1, 256, 128);
     tiled(&inputs, y);
-    let (inputs, y) = linear(DType::F16, 9, 256, 128);
+    let (inputs, y) = linear(DType::F16, 17, 256, 128);
     tiled(&inputs, y);
     // Nothing to sum: the bias alone.
     let (inputs, y) = linear(DType::F32, 2, 0, 16);
@@ -112,7 +146,7 @@ fn one_query_per_sequence_is_a_matrix_of_queries() {
     let [(kernel, grid, p)] = submitted(&[x, w], dense(0x3000, DType::F16, &[4, 1, 32]))[..] else {
         panic!("one kernel")
     };
-    assert_eq!((kernel.name, grid.blocks[1]), ("gemv_nk_4", 1));
+    assert_eq!((kernel.name, grid.blocks[1]), ("gemv_nk_8_1_4_2", 1));
     assert_eq!((p.m, p.batches, p.a_row, p.y_row), (4, 1, 64, 32));
 }
 

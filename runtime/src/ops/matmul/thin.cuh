@@ -1,0 +1,222 @@
+// Products of few rows, with K contiguous on both sides: every weight is read once, in full lines, by one thread.
+//
+// A block has at most `ROWS` rows and `GROUPS` groups of 8 columns. Its 8 warps share K: of the steps of 128 bytes, warp `i` takes every eighth from the
+// `i`-th on. In a step, four lanes have a column, each of them two chunks of 16 bytes: chunk `l` and chunk `4 + l`. A lane adds
+// (or, with 16-bit floats, the tensor cores add) what it has in the order of K; then the four lanes are added pairwise, and then
+// the warps in order. So the order of a sum depends on K and the element type alone: not on the numbers of rows and columns, nor on
+// what else the kernel computes.
+#pragma once
+
+namespace thin {
+
+const u32 SLICES = 8;   // warps of a block
+const u32 COLUMNS = 8;  // of a group
+const u32 CHUNKS = 8;   // of a step
+
+// Reads weights, which are used once: they need no room in L1. Volatile, so that it stays on its side of `in_order()`.
+DEVICE Words stream(const void* from) {
+    Words r;
+    asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(r.w[0]), "=r"(r.w[1]), "=r"(r.w[2]), "=r"(r.w[3]) : "l"(from));
+    return r;
+}
+
+// Tensor cores: 16 rows, 8 columns, 16 places of K. `c` has the results of row `lane / 4`, then those of the row 8 below it.
+template <typename E> struct Mma { static constexpr bool IS = false; };
+#if __CUDA_ARCH__ >= 800
+#define THIN_MMA(E)                                                                                                        \
+    template <> struct Mma<E> {                                                                                            \
+        static constexpr bool IS = true;                                                                                   \
+        static DEVICE void add(f32 (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {                              \
+            asm("mma.sync.aligned.m16n8k16.row.col.f32." #E "." #E ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "   \
+                "{%0, %1, %2, %3};"                                                                                        \
+                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                           \
+                : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));                                                   \
+        }                                                                                                                  \
+    };
+THIN_MMA(f16)
+THIN_MMA(bf16)
+#undef THIN_MMA
+#endif
+
+template <typename E> DEVICE void unpack(const Words& words, f32 (&out)[16 / sizeof(E)]) {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+        if constexpr (sizeof(E) == 4) {
+            out[i] = __uint_as_float(words.w[i]);
+        } else {
+            E low, high;
+            low.bits = (u16)words.w[i];
+            high.bits = (u16)(words.w[i] >> 16);
+            out[2 * i] = to_f32(low);
+            out[2 * i + 1] = to_f32(high);
+        }
+    }
+}
+
+// The weights of `DEPTH` steps are on their way at a time. `K` is a whole number of chunks, all of which can be
+// loaded at once.
+template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH> struct Product {
+    static constexpr bool MMA = Mma<E>::IS;
+    // Elements of a chunk, and from a step of a warp to its next.
+    static constexpr u32 N = 16 / sizeof(E), APART = SLICES * CHUNKS * N;
+    static constexpr u32 WIDTH = GROUPS * COLUMNS;
+    // Rows of which a lane holds chunks: those that it passes to the tensor cores, or all.
+    static constexpr u32 HELD = MMA ? (ROWS + 7) / 8 : ROWS;
+    // Steps whose rows are on their way at a time: there are registers for 8 rows.
+    static constexpr u32 NEAR = HELD * DEPTH <= 8 ? DEPTH : 8 / HELD;
+    static constexpr u32 SUMS = MMA ? 4 : ROWS;
+    // Chunks from the lane's next one to the end of K.
+    i32 left;
+    // The lane's next chunk in the column of each group, and in each row that it holds, of which there are chunks or none.
+    const E* w[GROUPS];
+    const E* a[HELD];
+    i32 left_of[HELD];
+    Words weights[DEPTH][GROUPS][2];
+    Words rows[NEAR][HELD][2];
+    f32 sums[GROUPS][SUMS];
+
+    DEVICE Product(u64 k) : left((i32)(k / N) - (i32)first()) {
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+#pragma unroll
+            for (u32 i = 0; i < SUMS; ++i) sums[g][i] = 0;
+        }
+    }
+
+    static DEVICE u32 lane() { return threadIdx.x % WARP; }
+    static DEVICE u32 warp() { return threadIdx.x / WARP; }
+    // The lane's first chunk.
+    static DEVICE u32 first() { return warp() * CHUNKS + lane() % 4; }
+    // The column of a group that the lane reads.
+    static DEVICE u32 column() { return lane() / 4; }
+    // Says where the weights of `column()` of a group are.
+    DEVICE void set_column(u32 g, const E* weights) { w[g] = weights + first() * N; }
+
+    DEVICE void load_weights(u32 d, u32 ahead) {
+#pragma unroll
+        for (u32 half = 0; half < 2; ++half) {
+            const bool is_there = (i32)((d + ahead) * SLICES * CHUNKS + half * 4) < left;
+#pragma unroll
+            for (u32 g = 0; g < GROUPS; ++g) {
+                weights[d][g][half] = Words{{0, 0, 0, 0}};
+                if (is_there) weights[d][g][half] = stream(w[g] + (d + ahead) * APART + half * 4 * N);
+            }
+        }
+    }
+
+    DEVICE void load_rows(u32 d, u32 ahead) {
+#pragma unroll
+        for (u32 half = 0; half < 2; ++half) {
+#pragma unroll
+            for (u32 h = 0; h < HELD; ++h) {
+                rows[d % NEAR][h][half] = Words{{0, 0, 0, 0}};
+                if ((i32)((d + ahead) * SLICES * CHUNKS + half * 4) < left_of[h]) {
+                    rows[d % NEAR][h][half] = *(const Words*)(a[h] + (d + ahead) * APART + half * 4 * N);
+                }
+            }
+        }
+    }
+
+    DEVICE void multiply_on_tensor_cores(u32 d, u32 half) {
+        const Words& x = rows[d % NEAR][0][half];
+        const Words z = HELD > 1 ? rows[d % NEAR][HELD - 1][half] : Words{{0, 0, 0, 0}};
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+            const Words& y = weights[d][g][half];
+            // The instruction's places of K are others than these, but the same on both sides.
+            Mma<E>::add(sums[g], x.w[0], z.w[0], x.w[1], z.w[1], y.w[0], y.w[1]);
+            Mma<E>::add(sums[g], x.w[2], z.w[2], x.w[3], z.w[3], y.w[2], y.w[3]);
+        }
+    }
+
+    DEVICE void multiply(u32 d, u32 half) {
+        f32 y[GROUPS][N];
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) unpack<E>(weights[d][g][half], y[g]);
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            f32 x[N];
+            unpack<E>(rows[d % NEAR][r < HELD ? r : 0][half], x);
+#pragma unroll
+            for (u32 g = 0; g < GROUPS; ++g) {
+#pragma unroll
+                for (u32 i = 0; i < N; ++i) sums[g][r] = __fmaf_rn(x[i], y[g][i], sums[g][r]);
+            }
+        }
+    }
+
+    // Asks for the first weights: before the rows are there, if nothing else writes weights.
+    DEVICE void begin() {
+#pragma unroll
+        for (u32 d = 0; d < DEPTH; ++d) load_weights(d, 0);
+    }
+
+    // Multiplies `count` rows, `row` elements apart, which may be in shared memory.
+    DEVICE void run(const E* from, u64 row, u32 count) {
+#pragma unroll
+        for (u32 h = 0; h < HELD; ++h) {
+            const u32 mine = MMA ? h * 8 + lane() / 4 : h;
+            a[h] = from + mine * row + first() * N;
+            left_of[h] = mine < count ? left : 0;
+        }
+#pragma unroll
+        for (u32 d = 0; d < NEAR; ++d) load_rows(d, 0);
+        // The same number of times for all lanes of a warp.
+#pragma unroll 1
+        for (;;) {
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; ++d) {
+#pragma unroll
+                for (u32 half = 0; half < 2; ++half) {
+                    if constexpr (MMA) multiply_on_tensor_cores(d, half);
+                    else multiply(d, half);
+                }
+                load_weights(d, DEPTH);
+                load_rows(d, NEAR);
+            }
+            constexpr i32 PASSED = DEPTH * SLICES * CHUNKS;
+            left -= PASSED;
+            if (left + (i32)(lane() % 4) <= 0) break;
+#pragma unroll
+            for (u32 g = 0; g < GROUPS; ++g) w[g] += DEPTH * APART;
+#pragma unroll
+            for (u32 h = 0; h < HELD; ++h) {
+                a[h] += DEPTH * APART;
+                left_of[h] -= PASSED;
+            }
+        }
+    }
+
+    // What the warps exchange. A row is the columns of all groups.
+    typedef f32 Parts[SLICES][ROWS][WIDTH];
+
+    // Adds what the lanes of a column have, and shares it with the block.
+    DEVICE void share(Parts& parts) const {
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+#pragma unroll
+            for (u32 i = 0; i < SUMS; ++i) {
+                f32 sum = sums[g][i];
+                if constexpr (MMA) {
+                    const u32 row = lane() / 4 + i / 2 * 8, column = lane() % 4 * 2 + i % 2;
+                    if (row < ROWS) parts[warp()][row][g * COLUMNS + column] = sum;
+                } else {
+                    sum += __shfl_xor_sync(FULL, sum, 1);
+                    sum += __shfl_xor_sync(FULL, sum, 2);
+                    if (lane() % 4 == i % 4) parts[warp()][i][g * COLUMNS + lane() / 4] = sum;
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    static DEVICE f32 sum(const Parts& parts, u32 row, u32 column) {
+        f32 sum = parts[0][row][column];
+#pragma unroll
+        for (u32 s = 1; s < SLICES; ++s) sum += parts[s][row][column];
+        return sum;
+    }
+};
+
+}  // namespace thin

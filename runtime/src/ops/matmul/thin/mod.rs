@@ -1,0 +1,88 @@
+//! Products of few rows with K contiguous on both sides, which read every weight once: `thin.cuh`.
+//!
+//! Which products these are is a rule of the type and the shape alone, and so is the order of their sums, so that a product has
+//! the same bits wherever it is computed: eagerly, in a recording, alone, or with operations before and after it in one kernel.
+
+use crate::DType;
+
+/// The kernel, for sources that include or contain it.
+pub(super) const TEXT: &str = include_str!("../thin.cuh");
+
+/// Columns of a group: mirrors `COLUMNS` of `thin.cuh`.
+pub(super) const COLUMNS: usize = 8;
+/// Bytes of a chunk.
+const CHUNK: usize = 16;
+/// The most rows.
+const ROWS: usize = 16;
+
+/// Returns whether a product of these sizes is one of few rows, which these kernels compute whatever the library could do.
+/// docs/BENCHMARKS.md has both beside each other.
+pub(super) fn takes(dtype: DType, m: usize, n: usize, k: usize) -> bool {
+    dtype.is_float()
+        && (1..=ROWS).contains(&m)
+        && k > 0
+        && (k * dtype.size()).is_multiple_of(CHUNK)
+        && i32::try_from(n.max(k)).is_ok()
+}
+
+/// A kernel: what it computes is the same for all, how fast it is depends on the number of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Variant {
+    /// Most rows of a block.
+    pub(super) rows: usize,
+    /// Groups of columns of a block.
+    pub(super) groups: usize,
+    /// Steps of which the weights are on their way at a time.
+    pub(super) ahead: usize,
+    /// Blocks that a multiprocessor has room for.
+    pub(super) resident: usize,
+    /// Its name in `matmul.cu`.
+    pub(super) name: &'static str,
+}
+
+macro_rules! variants {
+    ($($rows:literal $groups:literal $ahead:literal $resident:literal;)*) => {
+        [$(Variant {
+            rows: $rows,
+            groups: $groups,
+            ahead: $ahead,
+            resident: $resident,
+            name: concat!("gemv_nk_", $rows, "_", $groups, "_", $ahead, "_", $resident),
+        }),*]
+    };
+}
+
+/// For f32, the first of each pair while all blocks can run at once: fewer weights of more columns, or more of few.
+const FULL: [Variant; 6] = variants! {
+    1 1 4 2; 1 1 4 3;
+    2 1 4 2; 2 4 1 2;
+    4 1 4 2; 4 2 2 2;
+};
+/// For 16 bits, which the tensor cores multiply, likewise.
+const HALF: [Variant; 4] = variants! {
+    8 1 4 2; 8 2 2 3;
+    16 1 3 2; 16 4 1 2;
+};
+
+impl Variant {
+    /// For `m` rows and `n` columns, of all products of a batch.
+    pub(super) fn of(multiprocessors: u32, dtype: DType, m: usize, n: usize) -> Self {
+        let all: &[Self] = if dtype == DType::F32 { &FULL } else { &HALF };
+        let pair = all.chunks(2).find(|pair| m <= pair[0].rows).or(all.chunks(2).last());
+        // There is a pair.
+        let pair = pair.unwrap_or(all);
+        let blocks = n.div_ceil(pair[0].columns()) * m.div_ceil(pair[0].rows);
+        let fit = pair[0].resident * multiprocessors as usize;
+        pair[usize::from(blocks > fit)]
+    }
+
+    /// Columns of a block.
+    pub(super) fn columns(self) -> usize {
+        self.groups * COLUMNS
+    }
+
+    /// Blocks for `m` rows and `n` columns.
+    pub(super) fn blocks(self, m: usize, n: usize) -> usize {
+        m.div_ceil(self.rows) * n.div_ceil(self.columns())
+    }
+}
