@@ -4,7 +4,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
     instr::Locals,
-    program::{Arg, Code, Elem, Flow, FlowKind, Instr, Part, Size, Ty},
+    program::{Arg, Code, Elem, Flow, FlowKind, Instr, Part, Size, Ty, each_instr},
     value::flow::Decision,
 };
 
@@ -15,6 +15,12 @@ pub(crate) fn flows(seed: u64) -> bool {
 
 /// How deep it nests.
 const DEEPEST: usize = 2;
+
+/// Of what a loop carries, the parameter after that at `at` which has its type, if there is another one.
+fn exchanged(params: &[usize], types: &[Ty], at: usize) -> Option<usize> {
+    let mut others = (at + 1..params.len()).chain(0..at.min(params.len()));
+    others.find(|&other| types[other] == types[at]).map(|other| params[other])
+}
 
 impl Locals<'_> {
     /// Adds a branch or a loop, if there is something to decide it.
@@ -34,13 +40,15 @@ impl Locals<'_> {
         for _ in 0..bodies {
             let first = self.types.len();
             let params: Vec<usize> = carried.iter().map(|(_, ty)| self.push(ty.clone())).collect();
-            let pinned = self.pinned;
-            if kind == FlowKind::While {
-                // What one round drops would be missing in the next one.
-                self.pinned = first;
-            }
+            let pinned = self.pinned.len();
+            // A round gives something of each type, whatever it drops.
+            let pairs = params.iter().zip(&carried);
+            self.pinned.extend(pairs.map(|(&param, (t, _))| if rng.random_bool(0.5) { param } else { *t }));
             self.part(rng, depth);
-            self.pinned = pinned;
+            if rng.random_bool(0.4) {
+                self.leave_behind(rng, first);
+            }
+            self.pinned.truncate(pinned);
             ends.push(self.alive().collect::<Vec<_>>());
             parts.push(Part {
                 params,
@@ -60,7 +68,15 @@ impl Locals<'_> {
         };
         for (part, alive) in parts.iter_mut().zip(&ends) {
             part.end = self.types.len();
-            for ty in &types {
+            let exchanges = rng.random_bool(0.5);
+            for (at, ty) in types.iter().enumerate() {
+                let other = exchanged(&part.params, &types, at);
+                if let Some(other) = other.filter(|t| exchanges && alive.iter().any(|(a, _)| a == t))
+                    && rng.random_bool(0.7)
+                {
+                    part.outs.push(other);
+                    continue;
+                }
                 let fits: Vec<usize> = alive.iter().filter(|(_, t)| t == ty).map(|(t, _)| *t).collect();
                 let late = &fits[fits.len() / 2..];
                 part.outs.extend(if rng.random_bool(0.7) { late.choose(rng) } else { fits.choose(rng) });
@@ -92,9 +108,38 @@ impl Locals<'_> {
         self.types.len() - 1
     }
 
-    /// What a loop carries.
+    /// What a loop carries: half of the time several values of one type, so that its body can exchange them.
     fn carried(&self, rng: &mut StdRng) -> Vec<(usize, Ty)> {
-        (0..rng.random_range(0..4)).filter_map(|_| self.pick(rng, |_| true)).collect()
+        let mut carried: Vec<_> =
+            (0..rng.random_range(0..4)).filter_map(|_| self.pick(rng, |_| true)).collect();
+        if rng.random_bool(0.5)
+            && let Some((_, ty)) = self.pick(rng, |_| true)
+        {
+            let alike: Vec<_> = self.alive().filter(|(_, t)| *t == ty).collect();
+            let number = rng.random_range(2..4);
+            carried.extend(alike.choose_multiple(rng, number).cloned());
+        }
+        carried
+    }
+
+    /// Drops a value from outside of a body, mostly one that the body uses: the next round needs it, too. What is made
+    /// then may not lie where it was.
+    fn leave_behind(&mut self, rng: &mut StdRng, first: usize) {
+        let mut used = Vec::new();
+        each_instr(&self.code, &mut |instr| {
+            let args = instr.args.iter().filter_map(|arg| match arg {
+                Arg::Local(t) => Some(*t),
+                _ => None,
+            });
+            used.extend(args.chain(instr.flow.iter().flat_map(|flow| flow.carried.iter().copied())));
+        });
+        let outer: Vec<usize> = self.droppable().filter(|t| *t < first).collect();
+        let read: Vec<usize> = outer.iter().copied().filter(|t| used.contains(t)).collect();
+        let Some(&t) = read.choose(rng).or_else(|| outer.choose(rng)) else { return };
+        self.release(t);
+        for _ in 0..rng.random_range(1..3) {
+            self.grow(rng);
+        }
     }
 
     /// Types that each body has something of.

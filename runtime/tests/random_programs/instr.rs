@@ -15,9 +15,9 @@ pub(crate) struct Locals<'a> {
     inputs: usize,
     /// No operation may write state now.
     pub(crate) pure: bool,
-    /// Values before this one must not be dropped.
-    pub(crate) pinned: usize,
     pub(crate) keys: usize,
+    /// Values that must not be dropped.
+    pub(crate) pinned: Vec<usize>,
     /// What may be used besides what every program has.
     pub(crate) may: May,
     pub(crate) code: Vec<Instr>,
@@ -59,8 +59,8 @@ impl<'a> Locals<'a> {
             types: Vec::new(),
             inputs: 0,
             pure: false,
-            pinned: 0,
             keys: 0,
+            pinned: Vec::new(),
             may: May::default(),
             code: Vec::new(),
         }
@@ -532,14 +532,21 @@ impl<'a> Locals<'a> {
 
     /// Drops a value that the code made.
     fn forget(&mut self, rng: &mut StdRng) -> Option<()> {
-        let made: Vec<usize> =
-            self.alive().map(|(t, _)| t).filter(|t| *t >= self.inputs.max(self.pinned)).collect();
+        let made: Vec<usize> = self.droppable().collect();
         if made.len() < 2 {
             return None;
         }
-        let t = *made.choose(rng)?;
+        self.release(*made.choose(rng)?);
+        Some(())
+    }
+
+    /// Values that the code made.
+    pub(crate) fn droppable(&self) -> impl Iterator<Item = usize> {
+        self.alive().map(|(t, _)| t).filter(|t| *t >= self.inputs && !self.pinned.contains(t))
+    }
+
+    pub(crate) fn release(&mut self, t: usize) {
         self.types[t] = None;
         self.effect(Code::Drop, vec![Arg::Local(t)]);
-        Some(())
     }
 }

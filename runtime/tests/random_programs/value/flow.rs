@@ -99,8 +99,12 @@ impl<'s> Env<'_, 's, '_> {
             FlowKind::Cond => self.part(&parts[usize::from(decision.is_multiple_of(2))], Vec::new()),
             FlowKind::Switch => self.part(&parts[decision as usize % parts.len()], Vec::new()),
             FlowKind::While => {
+                let outer = parts[0].first.min(self.locals.len());
                 for _ in 0..decision % ROUNDS {
+                    // What a round drops is gone after the loop, and not for its next round.
+                    let before = self.locals[..outer].to_vec();
                     values = self.part(&parts[0], values)?;
+                    self.locals[..outer].clone_from_slice(&before);
                 }
                 Ok(values)
             }
