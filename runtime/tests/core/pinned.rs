@@ -283,6 +283,62 @@ fn a_fault_is_reported_although_another_read_follows() {
     assert_eq!(buffer.values().unwrap(), [2.0, 1.0]);
 }
 
+/// A fault stays until somebody is told: whoever asks next is, if a read is dropped before it was looked at.
+#[test]
+fn a_read_that_is_dropped_takes_no_fault_with_it() {
+    let mut rt = runtime();
+    for (round, waits) in (0..20u64).zip([false, true].into_iter().cycle()) {
+        let mut buffer = PinnedBuffer::<f32>::zeros(&rt, 2).unwrap();
+        let step = rt.step().unwrap();
+        let table = step.tensor(&[2, 1], &[1.0f32, 2.0]).unwrap();
+        let at = |ids: [u32; 2]| ops::embedding(&step.tensor(&[2], &ids).unwrap(), &table).unwrap();
+        let (wrong, right) = (at([7, 1]), at([1, 0]));
+        let told = |result: Result<Vec<f32>>, how: &str| {
+            let error = result.expect_err(how);
+            assert!(matches!(error, Error::IndexOutOfRange { index: 7, .. }), "{how}: {error}");
+        };
+        let pending = step.read_later(&wrong).unwrap();
+        while waits && !pending.is_ready() {
+            thread::yield_now();
+        }
+        drop(pending);
+        told(step.read(&right), "a read after one that was dropped");
+        assert_eq!(step.read(&right).unwrap(), [2.0, 1.0]);
+        let wrong = at([7, 1]);
+        {
+            let pending = step.read_into(&wrong, &mut buffer).unwrap();
+            while waits && !pending.is_ready() {
+                thread::yield_now();
+            }
+        }
+        match round % 4 {
+            0 | 1 => told(step.read(&right), "a read after one into a buffer"),
+            2 => told(step.synchronize().map(|()| Vec::new()), "a wait after a read into a buffer"),
+            _ => {
+                drop(buffer);
+                told(step.read(&right), "a read after the buffer is gone");
+            }
+        }
+        assert_eq!(step.read(&wrong).unwrap(), [0.0, 2.0]);
+        // What computes with it later is told first, although an earlier read still waits.
+        let wrong = at([7, 1]);
+        let pending = step.read_later(&wrong).unwrap();
+        told(step.read(&ops::neg(&wrong).unwrap()), "a read of what was computed from it");
+        assert_eq!(pending.wait().unwrap(), [0.0, 2.0]);
+        // A GPU reports what has happened by the time of the wait.
+        if crate::device::gpu().is_some() {
+            continue;
+        }
+        let pending = step.read_later(&right).unwrap();
+        drop(at([7, 1]));
+        while waits && !pending.is_ready() {
+            thread::yield_now();
+        }
+        assert_eq!(pending.wait().unwrap(), [2.0, 1.0], "a read before the fault");
+        told(step.synchronize().map(|()| Vec::new()), "a wait after a fault that nobody read");
+    }
+}
+
 #[graphable]
 fn as_numbers(
     #[host]

@@ -1,8 +1,11 @@
 //! Faults that the code of an operation can find while it runs.
 
-use std::panic::Location;
+use std::{
+    panic::Location,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// The first mistake that an operation found. After an index out of range its output is complete nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +33,35 @@ pub(crate) enum Fault {
         /// The cause.
         reason: String,
     },
+}
+
+/// The first fault that was not reported yet, and its place on the stream.
+///
+/// It stays here until somebody who has waited for work behind it takes it, so no answer that is dropped unseen can
+/// take a fault with it, and nobody gets values that were computed after a fault before it was reported.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Mutex<Option<(u64, Fault)>>);
+
+impl Faults {
+    fn first(&self) -> MutexGuard<'_, Option<(u64, Fault)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a fault of the command that is number `at` on the stream, if it is the first.
+    pub(super) fn note(&self, at: u64, fault: Fault) {
+        self.first().get_or_insert((at, fault));
+    }
+
+    /// Returns the fault, once, to a caller that has waited for the command that is number `at`.
+    ///
+    /// # Errors
+    /// Returns the fault of that command, or of one before it.
+    pub(super) fn check(&self, at: u64) -> Result<()> {
+        match self.first().take_if(|(place, _)| *place <= at) {
+            Some((_, fault)) => Err(fault.into()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl From<Fault> for Error {

@@ -10,7 +10,10 @@ use std::{
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::errors::{NAME, failed};
+use super::{
+    errors::{NAME, failed},
+    fault::Faults,
+};
 use crate::{
     Error, Result,
     backend::{HostMemory, HostSource, lent_to_a_call},
@@ -25,6 +28,8 @@ struct Uses {
     reads: usize,
     /// Copies from the device.
     writes: usize,
+    /// The number of the last copy from the device that was made, on the stream.
+    copied: Option<u64>,
     /// The first failure of a copy from the device that was not reported yet.
     error: Option<Error>,
 }
@@ -32,6 +37,7 @@ struct Uses {
 /// The bytes.
 struct Bytes {
     map: MmapRaw,
+    faults: Arc<Faults>,
     uses: Mutex<Uses>,
     changed: Condvar,
 }
@@ -52,7 +58,10 @@ impl Bytes {
         while busy(&uses) {
             uses = self.changed.wait(uses).unwrap_or_else(PoisonError::into_inner);
         }
-        uses.error.take().map_or(Ok(()), Err)
+        if let Some(error) = uses.error.take() {
+            return Err(error);
+        }
+        uses.copied.map_or(Ok(()), |at| self.faults.check(at))
     }
 
     fn len(&self) -> usize {
@@ -82,13 +91,18 @@ impl CpuHostMemory {
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`].
-    pub(super) fn new(len: usize) -> Result<Self> {
+    pub(super) fn new(len: usize, faults: Arc<Faults>) -> Result<Self> {
         let out_of_memory =
             || Error::OutOfMemory { device: NAME.into(), bytes: len as u64, what: "host memory for copies" };
         // Zeroed pages, which appear when they are first touched.
         let map = MmapOptions::new().len(len.max(1)).map_anon().map_err(|_| out_of_memory())?;
         Ok(Self {
-            bytes: Arc::new(Bytes { map: map.into(), uses: Mutex::default(), changed: Condvar::new() }),
+            bytes: Arc::new(Bytes {
+                map: map.into(),
+                faults,
+                uses: Mutex::default(),
+                changed: Condvar::new(),
+            }),
             len,
         })
     }
@@ -214,7 +228,8 @@ impl Drop for DeviceRead {
 #[derive(Debug)]
 pub(super) struct DeviceWrite {
     bytes: Arc<Bytes>,
-    result: Option<Result<()>>,
+    /// Its number on the stream.
+    result: Option<Result<u64>>,
 }
 
 impl DeviceWrite {
@@ -226,8 +241,8 @@ impl DeviceWrite {
         unsafe { std::slice::from_raw_parts_mut(self.bytes.pointer(), len) }
     }
 
-    /// The copy was made, or not.
-    pub(super) fn end(mut self, result: Result<()>) {
+    /// The copy was made, as the command of this number, or not.
+    pub(super) fn end(mut self, result: Result<u64>) {
         self.result = Some(result);
     }
 }
@@ -241,8 +256,11 @@ impl Drop for DeviceWrite {
         let result = mem::take(&mut self.result).unwrap_or_else(lost);
         self.bytes.change(|uses| {
             uses.writes -= 1;
-            // A copy that went well does not hide a fault before it: nobody else knows of that one any more.
-            uses.error = uses.error.take().or(result.err());
+            match result {
+                Ok(at) => uses.copied = Some(at),
+                // A copy that went well does not hide a failure before it.
+                Err(error) => uses.error = uses.error.take().or(Some(error)),
+            }
         });
     }
 }
@@ -253,16 +271,20 @@ mod tests {
 
     use super::*;
 
+    fn zeros(len: usize) -> Result<CpuHostMemory> {
+        CpuHostMemory::new(len, Arc::default())
+    }
+
     #[test]
     fn the_host_waits_for_copies_from_the_device() {
-        let mut memory = CpuHostMemory::new(8).unwrap();
+        let mut memory = zeros(8).unwrap();
         assert_eq!(memory.bytes().unwrap(), [0; 8]);
         let mut write = memory.begin_write().unwrap();
         assert!(!memory.is_ready());
         thread::scope(|scope| {
             scope.spawn(move || {
                 write.bytes_mut()[..4].copy_from_slice(&[1, 2, 3, 4]);
-                write.end(Ok(()));
+                write.end(Ok(0));
             });
             assert_eq!(memory.bytes().unwrap()[..5], [1, 2, 3, 4, 0]);
         });
@@ -271,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_a_copy_reads_is_not_written() {
-        let mut memory = CpuHostMemory::new(4).unwrap();
+        let mut memory = zeros(4).unwrap();
         memory.bytes_mut().unwrap().copy_from_slice(&[1, 2, 3, 4]);
         let source = memory.lend();
         assert!(matches!(memory.bytes_mut(), Err(Error::Argument { .. })), "lent");
@@ -294,25 +316,25 @@ mod tests {
 
     #[test]
     fn a_copy_that_is_never_made_is_reported_once() {
-        let mut memory = CpuHostMemory::new(4).unwrap();
+        let mut memory = zeros(4).unwrap();
         drop(memory.begin_write().unwrap());
         assert!(matches!(memory.bytes(), Err(Error::ContextLost { .. })));
         assert_eq!(memory.bytes().unwrap(), [0; 4]);
         drop(memory.begin_write().unwrap());
         // Another copy does not hide it.
-        memory.begin_write().unwrap().end(Ok(()));
+        memory.begin_write().unwrap().end(Ok(0));
         assert!(matches!(memory.bytes_mut(), Err(Error::ContextLost { .. })));
         assert!(memory.bytes_mut().is_ok());
     }
 
     #[test]
     fn copies_keep_the_memory() {
-        let memory = CpuHostMemory::new(4).unwrap();
+        let memory = zeros(4).unwrap();
         let source = memory.lend().into_any().downcast::<CpuHostSource>().unwrap();
         let read = source.begin_read(0, 4).unwrap();
         drop((memory, source));
         assert_eq!(read.bytes(), [0; 4]);
-        let mut memory = CpuHostMemory::new(0).unwrap();
+        let mut memory = zeros(0).unwrap();
         assert!(memory.is_empty() && memory.bytes_mut().unwrap().is_empty());
     }
 }

@@ -328,7 +328,7 @@ impl Arenas for CpuBackend {
 
     fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
         self.outside_capture("host_memory")?;
-        Ok(Box::new(CpuHostMemory::new(bytes)?))
+        Ok(Box::new(CpuHostMemory::new(bytes, self.stream.faults())?))
     }
 
     fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {

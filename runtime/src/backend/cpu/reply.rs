@@ -2,24 +2,20 @@
 
 use crate::{
     Error, Result,
-    backend::PendingBytes,
     base::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-type Answer = Result<Vec<u8>>;
-
-#[derive(Default)]
-struct Slot {
-    answer: Mutex<Option<Answer>>,
+struct Slot<T> {
+    answer: Mutex<Option<Result<T>>>,
     changed: Condvar,
 }
 
-impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Option<Answer>> {
+impl<T> Slot<T> {
+    fn lock(&self) -> MutexGuard<'_, Option<Result<T>>> {
         self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, answer: Answer) {
+    fn set(&self, answer: Result<T>) {
         self.lock().get_or_insert(answer);
         self.changed.notify_one();
     }
@@ -27,24 +23,24 @@ impl Slot {
 
 /// The side that replies. If it is dropped without a reply, the device is lost, so that nobody waits
 /// indefinitely.
-pub(super) struct Reply(Arc<Slot>);
+pub(super) struct Reply<T>(Arc<Slot<T>>);
 
 /// The side that waits.
-pub(super) struct Pending(Arc<Slot>);
+pub(super) struct Pending<T>(Arc<Slot<T>>);
 
 /// Both sides of one answer.
-pub(super) fn reply() -> (Reply, Pending) {
-    let slot = Arc::<Slot>::default();
+pub(super) fn reply<T>() -> (Reply<T>, Pending<T>) {
+    let slot = Arc::new(Slot { answer: Mutex::new(None), changed: Condvar::new() });
     (Reply(slot.clone()), Pending(slot))
 }
 
-impl Reply {
-    pub(super) fn send(self, answer: Answer) {
+impl<T> Reply<T> {
+    pub(super) fn send(self, answer: Result<T>) {
         self.0.set(answer);
     }
 }
 
-impl Drop for Reply {
+impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         // After `send` nobody can observe this: the first reply is kept, and once it is taken nobody waits.
         self.0.set(Err(Error::ContextLost {
@@ -54,8 +50,12 @@ impl Drop for Reply {
     }
 }
 
-impl PendingBytes for Pending {
-    fn wait(self: Box<Self>) -> Result<Vec<u8>> {
+impl<T> Pending<T> {
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// Returns the error that was sent, or [`Error::ContextLost`] if nothing was.
+    pub(super) fn wait(self) -> Result<T> {
         let mut slot = self.0.lock();
         loop {
             match slot.take() {
@@ -65,7 +65,8 @@ impl PendingBytes for Pending {
         }
     }
 
-    fn is_ready(&self) -> bool {
+    /// Returns whether [`wait`](Self::wait) would return immediately.
+    pub(super) fn is_ready(&self) -> bool {
         self.0.lock().is_some()
     }
 }

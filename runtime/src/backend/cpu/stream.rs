@@ -18,13 +18,13 @@ use super::{
     access::{self, Access},
     conditional::ConditionalNode,
     deferred_free::{DeferredFree, DeferredFrees, due},
-    fault::Fault,
+    fault::Faults,
     graph::{Graph, Node},
     host_memory::{DeviceRead, DeviceWrite},
     mark::Coming,
     memory::{Block, Blocks, POISON},
     order::{Hazards, Random},
-    reply::{Reply, reply},
+    reply::{Pending, Reply, reply},
 };
 use crate::{
     Error, Result,
@@ -55,7 +55,7 @@ pub(super) enum Command {
     /// A recording to run, after writing the block.
     Replay(Arc<Graph>, Option<HostBlock>),
     /// Bytes to read.
-    Read { addr: u64, bytes: usize, to: Reply },
+    Read { addr: u64, bytes: usize, to: Reply<Done> },
     /// Host memory to copy, and how many zeros follow.
     WriteFrom { to: u64, from: DeviceRead, zeros: u64 },
     /// Bytes to copy to host memory.
@@ -63,11 +63,36 @@ pub(super) enum Command {
     /// A point to come by.
     Mark(Coming),
     /// An answer when all before is done.
-    Sync(Reply),
+    Sync(Reply<Done>),
     /// Look at the retired memory.
     Wake,
     /// End.
     Stop,
+}
+
+/// The answer to a caller who waits.
+pub(super) struct Done {
+    bytes: Vec<u8>,
+    /// The number of the command that asked for it.
+    at: u64,
+}
+
+/// A caller's wait.
+struct Waiting {
+    pending: Pending<Done>,
+    faults: Arc<Faults>,
+}
+
+impl PendingBytes for Waiting {
+    fn wait(self: Box<Self>) -> Result<Vec<u8>> {
+        let done = self.pending.wait()?;
+        self.faults.check(done.at)?;
+        Ok(done.bytes)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.pending.is_ready()
+    }
 }
 
 /// The state shared by both sides of a stream and all handles of its memory.
@@ -76,6 +101,7 @@ pub(super) struct Shared {
     deferred_frees: DeferredFrees,
     /// The reason why the stream is lost.
     lost: OnceLock<String>,
+    faults: Arc<Faults>,
     /// What the worker drops when their addresses are retired and due.
     kept: Mutex<FxHashMap<u64, Kept>>,
 }
@@ -135,13 +161,13 @@ impl CpuStream {
             queue,
             deferred_frees: DeferredFrees::default(),
             lost: OnceLock::new(),
+            faults: Arc::default(),
             kept: Mutex::default(),
         });
         let worker = Worker {
             shared: shared.clone(),
             commands,
             blocks: Blocks::default(),
-            fault: None,
             done: 0,
             retired: VecDeque::new(),
             random: Random(seed.unwrap_or(0)),
@@ -191,7 +217,12 @@ impl CpuStream {
     pub(super) fn read(&self, addr: u64, bytes: usize) -> Result<Box<dyn PendingBytes>> {
         let (to, pending) = reply();
         self.send(Command::Read { addr, bytes, to })?;
-        Ok(Box::new(pending))
+        Ok(Box::new(Waiting { pending, faults: self.faults() }))
+    }
+
+    /// Returns where faults are noted.
+    pub(super) fn faults(&self) -> Arc<Faults> {
+        Arc::clone(&self.shared.faults)
     }
 
     /// Waits until everything sent is done.
@@ -201,7 +232,7 @@ impl CpuStream {
     pub(super) fn synchronize(&self) -> Result<()> {
         let (to, pending) = reply();
         self.send(Command::Sync(to))?;
-        Box::new(pending).wait().map(drop)
+        Box::new(Waiting { pending, faults: self.faults() }).wait().map(drop)
     }
 }
 
@@ -221,8 +252,6 @@ struct Worker {
     shared: Arc<Shared>,
     commands: Receiver<Command>,
     blocks: Blocks,
-    /// The first fault since the last one reported.
-    fault: Option<Fault>,
     /// Commands done, but [`Command::Wake`].
     done: u64,
     /// Memory that commands still queued may use, in about the order in which it may go.
@@ -287,12 +316,12 @@ impl Worker {
                 let copied = self.guarded(|w| {
                     to.bytes_mut()[..bytes].copy_from_slice(Access::new(&mut w.blocks).bytes(addr, bytes));
                 });
-                to.end(match (copied, self.shared.lost(), self.fault.take()) {
-                    (Some(()), None, None) => Ok(()),
-                    (_, None, Some(fault)) => Err(fault.into()),
-                    (_, Some(lost), _) => Err(lost),
-                    (None, None, None) => unreachable!("a copy that fails loses the stream"),
-                });
+                // A copy that fails loses the stream; `to` reports that if it is dropped.
+                match (copied, self.shared.lost()) {
+                    (_, Some(lost)) => to.end(Err(lost)),
+                    (Some(()), None) => to.end(Ok(self.done)),
+                    (None, None) => {}
+                }
             }
             (Command::Mark(mark), None) => mark.reach(),
             (Command::Sync(to), None) => self.answer(Some(Vec::new()), to),
@@ -313,13 +342,12 @@ impl Worker {
             .ok()
     }
 
-    fn answer(&mut self, data: Option<Vec<u8>>, to: Reply) {
-        to.send(match (data, self.shared.lost(), self.fault.take()) {
-            (_, Some(lost), _) => Err(lost),
-            (_, None, Some(fault)) => Err(fault.into()),
-            (Some(data), None, None) => Ok(data),
+    fn answer(&self, data: Option<Vec<u8>>, to: Reply<Done>) {
+        to.send(match (data, self.shared.lost()) {
+            (_, Some(lost)) => Err(lost),
+            (Some(bytes), None) => Ok(Done { bytes, at: self.done }),
             // A read that fails loses the stream.
-            (None, None, None) => return,
+            (None, None) => return,
         });
     }
 
@@ -327,7 +355,7 @@ impl Worker {
         match node {
             Node::Launch(launch) => {
                 if let Err(fault) = launch.op.operation().run_cpu(&Access::new(&mut self.blocks), launch) {
-                    self.fault.get_or_insert(fault);
+                    self.shared.faults.note(self.done, fault);
                 }
             }
             Node::Poison { addr, bytes } => self.poison(*addr, *bytes),
