@@ -80,6 +80,14 @@ pub(super) struct OpenConditional {
     again: Option<ConditionalParams>,
 }
 
+/// Checks the nodes that are open where a capture ends.
+///
+/// # Errors
+/// Returns the reason why it cannot end there.
+pub(super) fn check_end(open: &[OpenConditional]) -> Result<(), &'static str> {
+    if open.is_empty() { Ok(()) } else { Err("a conditional node is still open") }
+}
+
 /// The bodies of a captured graph's conditional nodes, and of those in their bodies.
 pub(super) type BodiesOf = FxHashMap<Node, Vec<GraphRef>>;
 

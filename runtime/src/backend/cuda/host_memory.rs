@@ -27,8 +27,28 @@ struct Uses {
     written: Option<Event>,
     /// Set if the host has not yet looked at the result of the last copy from the device.
     is_new: bool,
-    /// Set if the end of a copy cannot be known: the memory is never freed.
+    /// Set if the end of a copy cannot be known: the host gets no access to the memory any more, and it is never
+    /// freed.
     leaks: bool,
+}
+
+impl Uses {
+    /// Checks that the ends of all copies are known.
+    ///
+    /// # Errors
+    /// Returns [`Error::Device`].
+    fn check_ends(&self, device: &str) -> Result<()> {
+        if !self.leaks {
+            return Ok(());
+        }
+        Err(Error::Device {
+            device: device.to_owned(),
+            call: "PinnedBuffer",
+            why: "the driver could not mark the end of a copy, nor wait for it, so the device may still use the \
+                  buffer; use another one"
+                .into(),
+        })
+    }
 }
 
 /// The memory with its uses.
@@ -75,6 +95,7 @@ impl Bytes {
     /// Waits for the copies from the device.
     fn wait_until_written(&self) -> Result<()> {
         let mut uses = self.uses();
+        uses.check_ends(self.shared.context.name())?;
         if let Some(written) = &uses.written {
             self.shared.wait(written)?;
         }
@@ -85,7 +106,9 @@ impl Bytes {
     }
 
     fn wait_until_read(&self) -> Result<()> {
-        match &self.uses().read {
+        let uses = self.uses();
+        uses.check_ends(self.shared.context.name())?;
+        match &uses.read {
             Some(read) => self.shared.wait(read),
             None => Ok(()),
         }
@@ -248,5 +271,51 @@ impl HostSource for CudaHostSource {
 impl Drop for CudaHostSource {
     fn drop(&mut self) {
         self.bytes.uses().lent -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_the_device_may_still_use_is_refused() {
+        let known = Uses { lent: 1, is_new: true, ..Uses::default() };
+        assert!(known.check_ends("cuda:0").is_ok());
+        let error = Uses { leaks: true, ..Uses::default() }.check_ends("cuda:0").unwrap_err();
+        assert!(matches!(&error, Error::Device { device, call: "PinnedBuffer", .. } if device == "cuda:0"));
+        assert!(error.to_string().contains("use another one"), "{error}");
+    }
+
+    /// On a GPU: neither side gets the bytes, and the memory is not freed.
+    #[test]
+    fn no_access_follows_a_copy_whose_end_is_unknown() {
+        use std::io::Write as _;
+
+        use crate::backend::Arenas as _;
+
+        let mut backend = match super::super::CudaBackend::new(0, super::super::CudaOptions::default()) {
+            Ok(backend) => backend,
+            Err(error) => {
+                // A closed standard error is not a reason to fail.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "GPU tests: skipped no_access_follows_a_copy_whose_end_is_unknown: {error}"
+                );
+                return;
+            }
+        };
+        let mut memory = backend.host_memory(16).unwrap();
+        let source = memory.lend();
+        let own = memory.as_any_mut().downcast_mut::<CudaHostMemory>().unwrap();
+        own.bytes.uses().leaks = true;
+        let refused =
+            |result: Result<usize>| matches!(result, Err(Error::Device { call: "PinnedBuffer", .. }));
+        assert!(refused(source.bytes().map(<[u8]>::len)));
+        drop(source);
+        assert!(refused(memory.bytes().map(<[u8]>::len)));
+        assert!(refused(memory.bytes_mut().map(|bytes| bytes.len())));
+        drop(memory);
+        backend.host_memory(16).unwrap().bytes_mut().unwrap().fill(1);
     }
 }

@@ -348,6 +348,13 @@ impl CudaBackend {
     ) -> Result<Option<CudaCapturedGraph>> {
         let _bound = self.shared.context.bind()?;
         let foreign = self.check_foreign_launches();
+        if let Err(why) =
+            self.capture.as_ref().map_or(Ok(()), |capture| conditional::check_end(&capture.open))
+        {
+            // The stream captures a body, or nothing: ending that would give a graph without what follows the node.
+            self.abort_capture();
+            return foreign.and(Err(self.failed(call, why.into())));
+        }
         let Some(mut capture) = self.capture.take() else {
             return Err(self.failed(call, "no capture is under way".into()));
         };

@@ -135,3 +135,50 @@ fn nothing_runs_while_a_capture_is_suspended() {
     b.poison(memory.addr(), 4).unwrap();
     assert_ne!(b.read(memory.addr(), 4).unwrap().wait().unwrap(), [0; 4]);
 }
+
+/// On a GPU: a capture does not end inside a node, at whatever place, and the next one can begin.
+#[test]
+fn a_capture_does_not_end_inside_a_node() {
+    use std::io::Write as _;
+
+    use crate::backend::{Arenas as _, Graphs as _, SharedMemory, Stream as _};
+
+    let mut b = match CudaBackend::new(0, super::super::CudaOptions::default()) {
+        Ok(backend) => backend,
+        Err(error) => {
+            // A closed standard error is not a reason to fail.
+            let _ = writeln!(
+                std::io::stderr(),
+                "GPU tests: skipped a_capture_does_not_end_inside_a_node: {error}"
+            );
+            return;
+        }
+    };
+    let memory: SharedMemory = b.alloc(8).unwrap();
+    let selector = View { addr: memory.addr(), dtype: DType::U32, layout: Layout::contiguous(&[]).unwrap() };
+    let node = Conditional { selector, ..node(2, false) };
+    for bodies in 0..3 {
+        for shares in [false, true] {
+            b.begin_capture(None).unwrap();
+            b.begin_conditional(&node).unwrap();
+            for body in 0..bodies {
+                b.begin_body(body).unwrap();
+                b.poison(memory.addr() + 4, 4).unwrap();
+            }
+            let ended = match shares {
+                true => b.end_capture_shared(Vec::new()).map(|graph| graph.is_some()),
+                false => b.end_capture(Vec::new()).map(|exec| exec.is_some()),
+            };
+            let Err(Error::Device { why, .. }) = &ended else { panic!("{bodies}, {shares}: {ended:?}") };
+            assert_eq!(why, "a conditional node is still open");
+            assert!(!b.capture_was_invalidated());
+            // The stream captures nothing, and what was captured never ran.
+            assert_eq!(b.read(memory.addr() + 4, 4).unwrap().wait().unwrap(), [0; 4]);
+            b.begin_capture(None).unwrap();
+            b.begin_conditional(&node).unwrap();
+            (0..2).for_each(|body| b.begin_body(body).unwrap());
+            b.end_conditional().unwrap();
+            assert!(b.end_capture(vec![memory.clone()]).unwrap().is_some());
+        }
+    }
+}

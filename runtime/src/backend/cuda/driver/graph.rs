@@ -100,6 +100,10 @@ impl Graph {
     }
 
     /// Does not destroy it.
+    ///
+    /// Its share of the context is not given back either. That costs nothing, since the process keeps every context
+    /// that is not lost (`Context::open`), and a lost one is not released; and it states what is true: the graph,
+    /// wherever the driver keeps it, has nodes whose kernels belong to the context's modules.
     pub(crate) fn leak(self) {
         tracing::warn!("the graph of a capture that was invalidated is not freed");
         std::mem::forget(self);
