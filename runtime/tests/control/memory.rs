@@ -218,8 +218,8 @@ fn the_device_may_fail_anywhere() {
     }
 }
 
-/// The calls of conditional nodes, which the fault program of `runtime_core` does not make: each of them at each of its
-/// places, with an error, and with the loss of the device.
+/// Each call of conditional nodes at each of its places, with an error, and with the loss of the device, in bodies that fork and
+/// fail.
 #[test]
 fn the_calls_of_nodes_may_fail_or_lose_the_device() {
     for call in [FaultCall::BeginConditional, FaultCall::BeginBody, FaultCall::EndConditional] {

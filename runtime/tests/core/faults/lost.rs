@@ -89,7 +89,7 @@ fn every_place(call: FaultCall) -> u64 {
 
 #[test]
 fn a_lost_device() {
-    for call in super::calls() {
+    for call in FaultCall::ALL {
         let places = every_place(call);
         println!(
             "{:13} {places:3} places, each: lost, says so from there on, goes cleanly",
