@@ -13,7 +13,7 @@ use std::{
 };
 
 use graphable::{
-    __private::kernel::{Compute, Definition, Kernel, Kind, built_in, compile, compile_all},
+    __private::kernel::{Compute, Definition, Kernel, Kind, built_in, compile, compile_all, compile_fused},
     backend::cuda::compile_file,
     bf16, f16, kernel,
 };
@@ -315,7 +315,10 @@ fn main() -> ExitCode {
         let files = if only("--rust") { Ok(Vec::new()) } else { compile_files(arch) };
         let units = files.and_then(|files| match only("--cuda") {
             true => Ok(files),
-            false => Ok([files, compile_rust(arch, named.unwrap_or(""))?].concat()),
+            false => {
+                let fused = if named.is_none() { compile_fused(arch)? } else { Vec::new() };
+                Ok([files, compile_rust(arch, named.unwrap_or(""))?, fused].concat())
+            }
         });
         let units = match units {
             Ok(units) => units,

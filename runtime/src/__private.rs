@@ -67,6 +67,19 @@ pub mod kernel {
         crate::ops::kernels()
     }
 
+    /// Compiles kernels of products with what precedes and follows them for an architecture (`sm_90a`), without a GPU, and
+    /// returns the compiler's remarks, with names.
+    ///
+    /// # Errors
+    /// As for [`compile`].
+    #[cfg(feature = "cuda")]
+    pub fn compile_fused(arch: &str) -> crate::Result<Vec<(String, String)>> {
+        let samples = crate::ops::fused_samples().into_iter();
+        samples
+            .map(|(name, source)| Ok((name, crate::backend::cuda::compile_source(source, arch)?)))
+            .collect()
+    }
+
     /// Writes the elements that a kernel has computed, each to its place; see the operation.
     ///
     /// # Errors

@@ -41,6 +41,15 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns one launch that does what `parts` do one after the other, with the same bits; `None` if no kernel does. One of the
+    /// parts is a launch of this operation. `kept[i]` has a bit for each output of part `i` that is read by others, too: the
+    /// launch writes only those.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for passes over recordings"))]
+    fn fuse(&self, parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
+        let _ = (parts, kept);
+        None
+    }
+
     /// Returns how it is listed in a [`Topology`](crate::observe::inspect::Topology) of the CPU.
     fn node_kind(&self) -> NodeKind {
         NodeKind::Kernel
@@ -132,6 +141,14 @@ impl Op {
         match &self.0 {
             Handle::Fixed(operation) => *operation,
             Handle::Shared(operation) => &**operation,
+        }
+    }
+
+    /// Returns the operation, if it is one that [`fixed`](Self::fixed) was given.
+    pub(crate) fn as_fixed(&self) -> Option<&'static dyn Operation> {
+        match self.0 {
+            Handle::Fixed(operation) => Some(operation),
+            Handle::Shared(_) => None,
         }
     }
 

@@ -384,7 +384,7 @@ impl<'a> Map<'a> {
 }
 
 /// As `common.cuh` spells it.
-pub(super) fn element(dtype: DType) -> &'static str {
+pub(crate) fn element(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "f32",
         DType::F16 => "f16",

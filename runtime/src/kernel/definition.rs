@@ -219,6 +219,14 @@ pub struct Number {
     pub(super) bits: u32,
 }
 
+#[cfg(feature = "cuda")]
+impl Number {
+    /// Its bits.
+    pub(crate) fn bits(self) -> u32 {
+        self.bits
+    }
+}
+
 /// A value that kernels can name.
 #[diagnostic::on_unimplemented(
     message = "kernels have no values of type `{Self}`",

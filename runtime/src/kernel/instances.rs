@@ -20,9 +20,9 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// The source of a variant, and the name of its entry.
-pub(super) struct Instance {
-    pub(super) source: SourceFile,
-    pub(super) entry: String,
+pub(crate) struct Instance {
+    pub(crate) source: SourceFile,
+    pub(crate) entry: String,
 }
 
 /// The instances of one kind of kernels. The process keeps them: at most as many as its kernels have variants.

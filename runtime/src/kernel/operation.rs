@@ -1,6 +1,7 @@
 //! A kernel as an operation: alone, or with numbers that its recording fixes.
 
 use std::{
+    any::Any,
     fmt,
     hash::{Hash, Hasher},
 };
@@ -22,11 +23,11 @@ use crate::backend::{
 use crate::{Result, backend::cuda::kernels::Submit};
 
 /// For each parameter, the number that replaces it.
-pub(super) type Constants = [Option<Number>];
+pub(crate) type Constants = [Option<Number>];
 
 /// What follows the tensors among the inputs of a launch, such as the real sizes of padded dimensions, as kernels of one kind
 /// have it.
-pub(super) trait Further: fmt::Debug + Hash + Send + Sync + 'static {
+pub(crate) trait Further: fmt::Debug + Hash + Send + Sync + 'static {
     /// If nothing follows.
     fn is_empty(&self) -> bool;
 
@@ -51,7 +52,7 @@ pub(super) trait Further: fmt::Debug + Hash + Send + Sync + 'static {
 }
 
 /// The operation of a call.
-pub(super) fn operation(
+pub(crate) fn operation(
     definition: &'static Definition,
     constants: impl Iterator<Item = Option<Number>> + Clone,
     further: impl Further,
@@ -60,6 +61,19 @@ pub(super) fn operation(
         return Op::fixed(definition);
     }
     Fixed { definition, constants: constants.collect(), further }.into()
+}
+
+/// Returns the kernel that an operation is, if its inputs are its tensors and nothing else; the numbers are empty if every
+/// parameter is a tensor.
+pub(crate) fn plain(op: &Op) -> Option<(&'static Definition, &Constants)> {
+    let operation: &dyn Any = op.operation();
+    match operation.downcast_ref::<Fixed<Padded>>() {
+        Some(fixed) => fixed.further.is_empty().then_some((fixed.definition, &fixed.constants[..])),
+        None => {
+            let operation: &'static dyn Any = op.as_fixed()?;
+            Some((operation.downcast_ref::<Definition>()?, &[][..]))
+        }
+    }
 }
 
 /// With a tensor for every parameter.

@@ -141,6 +141,12 @@ pub use state::{load, store};
 pub use statistics::{all, any, argmin, logsumexp, min, prod, std, var};
 pub use upsample::{upsample_bilinear2d, upsample_linear1d, upsample_nearest1d, upsample_nearest2d};
 
+/// Kernels of products with what precedes and follows them, with their names.
+#[cfg(feature = "cuda")]
+pub(crate) fn fused_samples() -> Vec<(String, &'static crate::backend::cuda::kernels::SourceFile)> {
+    matmul::fused_samples()
+}
+
 /// The operations that are kernels in Rust, each once.
 #[cfg(feature = "cuda")]
 pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {

@@ -10,13 +10,29 @@ use std::{any::Any, cell::RefCell, panic};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-use super::memory::Blocks;
+use super::memory::{Block, Blocks};
 use crate::backend::View;
 
 /// The bytes that one launch touches.
 pub(crate) struct Access<'a> {
     blocks: &'a Blocks,
+    /// Besides the memory of the device: what the parts of a launch pass to each other.
+    between: Option<&'a Block>,
     given: RefCell<SmallVec<[Given; 8]>>,
+}
+
+/// The parts of one launch, each of which has an access of its own: see [`Access::in_parts`].
+pub(crate) struct Parts<'a> {
+    blocks: &'a Blocks,
+    between: &'a Block,
+}
+
+impl Parts<'_> {
+    /// Runs the next part. It may use all memory that no other launch of the stream uses, and what this launch has of its own.
+    pub(crate) fn run<R>(&mut self, part: impl FnOnce(&Access<'_>) -> R) -> R {
+        // The part's slices end with it, as its result cannot hold one.
+        part(&Access { blocks: self.blocks, between: Some(self.between), given: RefCell::default() })
+    }
 }
 
 /// A slice given out.
@@ -37,7 +53,23 @@ impl<'a> Access<'a> {
 
     /// Returns access to all of `blocks`, which nobody else can read in the meantime.
     pub(super) fn new(blocks: &'a mut Blocks) -> Self {
-        Self { blocks, given: RefCell::default() }
+        Self { blocks, between: None, given: RefCell::default() }
+    }
+
+    /// Runs several launches one after the other as parts of this one, which has not asked for memory itself. Besides the
+    /// memory of the device they have `bytes` bytes of their own, in poisoned memory; `run` gets its address.
+    ///
+    /// Unwinds where this launch has asked for memory, and where there is no memory.
+    pub(crate) fn in_parts<R>(&self, bytes: usize, run: impl FnOnce(u64, &mut Parts<'_>) -> R) -> R {
+        if !self.given.borrow().is_empty() {
+            invalid_access("a launch uses memory besides its parts".to_owned());
+        }
+        let between = Block::poisoned(bytes).unwrap_or_else(|why| invalid_access(why.to_string()));
+        // Meanwhile, only the parts ask for memory.
+        self.given.borrow_mut().push(Given { start: 0, end: u64::MAX, exclusive: true });
+        let result = run(between.addr(), &mut Parts { blocks: self.blocks, between: &between });
+        self.given.borrow_mut().clear();
+        result
     }
 
     /// The [`span`](crate::value::layout::Layout::span) elements from the first one of `view`.
@@ -48,7 +80,7 @@ impl<'a> Access<'a> {
         let span = view.layout.span();
         match self.give(view.addr, span, elements::<T>(view), false) {
             // SAFETY: `give` proved that the range is in one mapping, which `'a` keeps and lets nobody else
-            // touch, is aligned for `T` and overlaps no exclusive slice; bytes of a mapping are initialised,
+            // touch (the launch of which this one is a part gives out nothing), is aligned for `T` and overlaps no exclusive slice; bytes of a mapping are initialised,
             // and `T: Pod` accepts any of them.
             Some(pointer) => unsafe { std::slice::from_raw_parts(pointer.cast(), span) },
             None => &[],
@@ -101,7 +133,8 @@ impl<'a> Access<'a> {
         if !addr.is_multiple_of(size as u64) {
             invalid_access(format!("the address {addr:#x} is not aligned to {size} bytes"));
         }
-        let Some(pointer) = self.blocks.pointer(addr, bytes as u64) else {
+        let between = self.between.and_then(|between| between.pointer(addr, bytes as u64));
+        let Some(pointer) = between.or_else(|| self.blocks.pointer(addr, bytes as u64)) else {
             invalid_access(format!(
                 "{bytes} bytes at {addr:#x} are not (or no longer) memory of this device"
             ));

@@ -34,6 +34,13 @@ impl Block {
         Ok(Self { map: map.into(), usable: bytes, filled: Cell::new(bytes) })
     }
 
+    /// `bytes` bytes, all usable and poisoned.
+    pub(super) fn poisoned(bytes: usize) -> Result<Self> {
+        let block = Self::new("cpu", bytes as u64)?;
+        block.filled.set(0);
+        Ok(block)
+    }
+
     /// Addresses for an arena, at least `at_least` bytes; none of them usable yet.
     pub(super) fn reserve(device: &str, at_least: u64) -> Result<Self> {
         let mut bytes = ARENA_BYTES.max(at_least);
@@ -89,7 +96,7 @@ impl Block {
     fn give_back(&self, _start: usize, _len: usize) {}
 
     /// The bytes' pointer, where `len` bytes at `addr` are usable.
-    fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
+    pub(super) fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
         let offset = addr.checked_sub(self.addr())?;
         let end = offset.checked_add(len)?;
         if end > self.usable {

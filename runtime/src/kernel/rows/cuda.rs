@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The definition of rows on a GPU.
-const ROWS: &str = concat!(include_str!("rows.cuh"), include_str!("reductions.cuh"));
+pub(in crate::kernel) const ROWS: &str = concat!(include_str!("rows.cuh"), include_str!("reductions.cuh"));
 
 /// The driver's limit is 2^31 - 1, of which clusters take up to eight each.
 const MOST_BLOCKS: u64 = 1 << 27;
@@ -65,7 +65,7 @@ pub(in crate::kernel) fn samples(
 }
 
 /// Elements that are loaded at once: 16 bytes of the largest, but no more than there are registers for the lanes.
-fn lanes(definition: &Definition, rows: &Rows, float: DType) -> usize {
+pub(in crate::kernel) fn lanes(definition: &Definition, rows: &Rows, float: DType) -> usize {
     let inputs = definition.inputs.iter().map(|(_, compute)| compute).zip(rows.inputs);
     let all = inputs.chain(definition.outputs.iter().zip(rows.outputs));
     let sizes = all.filter(|(_, extent)| **extent == Extent::Row).map(|(c, _)| c.stored(float).size());

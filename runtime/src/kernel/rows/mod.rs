@@ -8,5 +8,5 @@ pub(super) mod cpu;
 pub(super) mod cuda;
 pub mod lang;
 #[cfg(feature = "cuda")]
-mod plan;
+pub(super) mod plan;
 mod reductions;

@@ -23,7 +23,7 @@ const REGISTERS: usize = 1 << 16;
 
 /// A division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Plan {
+pub(in crate::kernel) enum Plan {
     /// Neighbouring threads have neighbouring values of a row.
     Along {
         /// Threads of a block that belong to a row.
@@ -52,15 +52,15 @@ pub(super) enum Plan {
 
 /// The part of a row that a thread has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Packs {
+pub(in crate::kernel) struct Packs {
     /// Number of packs: all of them if the row is held, otherwise those of a piece.
-    pub(super) count: usize,
+    pub(in crate::kernel) count: usize,
     /// Elements of a pack.
-    pub(super) lanes: usize,
+    pub(in crate::kernel) lanes: usize,
     /// True if the row can be in registers.
-    pub(super) held: bool,
+    pub(in crate::kernel) held: bool,
     /// True if each thread has as many values.
-    pub(super) whole: bool,
+    pub(in crate::kernel) whole: bool,
 }
 
 impl Plan {
@@ -101,6 +101,11 @@ impl Plan {
             packed: Packs::new(size, lanes, rows.held, threads, blocks),
             single: Packs::new(size, 1, rows.held, threads, blocks),
         }
+    }
+
+    /// The most threads that a piece of a row can have, in packs of `lanes`.
+    pub(in crate::kernel) fn most_of_piece(lanes: usize) -> usize {
+        LANES / lanes
     }
 
     /// For `count` rows of `size` elements that are neighbours in memory.
@@ -191,7 +196,13 @@ fn block(threads: usize) -> usize {
 
 impl Packs {
     /// For rows of `size` elements, `rows` of which are used more than once, that belong to `threads` of each of `blocks`.
-    fn new(size: usize, lanes: usize, rows: usize, threads: usize, blocks: usize) -> Self {
+    pub(in crate::kernel) fn new(
+        size: usize,
+        lanes: usize,
+        rows: usize,
+        threads: usize,
+        blocks: usize,
+    ) -> Self {
         let team = threads.min(LANES / lanes);
         let (pieces, teams) = (size.div_ceil(PIECE), threads / team * blocks);
         let exact = if pieces > 1 { PIECE } else { size }.div_ceil(team * lanes);

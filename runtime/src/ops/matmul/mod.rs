@@ -17,8 +17,10 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod operation;
-#[cfg(feature = "cuda")]
 mod thin;
+
+#[cfg(feature = "cuda")]
+pub(super) use thin::samples as fused_samples;
 
 pub(super) use cpu::product as product_on_cpu;
 

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "cuda")]
 use super::cuda::MatMulKernels;
-use super::{super::prelude::*, cpu};
+use super::{super::prelude::*, cpu, thin};
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::kernels::Product;
 use crate::{Element, Numerics, Scope, backend::Op};
@@ -13,6 +13,12 @@ use crate::{Element, Numerics, Scope, backend::Op};
 pub(super) fn op<T: Element>(scope: Scope<'_>) -> Op {
     let numerics = scope.numerics().concerning(T::DTYPE);
     Op::fixed(&ALL[usize::from(numerics.bits())])
+}
+
+/// With no switch on.
+#[cfg(feature = "cuda")]
+pub(super) const fn by_default() -> Op {
+    Op::fixed(&ALL[0])
 }
 
 /// One for each combination of switches.
@@ -27,7 +33,7 @@ static ALL: [MatMul; Numerics::COMBINATIONS] = {
 };
 
 #[derive(Clone, Copy, Debug)]
-struct MatMul {
+pub(super) struct MatMul {
     /// The CPU computes f32 in full precision, and always in one order.
     numerics: Numerics,
 }
@@ -39,6 +45,10 @@ impl Operation for MatMul {
 
     fn parameters(&self, to: &mut dyn Hasher) {
         to.write_u8(self.numerics.bits());
+    }
+
+    fn fuse(&self, parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
+        thin::fuse(parts, kept)
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {

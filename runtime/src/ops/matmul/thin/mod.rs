@@ -3,15 +3,31 @@
 //! Which products these are is a rule of the type and the shape alone, and so is the order of their sums, so that a product has
 //! the same bits wherever it is computed: eagerly, in a recording, alone, or with operations before and after it in one kernel.
 
+#[cfg(feature = "cuda")]
+mod cuda;
+mod fuse;
+mod operation;
+mod plan;
+#[cfg(feature = "cuda")]
+mod samples;
+
+pub(super) use fuse::fuse;
+#[cfg(feature = "cuda")]
+pub(in crate::ops) use samples::samples;
+
 use crate::DType;
 
 /// The kernel, for sources that include or contain it.
+#[cfg(feature = "cuda")]
 pub(super) const TEXT: &str = include_str!("../thin.cuh");
 
 /// Columns of a group: mirrors `COLUMNS` of `thin.cuh`.
+#[cfg(feature = "cuda")]
 pub(super) const COLUMNS: usize = 8;
 /// Bytes of a chunk.
 const CHUNK: usize = 16;
+/// Bytes behind each row in shared memory, so that rows beside each other are in other banks.
+const GAP: usize = 64;
 /// The most rows.
 const ROWS: usize = 16;
 
@@ -26,6 +42,7 @@ pub(super) fn takes(dtype: DType, m: usize, n: usize, k: usize) -> bool {
 }
 
 /// A kernel: what it computes is the same for all, how fast it is depends on the number of blocks.
+#[cfg(feature = "cuda")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variant {
     /// Most rows of a block.
@@ -40,6 +57,7 @@ pub(super) struct Variant {
     pub(super) name: &'static str,
 }
 
+#[cfg(feature = "cuda")]
 macro_rules! variants {
     ($($rows:literal $groups:literal $ahead:literal $resident:literal;)*) => {
         [$(Variant {
@@ -53,17 +71,20 @@ macro_rules! variants {
 }
 
 /// For f32, the first of each pair while all blocks can run at once: fewer weights of more columns, or more of few.
+#[cfg(feature = "cuda")]
 const FULL: [Variant; 6] = variants! {
     1 1 4 2; 1 1 4 3;
     2 1 4 2; 2 4 1 2;
     4 1 4 2; 4 2 2 2;
 };
 /// For 16 bits, which the tensor cores multiply, likewise.
+#[cfg(feature = "cuda")]
 const HALF: [Variant; 4] = variants! {
     8 1 4 2; 8 2 2 3;
     16 1 3 2; 16 4 1 2;
 };
 
+#[cfg(feature = "cuda")]
 impl Variant {
     /// For `m` rows and `n` columns, of all products of a batch.
     pub(super) fn of(multiprocessors: u32, dtype: DType, m: usize, n: usize) -> Self {
@@ -76,6 +97,14 @@ impl Variant {
         pair[usize::from(blocks > fit)]
     }
 
+    /// With a whole number of groups for each of `together` products, and registers for what follows them.
+    fn fused(self, together: usize) -> Self {
+        let groups = self.groups.next_multiple_of(together);
+        // As many weights are on their way; of four rows of f32, half as many.
+        let fewer = groups / self.groups * if self.rows == 4 { 2 } else { 1 };
+        Self { groups, ahead: (self.ahead / fewer).max(1), ..self }
+    }
+
     /// Columns of a block.
     pub(super) fn columns(self) -> usize {
         self.groups * COLUMNS
@@ -86,3 +115,6 @@ impl Variant {
         m.div_ceil(self.rows) * n.div_ceil(self.columns())
     }
 }
+
+#[cfg(test)]
+mod tests;

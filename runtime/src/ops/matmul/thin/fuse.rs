@@ -1,0 +1,495 @@
+//! From launches to one launch, if a kernel does what they do.
+//!
+//! Only memory tells which value a launch reads: a view at the place of an earlier result, with its layout, is that result. Any
+//! other view that overlaps one is a reason to refuse. So is an output that overlaps what other blocks of the kernel still read.
+
+use std::any::Any;
+
+use smallvec::SmallVec;
+
+use super::{
+    super::{super::shape::viewed, operation::MatMul},
+    CHUNK, GAP,
+    operation::{From, Part, Place, ThinProduct},
+    plan::{Matrix, Norm, Plan, Source, Step, Store, Value, Weight},
+    takes,
+};
+use crate::{
+    DType,
+    backend::{Launch, View},
+    kernel::{
+        definition::{Compute, Definition, Extent, Kind, Rows},
+        operation::{Constants, plain},
+    },
+    value::layout::Layout,
+};
+
+/// The longest row that a block normalises, and the bytes of all of its rows: less than any device has for a block.
+const LONGEST: usize = 8192;
+const MOST_BYTES: usize = 72 << 10;
+/// The most operands, steps and products, whose places are parameters of the kernel, and the most parts.
+const MOST: usize = 16;
+const MOST_PARTS: usize = 64;
+
+/// Returns one launch for `parts`; see [`Operation::fuse`](crate::backend::Operation::fuse).
+pub(in crate::ops::matmul) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
+    if parts.len() < 2 || parts.len() != kept.len() || parts.len() > MOST_PARTS {
+        return None;
+    }
+    let product = parts.iter().position(|part| matmul(part))?;
+    let mut finder = Finder::new(parts[product])?;
+    for (part, kept) in parts.iter().zip(kept) {
+        finder.kept = *kept;
+        match plain(&part.op) {
+            None if matmul(part) => finder.product(part)?,
+            Some((definition, constants)) => match &definition.kind {
+                Kind::Rows(rows) if finder.parts.is_empty() => {
+                    finder.norm(part, definition, rows, constants)?;
+                }
+                Kind::Elements if !finder.weights.is_empty() => finder.step(part, definition, constants)?,
+                _ => return None,
+            },
+            None => return None,
+        }
+        finder.part(part)?;
+    }
+    finder.finish()
+}
+
+/// Returns whether a launch is of a product.
+fn matmul(launch: &Launch) -> bool {
+    let operation: &dyn Any = launch.op.operation();
+    operation.is::<MatMul>()
+}
+
+/// What an earlier part wrote.
+struct Written {
+    view: View,
+    value: What,
+    from: From,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    /// The rows that are multiplied.
+    Rows,
+    /// Another result of the kernel of rows.
+    Beside,
+    Value(Value),
+}
+
+/// What was found so far.
+struct Finder {
+    plan: Plan,
+    /// Set once there is a product or a norm.
+    source: Option<Source>,
+    weights: Vec<Weight>,
+    /// The set of each product.
+    sets: Vec<usize>,
+    /// The set of each operand.
+    operand_sets: Vec<usize>,
+    inputs: Vec<View>,
+    outputs: Vec<View>,
+    written: Vec<Written>,
+    /// Results of the current part, until it is added.
+    results: SmallVec<[What; 2]>,
+    parts: Vec<Part>,
+    between: usize,
+    /// A bit for each output of the current part.
+    kept: u8,
+}
+
+impl Finder {
+    /// For the sizes of `product`.
+    fn new(product: &Launch) -> Option<Self> {
+        let (x, y) = (product.inputs.first()?, product.outputs.first()?);
+        let (&[m, k], &[rows, _]) = (x.layout.shape(), y.layout.shape()) else { return None };
+        if m != rows {
+            return None;
+        }
+        let plan = Plan {
+            dtype: y.dtype,
+            m,
+            k,
+            source: Source::Memory(Matrix { input: 0, dtype: y.dtype, strides: [k, 1] }),
+            weights: Vec::new(),
+            together: 1,
+            operands: Vec::new(),
+            steps: Vec::new(),
+            stores: Vec::new(),
+        };
+        Some(Self {
+            plan,
+            source: None,
+            weights: Vec::new(),
+            sets: Vec::new(),
+            operand_sets: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            written: Vec::new(),
+            results: SmallVec::new(),
+            parts: Vec::new(),
+            between: 0,
+            kept: 0,
+        })
+    }
+
+    /// Returns the number of an input of the launch.
+    fn input(&mut self, view: &View) -> usize {
+        let known = self.inputs.iter().position(|input| input == view);
+        known.unwrap_or_else(|| {
+            self.inputs.push(*view);
+            self.inputs.len() - 1
+        })
+    }
+
+    /// Returns what an earlier part wrote where `view` is. `Err` if it is not exactly that.
+    fn earlier(&self, view: &View) -> Result<Option<&Written>, ()> {
+        match self.written.iter().rev().find(|written| written.view.overlaps(view)) {
+            None => Ok(None),
+            Some(written) => {
+                let is_it = (written.view.addr, written.view.dtype, written.view.layout.count())
+                    == (view.addr, view.dtype, view.layout.count())
+                    && view.layout.is_contiguous();
+                if is_it { Ok(Some(written)) } else { Err(()) }
+            }
+        }
+    }
+
+    /// Returns a view that no part writes, as `[m, n]`.
+    fn outside(&mut self, view: &View, n: usize) -> Option<Matrix> {
+        if !matches!(self.earlier(view), Ok(None)) {
+            return None;
+        }
+        let strides = matrix(&view.layout, self.plan.m, n)?;
+        Some(Matrix { input: self.input(view), dtype: view.dtype, strides })
+    }
+
+    /// A kernel of rows, before all products.
+    fn norm(
+        &mut self,
+        part: &Launch,
+        definition: &'static Definition,
+        rows: &'static Rows,
+        constants: &Constants,
+    ) -> Option<()> {
+        let Plan { dtype, m, k, .. } = self.plan;
+        let is_float = |compute: &Compute| *compute == Compute::F32;
+        let computed = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
+        let extents =
+            rows.inputs.iter().enumerate().chain(rows.outputs.iter().map(|extent| (usize::MAX, extent)));
+        let is_number = |i: usize| constants.get(i).is_some_and(Option::is_some);
+        let of_rows = extents.into_iter().all(|(i, extent)| *extent == Extent::Row || is_number(i));
+        // As many as a block has (`Variant`).
+        let of_block = m.min(if dtype == DType::F32 { 4 } else { 16 });
+        let fits = k <= LONGEST && of_block * (k * dtype.size() + GAP) <= MOST_BYTES;
+        if !rows.straight || rows.indexed || !of_rows || !computed.into_iter().all(is_float) || !fits {
+            return None;
+        }
+        let mut inputs = SmallVec::new();
+        for view in &part.inputs {
+            let matrix = self.outside(view, k)?;
+            let [row, col] = matrix.strides;
+            let size = dtype.size();
+            let is_packed = (k == 1 || col == 1)
+                && view.addr.is_multiple_of(CHUNK as u64)
+                && (row * size).is_multiple_of(CHUNK)
+                && (k * size).is_multiple_of(CHUNK);
+            if view.dtype != dtype || !is_packed {
+                return None;
+            }
+            inputs.push(matrix);
+        }
+        let is_dense = |view: &View| {
+            (view.dtype, view.layout.count()) == (dtype, m * k)
+                && view.layout.is_contiguous()
+                && view.addr.is_multiple_of(CHUNK as u64)
+        };
+        if !part.outputs.iter().all(is_dense) {
+            return None;
+        }
+        // Which of them is multiplied shows when a product reads it.
+        self.results = part.outputs.iter().map(|_| What::Beside).collect();
+        let norm = Norm {
+            definition,
+            rows,
+            constants: constants.into(),
+            inputs,
+            multiplied: usize::MAX,
+            outputs: SmallVec::from_elem(None, part.outputs.len()),
+        };
+        self.source = Some(Source::Norm(Box::new(norm)));
+        Some(())
+    }
+
+    fn product(&mut self, part: &Launch) -> Option<()> {
+        let Plan { dtype, m, k, .. } = self.plan;
+        let (&[ref x, ref w, ref bias @ ..], [y]) = (&part.inputs[..], &part.outputs[..]) else {
+            return None;
+        };
+        let (&[rows, inner], &[depth, n]) = (x.layout.shape(), w.layout.shape()) else { return None };
+        let is_alike = (rows, inner, depth) == (m, k, k) && [x, w, y].iter().all(|view| view.dtype == dtype);
+        if !is_alike || y.layout.shape() != [m, n] || !y.layout.is_contiguous() || !takes(dtype, m, n, k) {
+            return None;
+        }
+        self.rows(x)?;
+        let [down, across] = [w.layout.strides()[0], w.layout.strides()[1]];
+        if !lines_up(w, [down, across], [k, n]) || self.earlier(w).is_err() || self.earlier(w).ok()?.is_some()
+        {
+            return None;
+        }
+        let rows = Matrix { input: self.input(w), dtype, strides: [if n == 1 { 0 } else { across }, 1] };
+        let bias = match bias {
+            [] => None,
+            [bias] if bias.dtype == dtype => Some(self.outside(bias, n)?),
+            _ => return None,
+        };
+        self.sets.push(self.weights.len());
+        self.results.push(What::Value(Value::Product(self.weights.len())));
+        self.weights.push(Weight { n, rows, bias });
+        Some(())
+    }
+
+    /// Checks that a product's left side is the rows that all products have.
+    fn rows(&mut self, x: &View) -> Option<()> {
+        let Plan { dtype, m, k, .. } = self.plan;
+        let strides = [x.layout.strides()[0], x.layout.strides()[1]];
+        match &mut self.source {
+            None => {
+                if !lines_up(x, [strides[1], strides[0]], [k, m]) {
+                    return None;
+                }
+                let strides = [if m == 1 { 0 } else { strides[0] }, 1];
+                self.source = Some(Source::Memory(Matrix { input: self.input(x), dtype, strides }));
+            }
+            Some(Source::Memory(known)) => {
+                if self.inputs.get(known.input) != Some(x) || !matches!(self.earlier(x), Ok(None)) {
+                    return None;
+                }
+            }
+            Some(Source::Norm(norm)) => {
+                let results = norm.outputs.len();
+                let mut all = self.written.iter().take(results);
+                let at = all.position(|w| w.view.addr == x.addr && x.layout.is_contiguous())?;
+                // Rows that others read would have to be written as well.
+                let is_kept = norm.outputs[at].is_some();
+                if is_kept || norm.multiplied != usize::MAX && norm.multiplied != at {
+                    return None;
+                }
+                norm.multiplied = at;
+                self.written[at].value = What::Rows;
+            }
+        }
+        Some(())
+    }
+
+    fn step(&mut self, part: &Launch, definition: &'static Definition, constants: &Constants) -> Option<()> {
+        let m = self.plan.m;
+        let first = part.outputs.first()?;
+        let count = first.layout.count();
+        let n = count / m;
+        let is_result = |view: &View| view.layout.count() == count && view.layout.is_contiguous();
+        let computes = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
+        let is_known = |compute: &Compute| !matches!(compute, Compute::U16 | Compute::Random);
+        if count != n * m
+            || n == 0
+            || !part.outputs.iter().all(is_result)
+            || !computes.into_iter().all(is_known)
+        {
+            return None;
+        }
+        let mut set = None;
+        let (mut arguments, mut operands) = (SmallVec::new(), SmallVec::<[usize; 4]>::new());
+        for view in &part.inputs {
+            let value = match self.earlier(view).ok()?.map(|written| written.value) {
+                Some(What::Value(value)) => {
+                    let mine = self.set_of(value);
+                    let other = *set.get_or_insert(mine);
+                    self.sets.iter_mut().filter(|set| **set == mine).for_each(|set| *set = other);
+                    value
+                }
+                Some(_) => return None,
+                None => {
+                    let matrix = self.outside(view, n)?;
+                    let known = self.plan.operands.iter().position(|operand| *operand == matrix);
+                    let at = known.unwrap_or(self.plan.operands.len());
+                    if known.is_none() {
+                        self.plan.operands.push(matrix);
+                        self.operand_sets.push(usize::MAX);
+                    }
+                    operands.push(at);
+                    Value::Operand(at)
+                }
+            };
+            arguments.push(value);
+        }
+        // All products that it uses have the columns of its result.
+        let set = set?;
+        let mut members = self.sets.iter().zip(&self.weights).filter(|(of, _)| **of == set);
+        if members.any(|(_, weight)| weight.n != n)
+            || self.plan.steps.len() == MOST
+            || self.plan.operands.len() > MOST
+        {
+            return None;
+        }
+        for at in operands {
+            // An operand of two sets is two operands.
+            if ![usize::MAX, set].contains(&self.root(self.operand_sets[at])) {
+                return None;
+            }
+            self.operand_sets[at] = set;
+        }
+        let step = self.plan.steps.len();
+        self.results =
+            (0..part.outputs.len()).map(|part| What::Value(Value::Result { step, part })).collect();
+        let stored = part.outputs.iter().map(|view| view.dtype).collect();
+        let constants = constants.into();
+        // Its set is known by one of its products until all sets are.
+        self.plan.steps.push(Step { definition, constants, arguments, stored, set });
+        Some(())
+    }
+
+    /// The set of a number that was a set once: sets are numbered by their products.
+    fn root(&self, set: usize) -> usize {
+        self.sets.get(set).copied().unwrap_or(set)
+    }
+
+    fn set_of(&self, value: Value) -> usize {
+        match value {
+            Value::Product(i) => self.sets[i],
+            Value::Operand(i) => self.root(self.operand_sets[i]),
+            Value::Result { step, .. } => self.root(self.plan.steps[step].set),
+        }
+    }
+
+    /// Adds the current part, whose results are known.
+    fn part(&mut self, part: &Launch) -> Option<()> {
+        let mut inputs = SmallVec::new();
+        for view in &part.inputs {
+            let from = match self.earlier(view).ok()? {
+                Some(written) => written.from,
+                None => From::Input(self.input(view)),
+            };
+            inputs.push(Place { from, dtype: view.dtype, layout: view.layout });
+        }
+        let mut outputs = SmallVec::new();
+        let results = std::mem::take(&mut self.results);
+        for (i, (view, value)) in part.outputs.iter().zip(results).enumerate() {
+            let from = if self.kept & 1 << i != 0 {
+                self.outputs.push(*view);
+                if let (What::Beside, Some(Source::Norm(norm))) = (value, &mut self.source) {
+                    norm.outputs[i] = Some(self.outputs.len() - 1);
+                }
+                if let What::Value(value) = value {
+                    let (output, dtype) = (self.outputs.len() - 1, view.dtype);
+                    self.plan.stores.push(Store { value, output, dtype, set: self.set_of(value) });
+                }
+                From::Output(self.outputs.len() - 1)
+            } else {
+                let at = self.between;
+                self.between += (view.layout.span() * view.dtype.size()).next_multiple_of(64);
+                From::Between(at)
+            };
+            self.written.push(Written { view: *view, value, from });
+            outputs.push(Place { from, dtype: view.dtype, layout: view.layout });
+        }
+        self.parts.push(Part { op: part.op.clone(), inputs, outputs });
+        Some(())
+    }
+
+    /// The launch.
+    fn finish(self) -> Option<Launch> {
+        if self.outputs.is_empty() || self.weights.len() > MOST || !self.is_safe() {
+            return None;
+        }
+        // Sets in the order of their first products, each with as many of them.
+        let mut order: Vec<usize> = Vec::new();
+        for set in &self.sets {
+            if !order.contains(set) {
+                order.push(*set);
+            }
+        }
+        let of =
+            |set: usize| -> Vec<usize> { (0..self.sets.len()).filter(|i| self.sets[*i] == set).collect() };
+        let members: Vec<usize> = order.iter().flat_map(|set| of(*set)).collect();
+        let together = members.len() / order.len();
+        if ![1, 2].contains(&together) || order.iter().any(|set| of(*set).len() != together) {
+            return None;
+        }
+        let number = |set: usize| order.iter().position(|other| *other == set);
+        let renamed = |value: Value| match value {
+            Value::Product(i) => members.iter().position(|member| *member == i).map(Value::Product),
+            other => Some(other),
+        };
+        let mut plan = self.plan.clone();
+        for (step, known) in plan.steps.iter_mut().zip(&self.plan.steps) {
+            step.set = number(self.root(known.set))?;
+            for value in &mut step.arguments {
+                *value = renamed(*value)?;
+            }
+        }
+        for store in &mut plan.stores {
+            store.set = number(self.root(store.set))?;
+            store.value = renamed(store.value)?;
+        }
+        plan.weights = members.iter().map(|i| self.weights[*i]).collect();
+        plan.together = together;
+        plan.source = self.source?;
+        if matches!(&plan.source, Source::Norm(norm) if norm.multiplied == usize::MAX) {
+            return None;
+        }
+        let op = ThinProduct { plan, parts: self.parts, between: self.between };
+        Some(Launch { op: op.into(), inputs: self.inputs.into(), outputs: self.outputs.into(), workspace: 0 })
+    }
+
+    /// Returns whether no block writes what another one reads: an output may only be at the place of an operand of the same
+    /// elements, which the thread that writes one has read.
+    fn is_safe(&self) -> bool {
+        self.outputs.iter().enumerate().all(|(i, output)| {
+            let store = self.plan.stores.iter().find(|store| store.output == i);
+            let alone = self.outputs[..i].iter().all(|other| !other.overlaps(output));
+            alone
+                && self.inputs.iter().enumerate().all(|(at, input)| {
+                    !input.overlaps(output)
+                        || store.is_some_and(|store| self.is_in_place(*store, at, input, output))
+                })
+        })
+    }
+
+    fn is_in_place(&self, store: Store, at: usize, input: &View, output: &View) -> bool {
+        let mut uses =
+            self.plan.operands.iter().zip(&self.operand_sets).filter(|(operand, _)| operand.input == at);
+        let is_operand =
+            uses.clone().count() > 0 && uses.all(|(_, set)| self.root(*set) == self.root(store.set));
+        // No other role of the same view.
+        let is_read_by_all = match &self.source {
+            Some(Source::Memory(rows)) => rows.input == at,
+            Some(Source::Norm(norm)) => norm.inputs.iter().any(|matrix| matrix.input == at),
+            None => true,
+        };
+        let is_weight = self
+            .weights
+            .iter()
+            .any(|weight| weight.rows.input == at || weight.bias.is_some_and(|bias| bias.input == at));
+        let same = (input.addr, input.dtype.size(), input.layout.count())
+            == (output.addr, output.dtype.size(), output.layout.count());
+        is_operand && !is_read_by_all && !is_weight && same && input.layout.is_contiguous()
+    }
+}
+
+/// Strides of a layout as `[m, n]`; those along one element are 0.
+fn matrix(layout: &Layout, m: usize, n: usize) -> Option<[usize; 2]> {
+    if layout.count() != m * n {
+        return None;
+    }
+    let layout = viewed(layout, &[m, n])?;
+    let &[row, col] = layout.strides() else { return None };
+    Some([if m == 1 { 0 } else { row }, if n == 1 { 0 } else { col }])
+}
+
+/// Returns whether lines along K, `across` elements apart, start where 16 bytes can be loaded.
+fn lines_up(view: &View, [along, across]: [usize; 2], [k, lines]: [usize; 2]) -> bool {
+    (along == 1 || k == 1)
+        && view.addr.is_multiple_of(CHUNK as u64)
+        && (lines == 1 || (across * view.dtype.size()).is_multiple_of(CHUNK))
+}

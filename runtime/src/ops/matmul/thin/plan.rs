@@ -1,0 +1,114 @@
+//! What one kernel computes: a product of few rows, what makes its rows, and what follows.
+
+#![cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "the kernel is for GPUs"))]
+
+use smallvec::SmallVec;
+
+use crate::{
+    DType,
+    kernel::definition::{Definition, Number, Rows},
+};
+
+/// An operand of the kernel: an input of the launch, as a matrix of as many rows and columns as the result that it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Matrix {
+    /// Which input it is.
+    pub(super) input: usize,
+    pub(super) dtype: DType,
+    /// Elements between its rows, and between its columns.
+    pub(super) strides: [usize; 2],
+}
+
+/// One of the products.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weight {
+    /// Columns of its result.
+    pub(super) n: usize,
+    /// A row for each of them.
+    pub(super) rows: Matrix,
+    /// What is added before the sum is rounded.
+    pub(super) bias: Option<Matrix>,
+}
+
+/// A value of one element of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Of a product, by its number.
+    Product(usize),
+    /// Of an operand.
+    Operand(usize),
+    /// A result of a step.
+    Result { step: usize, part: usize },
+}
+
+/// A kernel of elements.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) definition: &'static Definition,
+    /// For each parameter, the number that replaces it; empty if all are tensors.
+    pub(super) constants: SmallVec<[Option<Number>; 4]>,
+    /// For each parameter that is a tensor.
+    pub(super) arguments: SmallVec<[Value; 4]>,
+    /// For each result, the type to which it is rounded.
+    pub(super) stored: SmallVec<[DType; 2]>,
+    /// The set of its products.
+    pub(super) set: usize,
+}
+
+/// A result that is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Store {
+    pub(super) value: Value,
+    /// Which output of the launch it is; contiguous.
+    pub(super) output: usize,
+    pub(super) dtype: DType,
+    pub(super) set: usize,
+}
+
+/// A kernel of rows that makes the rows of the product.
+#[derive(Clone, Debug)]
+pub(super) struct Norm {
+    pub(super) definition: &'static Definition,
+    pub(super) rows: &'static Rows,
+    pub(super) constants: SmallVec<[Option<Number>; 4]>,
+    /// For each parameter that is a tensor; packs of each row can be loaded at once.
+    pub(super) inputs: SmallVec<[Matrix; 4]>,
+    /// The result that is multiplied.
+    pub(super) multiplied: usize,
+    /// For each result, the output of the launch that it is.
+    pub(super) outputs: SmallVec<[Option<usize>; 2]>,
+}
+
+/// Where the rows are from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Memory(Matrix),
+    Norm(Box<Norm>),
+}
+
+/// All of it. The products are in sets of `together`, whose results have the same columns, and which a block computes side by
+/// side: what follows may use all of a set.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) dtype: DType,
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) source: Source,
+    pub(super) weights: Vec<Weight>,
+    pub(super) together: usize,
+    pub(super) operands: Vec<Matrix>,
+    pub(super) steps: Vec<Step>,
+    pub(super) stores: Vec<Store>,
+}
+
+impl Plan {
+    /// Number of sets.
+    pub(super) fn sets(&self) -> usize {
+        self.weights.len() / self.together
+    }
+
+    /// Columns of the results of a set.
+    pub(super) fn columns(&self, set: usize) -> usize {
+        self.weights[set * self.together].n
+    }
+}

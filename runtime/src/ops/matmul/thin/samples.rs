@@ -1,0 +1,173 @@
+//! Kernels of plans that models have, for CI to compile.
+
+use super::{super::operation, cuda, fuse, operation::ThinProduct};
+use crate::{
+    DType,
+    backend::{Launch, Op, View, cuda::kernels::SourceFile},
+    kernel,
+    kernel::{
+        definition::{Constant as _, Definition, Kernel as _, Padded},
+        operation::operation as with,
+    },
+    ops::norm,
+    value::layout::Layout,
+};
+
+#[kernel]
+fn sum(a: f32, b: f32) -> f32 {
+    a + b
+}
+
+#[kernel]
+fn gated(gate: f32, up: f32) -> f32 {
+    gate / (1.0 + (-gate).exp()) * up
+}
+
+#[kernel]
+fn activated(x: f32) -> f32 {
+    0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh())
+}
+
+/// Launches in memory that nobody has.
+struct Parts {
+    dtype: DType,
+    next: u64,
+    parts: Vec<Launch>,
+}
+
+impl Parts {
+    fn view(&mut self, shape: &[usize], strides: &[usize]) -> View {
+        self.next += 1 << 32;
+        let layout = Layout::strided(shape, strides).unwrap_or_else(|_| unreachable!("as many strides"));
+        View { addr: self.next, dtype: self.dtype, layout }
+    }
+
+    fn whole(&mut self, [m, n]: [usize; 2]) -> View {
+        self.view(&[m, n], &[n, 1])
+    }
+
+    fn part(&mut self, op: Op, inputs: &[View], [m, n]: [usize; 2], results: usize) -> Vec<View> {
+        let outputs: Vec<View> = (0..results).map(|_| self.whole([m, n])).collect();
+        self.parts.push(Launch { op, inputs: inputs.into(), outputs: outputs.clone().into(), workspace: 0 });
+        outputs
+    }
+
+    /// A norm of `x` by its name.
+    fn norm(&mut self, name: &str, x: View) -> Option<View> {
+        let [m, k] = [x.layout.shape()[0], x.layout.shape()[1]];
+        // The sum is rounded to the type of the elements: there is a kernel for each.
+        let skipped = match self.dtype {
+            DType::F16 if name == "add_rms_norm" => 1,
+            DType::Bf16 if name == "add_rms_norm" => 2,
+            _ => 0,
+        };
+        let definition: &'static Definition =
+            norm::kernels().filter(|definition| definition.name == name).nth(skipped)?;
+        let mut inputs = vec![x];
+        if name == "add_rms_norm" {
+            inputs.push(self.whole([m, k]));
+        }
+        while inputs.len() + 1 < definition.inputs.len() {
+            inputs.push(self.view(&[m, k], &[0, 1]));
+        }
+        let numbers = (0..definition.inputs.len()).map(|i| (i == inputs.len()).then(|| 1e-5f32.number()));
+        let op = with(definition, numbers, Padded::default());
+        self.part(op, &inputs, [m, k], definition.outputs.len()).pop()
+    }
+
+    fn product(&mut self, x: View, n: usize, bias: bool) -> View {
+        let [m, k] = [x.layout.shape()[0], x.layout.shape()[1]];
+        let mut inputs = vec![x, self.view(&[k, n], &[1, k])];
+        if bias {
+            inputs.push(self.view(&[m, n], &[0, 1]));
+        }
+        self.part(operation::by_default(), &inputs, [m, n], 1)[0]
+    }
+
+    fn apply(&mut self, definition: &'static Definition, inputs: &[View]) {
+        let shape = inputs[0].layout.shape();
+        let _ = self.part(Op::fixed(definition), inputs, [shape[0], shape[1]], 1);
+    }
+
+    /// The launch, of which everything is kept that a model reads again.
+    fn fused(&self) -> Option<Launch> {
+        let parts: Vec<&Launch> = self.parts.iter().collect();
+        let kept: Vec<u8> = parts
+            .iter()
+            .map(|part| {
+                let is_read = |view: &View| parts.iter().any(|other| other.inputs.contains(view));
+                let outputs = part.outputs.iter().enumerate();
+                outputs.fold(0, |bits, (i, view)| bits | u8::from(!is_read(view)) << i)
+            })
+            .collect();
+        fuse(&parts, &kept)
+    }
+}
+
+/// A norm and three products of its result, as queries, keys and values are.
+fn projections(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 576]);
+    if let Some(x) = parts.norm("rms_norm", x) {
+        for n in [576, 192, 192] {
+            let _ = parts.product(x, n, false);
+        }
+    }
+}
+
+/// A product that is added to something else.
+fn residual(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 2048]);
+    let (y, h) = (parts.product(x, 576, false), parts.whole([m, 576]));
+    parts.apply(sum::DEFINITION, &[h, y]);
+}
+
+/// A sum, its norm, and a gated layer.
+fn gate(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 576]);
+    if let Some(x) = parts.norm("add_rms_norm", x) {
+        let (gate, up) = (parts.product(x, 1536, false), parts.product(x, 1536, false));
+        parts.apply(gated::DEFINITION, &[gate, up]);
+    }
+}
+
+/// A layer with a bias and an activation.
+fn biased(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 1600]);
+    if let Some(x) = parts.norm("layer_norm", x) {
+        let y = parts.product(x, 6400, true);
+        parts.apply(activated::DEFINITION, &[y]);
+    }
+}
+
+/// The kernels with their names, for few rows and many.
+pub(in crate::ops) fn samples() -> Vec<(String, &'static SourceFile)> {
+    type Sample = fn(&mut Parts, usize);
+    let all: [(&str, Sample); 4] =
+        [("projections", projections), ("residual", residual), ("gate", gate), ("biased", biased)];
+    let mut sources = Vec::new();
+    for dtype in [DType::F32, DType::Bf16, DType::F16] {
+        for m in [1, 4, 16] {
+            for (name, build) in all {
+                let mut parts = Parts { dtype, next: 0, parts: Vec::new() };
+                build(&mut parts, m);
+                let Some(launch) = parts.fused() else { unreachable!("{name} of {m} rows of {dtype}") };
+                let operation: &dyn std::any::Any = launch.op.operation();
+                if let Some(ThinProduct { plan, .. }) = operation.downcast_ref() {
+                    sources.push((format!("{name} of {m} rows of {dtype}"), cuda::source(plan, &launch)));
+                }
+            }
+        }
+    }
+    sources
+}
+
+#[cfg(test)]
+mod tests {
+    /// Each is one launch, for devices of every size.
+    #[test]
+    fn samples_are_fused() {
+        let samples = super::samples();
+        assert_eq!(samples.len(), 36);
+        assert!(samples.iter().all(|(_, source)| source.waits && source.text.contains("in_order();")));
+    }
+}

@@ -1,0 +1,287 @@
+//! Launches of several parts beside the parts, bit for bit, on the CPU and, where there is one, on a GPU.
+
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+
+use super::*;
+use crate::{
+    Device, Float, Runtime, Scope, Step, Tensor,
+    backend::{Launch, Op, View},
+    bf16, f16, kernel,
+    kernel::{
+        definition::{Constant as _, Definition, Kernel as _, Number, Padded},
+        operation::operation,
+    },
+    ops,
+    value::layout::{Layout, Marks},
+};
+
+#[kernel]
+fn plus(a: f32, b: f32) -> f32 {
+    a + b
+}
+
+#[kernel]
+fn gated(gate: f32, up: f32) -> f32 {
+    gate / (1.0 + (-gate).exp()) * up
+}
+
+#[kernel]
+fn scaled(x: f32, by: f32) -> f32 {
+    x * by + 1.0
+}
+
+#[kernel]
+fn both(x: f32, y: f32) -> (f32, f32) {
+    (x * y, x - 0.25 * y)
+}
+
+#[kernel]
+fn rooted(x: f32) -> f32 {
+    (x * x + 1.0).sqrt()
+}
+
+/// A kernel in which some parameters are numbers.
+fn with(definition: &'static Definition, numbers: &[Option<f32>]) -> Op {
+    let numbers: Vec<Option<Number>> = numbers.iter().map(|n| n.map(|n| n.number())).collect();
+    operation(definition, numbers.iter().copied(), Padded::default())
+}
+
+fn norm(name: &str, dtype: DType) -> &'static Definition {
+    let mut all = ops::norm::kernels().filter(|definition| definition.name == name);
+    let which = match dtype {
+        DType::F16 if name == "add_rms_norm" => 1,
+        DType::Bf16 if name == "add_rms_norm" => 2,
+        _ => 0,
+    };
+    all.nth(which).unwrap()
+}
+
+/// A case, as it is drawn.
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    m: usize,
+    k: usize,
+    /// Elements between rows, if nothing makes the rows.
+    row: usize,
+    norm: Option<&'static str>,
+    keeps_sum: bool,
+    /// Columns of each set, whether its products have biases, and its steps.
+    sets: Vec<(usize, bool, Vec<Kind>)>,
+    together: usize,
+    /// Which results of steps and products are read by others, besides the last of each set.
+    kept: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// A tensor of as many elements, or a row, or a column, is added.
+    Plus(usize),
+    Scaled(f32),
+    Both,
+    Rooted,
+}
+
+impl Case {
+    fn draw(rng: &mut StdRng) -> Self {
+        let k = 8 * *[1, 3, 8, 24, 72, 100, 128, 200, 256].choose(rng).unwrap();
+        let norm =
+            [None, Some("rms_norm"), Some("layer_norm"), Some("add_rms_norm")].choose(rng).copied().unwrap();
+        let steps = |rng: &mut StdRng| {
+            let step = |rng: &mut StdRng| match rng.random_range(0..6) {
+                0..3 => Kind::Plus(rng.random_range(0..3)),
+                3 => Kind::Scaled(rng.random_range(-2.0..2.0)),
+                4 => Kind::Both,
+                _ => Kind::Rooted,
+            };
+            (0..rng.random_range(0..4)).map(|_| step(rng)).collect()
+        };
+        let sets = (0..rng.random_range(1..4))
+            .map(|_| (rng.random_range(1..90), rng.random(), steps(rng)))
+            .collect();
+        Self {
+            seed: rng.random(),
+            m: rng.random_range(1..=16),
+            k,
+            row: k + 8 * rng.random_range(0..3),
+            norm,
+            keeps_sum: rng.random(),
+            sets,
+            together: rng.random_range(1..=2),
+            kept: rng.random::<u64>() & rng.random::<u64>(),
+        }
+    }
+}
+
+/// The launches of a case on a device.
+struct Built<'s, T: Float> {
+    scope: Scope<'s>,
+    rng: StdRng,
+    parts: Vec<Launch>,
+    kept: Vec<u8>,
+    /// What is kept, in the order of the parts.
+    results: Vec<Tensor<'s, T>>,
+    memory: Vec<Tensor<'s, T>>,
+}
+
+impl<'s, T: Float> Built<'s, T> {
+    fn tensor(&mut self, step: &Step<'s>, count: usize) -> View {
+        let values: Vec<T> = (0..count).map(|_| T::from_f64(self.rng.random_range(-1.0..1.0))).collect();
+        let tensor = step.tensor(&[count], &values).unwrap();
+        let view = tensor.view("test").unwrap();
+        self.memory.push(tensor);
+        view
+    }
+
+    /// A launch with results of this shape; those with a bit are kept.
+    fn part(&mut self, op: Op, inputs: &[View], shapes: &[&[usize]], kept: u8) -> Vec<View> {
+        let mut outputs = Vec::new();
+        for (i, shape) in shapes.iter().enumerate() {
+            let out = self.scope.empty::<T>(&op, shape, Marks::NONE).unwrap();
+            outputs.push(out.view("test").unwrap());
+            if kept & 1 << i != 0 { self.results.push(out) } else { self.memory.push(out) }
+        }
+        self.parts.push(Launch { op, inputs: inputs.into(), outputs: outputs.clone().into(), workspace: 0 });
+        self.kept.push(kept);
+        outputs
+    }
+}
+
+fn shaped(view: View, shape: &[usize], strides: &[usize]) -> View {
+    View { layout: Layout::strided(shape, strides).unwrap(), ..view }
+}
+
+fn build<'s, T: Float>(step: &Step<'s>, case: &Case) -> Built<'s, T> {
+    let rng = StdRng::seed_from_u64(case.seed);
+    let (parts, kept, results, memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut built = Built { scope: step.scope(), rng, parts, kept, results, memory };
+    let Case { m, k, row, .. } = *case;
+    let x = built.tensor(step, m * row);
+    let mut x = shaped(x, &[m, k], &[row, 1]);
+    if let Some(name) = case.norm {
+        let vector = |built: &mut Built<'s, T>| shaped(built.tensor(step, k), &[m, k], &[0, 1]);
+        let definition = norm(name, T::DTYPE);
+        let shape: &[usize] = &[m, k];
+        x = match name {
+            "rms_norm" => {
+                let inputs = [x, vector(&mut built)];
+                built.part(with(definition, &[None, None, Some(1e-5)]), &inputs, &[shape], 0)[0]
+            }
+            "layer_norm" => {
+                let inputs = [x, vector(&mut built), vector(&mut built)];
+                built.part(with(definition, &[None, None, None, Some(1e-5)]), &inputs, &[shape], 0)[0]
+            }
+            _ => {
+                let added = shaped(built.tensor(step, m * k), shape, &[k, 1]);
+                let inputs = [x, added, vector(&mut built)];
+                let op = with(definition, &[None, None, None, Some(1e-5)]);
+                built.part(op, &inputs, &[shape, shape], case.keeps_sum.into())[1]
+            }
+        };
+    }
+    let mut kept = case.kept;
+    for (n, has_bias, steps) in &case.sets {
+        let (n, mut last) = (*n, Vec::new());
+        for at in 0..case.together {
+            let w = shaped(built.tensor(step, n * k), &[k, n], &[1, k]);
+            let mut inputs = vec![x, w];
+            if *has_bias {
+                inputs.push(shaped(built.tensor(step, n), &[m, n], &[0, 1]));
+            }
+            kept >>= 1;
+            let is_last = steps.is_empty() && (case.together == 1 || at > 0);
+            let op = super::super::operation::op::<T>(built.scope);
+            last.push(built.part(op, &inputs, &[&[m, n]], u8::from(is_last || kept & 1 != 0))[0]);
+        }
+        if case.together == 2 {
+            kept >>= 1;
+            let keep = u8::from(steps.is_empty() || kept & 1 != 0);
+            last = built.part(with(gated::DEFINITION, &[]), &[last[0], last[1]], &[&[m, n]], keep);
+        }
+        let mut last = last[0];
+        for (i, kind) in steps.iter().enumerate() {
+            kept >>= 1;
+            let keep = u8::from(i + 1 == steps.len() || kept & 1 != 0);
+            // The same elements as another tensor would have them.
+            let shape: &[usize] = if i % 2 == 0 { &[m, n] } else { &[1, m * n] };
+            let seen = shaped(last, shape, &[if i % 2 == 0 { n } else { 0 }, 1]);
+            last = match kind {
+                Kind::Plus(how) => {
+                    let (count, strides) = [(m * n, [n, 1]), (n, [0, 1]), (m, [1, 0])][*how];
+                    let other = shaped(built.tensor(step, count), &[m, n], &strides);
+                    let seen = shaped(last, &[m, n], &[n, 1]);
+                    built.part(with(plus::DEFINITION, &[]), &[seen, other], &[&[m, n]], keep)[0]
+                }
+                Kind::Scaled(by) => {
+                    built.part(with(scaled::DEFINITION, &[None, Some(*by)]), &[seen], &[shape], keep)[0]
+                }
+                Kind::Both => {
+                    let op = with(both::DEFINITION, &[]);
+                    built.part(op, &[seen, seen], &[shape, shape], keep << 1 | u8::from(kept & 4 != 0))[1]
+                }
+                Kind::Rooted => built.part(with(rooted::DEFINITION, &[]), &[seen], &[shape], keep)[0],
+            };
+        }
+    }
+    built
+}
+
+/// The bits of what a case keeps, computed in one launch or in several; `None` if there is no such launch.
+fn computed<T: Float>(rt: &mut Runtime, case: &Case, fused: bool) -> Option<Vec<Vec<u64>>> {
+    let step = rt.step().unwrap();
+    let built = build::<T>(&step, case);
+    if fused {
+        let parts: Vec<&Launch> = built.parts.iter().collect();
+        let product = super::super::operation::op::<T>(built.scope);
+        let launch = product.operation().fuse(&parts, &built.kept)?;
+        assert_eq!(launch.outputs.len(), built.results.len(), "{case:?}");
+        built.scope.launch(launch.op, &launch.inputs, &launch.outputs).unwrap();
+    } else {
+        for part in &built.parts {
+            built.scope.launch(part.op.clone(), &part.inputs, &part.outputs).unwrap();
+        }
+    }
+    let bits = |v: &T| v.to_f64().to_bits();
+    Some(built.results.iter().map(|y| step.read(y).unwrap().iter().map(bits).collect()).collect())
+}
+
+fn check<T: Float>(rt: &mut Runtime, case: &Case) {
+    let parts = computed::<T>(rt, case, false).unwrap();
+    let one = computed::<T>(rt, case, true).unwrap_or_else(|| panic!("refused: {} {case:?}", T::DTYPE));
+    assert!(parts.iter().flatten().any(|bits| *bits != 0), "{case:?}");
+    assert!(parts == one, "{} {case:?}\n{parts:x?}\n{one:x?}", T::DTYPE);
+}
+
+fn devices() -> Vec<(Device, usize)> {
+    let mut devices = vec![(Device::cpu_with(crate::backend::cpu::CpuOptions::default().test_mode(5)), 120)];
+    #[cfg(feature = "cuda")]
+    if crate::backend::cuda::check(0).is_ok() {
+        // Each case is compiled.
+        let options = crate::backend::cuda::CudaOptions::default().test_mode(true);
+        devices.push((Device::cuda_with(0, options), 30));
+    }
+    devices
+}
+
+#[test]
+fn one_launch_has_the_bits_of_its_parts() {
+    for (device, cases) in devices() {
+        let mut rt = Runtime::new(device).unwrap();
+        let mut rng = StdRng::seed_from_u64(16);
+        let mut drawn = 0;
+        while drawn < cases {
+            let case = Case::draw(&mut rng);
+            // One product alone is no launch of several parts.
+            if case.norm.is_none() && case.together == 1 && case.sets.len() == 1 && case.sets[0].2.is_empty()
+            {
+                continue;
+            }
+            drawn += 1;
+            match rng.random_range(0..3) {
+                0 => check::<f32>(&mut rt, &case),
+                1 => check::<f16>(&mut rt, &case),
+                _ => check::<bf16>(&mut rt, &case),
+            }
+        }
+    }
+}
