@@ -51,6 +51,18 @@ pub enum Error {
         rank: usize,
     },
 
+    /// More elements were appended to a log than it has room for; those beyond are lost.
+    #[error(
+        "{appended} elements were appended in one reading of a log for {capacity}; make the log larger, or begin a reading \
+         (`PinnedLog::reader`) before each call"
+    )]
+    LogFull {
+        /// The number of elements for which it has room.
+        capacity: usize,
+        /// The number of elements that were appended so far.
+        appended: usize,
+    },
+
     /// An invalid value of an argument.
     #[error("{op}: {why}")]
     Argument {

@@ -1,14 +1,14 @@
 //! Answers whose tokens are chosen by a loop on the device.
 
-use graphable::{CaptureProgress, Mode, Runtime, State, ops};
+use graphable::{CaptureProgress, Mode, PinnedLog, Runtime};
 
 use super::model::{DecodeLoopGraph, KvCache, LONGEST, Llama, Turn};
 use crate::{Error, Result};
 
-/// The loop, and where it leaves its tokens.
+/// The loop, and where it leaves its tokens as it chooses them.
 pub(super) struct DeviceLoop {
     graph: DecodeLoopGraph,
-    output: State<u32>,
+    tokens: PinnedLog<u32>,
 }
 
 impl DeviceLoop {
@@ -24,15 +24,15 @@ impl DeviceLoop {
                 help: "64 is a good number; leave the option out to launch each token by itself".into(),
             });
         }
-        let output = State::zeros(rt, &[tokens])?;
+        let tokens = PinnedLog::new(rt, tokens)?;
         // Without a boundary, so it is one graph in every mode that has graphs.
         let graph = DecodeLoopGraph::builder().mode(mode.decode()).build(rt)?;
-        Ok(Self { graph, output })
+        Ok(Self { graph, tokens })
     }
 
     /// The largest number of tokens of a launch.
     pub(super) fn most(&self) -> usize {
-        self.output.shape()[0]
+        self.tokens.capacity()
     }
 
     /// Records the loop ahead.
@@ -47,14 +47,15 @@ impl DeviceLoop {
         turn: &Turn,
         progress: impl FnMut(CaptureProgress<'_>),
     ) -> Result<()> {
-        Ok(self.graph.capture_all_with(rt, model, kv, turn, &self.output, progress).map(drop)?)
+        Ok(self.graph.capture_all_with(rt, model, kv, turn, &self.tokens, progress).map(drop)?)
     }
 
-    /// Goes on with an answer whose last token goes to `row`; returns the next tokens, at least one and at most `rounds`,
-    /// which is at most [`most`](Self::most).
+    /// Goes on with an answer whose last token goes to `row`: at least one token, and at most `rounds`, which is at most
+    /// [`most`](Self::most). `each` gets the tokens while the device chooses the next ones. Returns their number.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// What `each` and the runtime say.
+    #[expect(clippy::too_many_arguments, reason = "they are those of the graph")]
     pub(super) fn run(
         &self,
         rt: &mut Runtime,
@@ -63,21 +64,24 @@ impl DeviceLoop {
         model: &Llama,
         kv: &KvCache,
         turn: &Turn,
-    ) -> Result<Vec<u32>> {
+        mut each: impl FnMut(u32) -> Result<()>,
+    ) -> Result<usize> {
         let step = rt.step()?;
-        let count = self.graph.call(&step, &[row as u32], &[rounds as u32], model, kv, turn, &self.output)?;
-        let tokens = ops::load(step.scope(), &self.output)?;
-        let (count, tokens) = (step.read_later(&count)?, step.read_later(&tokens)?);
-        let count = count.wait()?[0] as usize;
-        let mut tokens = tokens.wait()?;
-        tokens.truncate(count);
-        if tokens.is_empty() {
+        let mut reader = self.tokens.reader(&step)?;
+        let count = self.graph.call(&step, &[row as u32], &[rounds as u32], model, kv, turn, &self.tokens)?;
+        let count = step.read_later(&count)?;
+        let mut seen = 0;
+        reader.follow(&count, |token| {
+            seen += 1;
+            each(token)
+        })?;
+        if count.wait()? != [seen] || seen == 0 {
             return Err(Error::Model {
                 what: "model".into(),
                 why: "the device ended the answer before the host did".into(),
                 help: "leave out `--device-loop`, and report this as an error of the example".into(),
             });
         }
-        Ok(tokens)
+        Ok(seen as usize)
     }
 }

@@ -5,17 +5,19 @@
 //! 1. Structs that derive [`Params`] hold the weights; a field is found in the file by its name.
 //! 2. [`KvCache`] holds [`State`], memory that the functions change in place.
 //! 3. Helpers are plain functions under `#[graphable]`; where they are called they are inlined.
-//! 4. [`Turn`] is what leads from one token to the next without the host: [`choose`] samples, and leaves the token on the
-//!    device for the next call.
+//! 4. [`Turn`] is what leads from one token to the next without the host: [`choose`] samples, and [`keep`] leaves the token on
+//!    the device for the next call.
 //! 5. [`prefill`] has no boundary, so each bucket of prompt lengths is one graph.
 //! 6. [`decode`] has a boundary in every layer: attention runs on each call, and what lies between
 //!    two attentions is one segment.
-//! 7. [`decode_loop`] decodes until the end of the answer without the host: a loop on the device, in one graph.
+//! 7. [`decode_loop`] decodes until the end of the answer without the host: a loop on the device, in one graph. The host sees
+//!    the tokens in a [`PinnedLog`] while it runs.
 //!
 //! In shapes, `T` is the number of tokens of a call, `D` the width of the model, `H` and `K` its query
 //! and key heads, `E` the width of a head, `V` the vocabulary and `S` the rows of the cache.
 
 use graphable::{
+    PinnedLog,
     ops::{AttentionMask, RopeConfig, RopeStyle, SampleConfig},
     prelude::*,
 };
@@ -233,10 +235,9 @@ fn logits(h: &Tensor<f32>, model: &Llama) -> Result<Tensor<f32>> {
     ops::linear(&x, model.output.as_ref().unwrap_or(&model.embed))
 }
 
-/// Chooses the token that follows by its `logits`, `[1, V]`, and keeps it for the next call. Where the call is `skipped`,
-/// `[1]`, nothing changes.
+/// Chooses the token that follows by its `logits`, `[1, V]`.
 #[graphable]
-fn choose(logits: &Tensor<f32>, skipped: &Tensor<bool>, turn: &Turn) -> Result<Tensor<u32>> {
+fn choose(logits: &Tensor<f32>, turn: &Turn) -> Result<Tensor<u32>> {
     let config = SampleConfig::new()
         .repetition_penalty(&turn.seen, turn.repetition_penalty)
         .presence_penalty(&turn.answered, turn.presence_penalty)
@@ -244,21 +245,39 @@ fn choose(logits: &Tensor<f32>, skipped: &Tensor<bool>, turn: &Turn) -> Result<T
         .top_k(turn.top_k)
         .top_p(turn.top_p)
         .min_p(turn.min_p);
+    ops::sample(&turn.rng, logits, config)
+}
+
+/// Counts a `token`, `[1]`, for the penalties; none counts nothing.
+#[graphable]
+fn count_token(token: &Tensor<u32>, turn: &Turn) -> Result<()> {
+    if turn.repetition_penalty != 1.0 {
+        ops::mark_tokens(&turn.seen, token)?;
+    }
+    if turn.presence_penalty != 0.0 {
+        ops::mark_tokens(&turn.answered, token)?;
+    }
+    Ok(())
+}
+
+/// Keeps a `token`, `[1]`, for the next call. Gives whether it ends the answer, `[1]`.
+#[graphable]
+fn keep(token: &Tensor<u32>, turn: &Turn) -> Result<Tensor<bool>> {
+    ops::store(&turn.token, token)?;
+    ops::unsqueeze(&ops::any(&ops::eq(token, &turn.stops)?, 0)?, 0)
+}
+
+/// Chooses a token and keeps it, as `choose` and `keep` do. Where the call is `skipped`, `[1]`, nothing changes.
+#[graphable]
+fn choose_unless(skipped: &Tensor<bool>, logits: &Tensor<f32>, turn: &Turn) -> Result<Tensor<u32>> {
     let before = ops::rng_state(&turn.rng, logits.scope())?;
-    let token = ops::sample(&turn.rng, logits, config)?;
+    let token = choose(logits, turn)?;
     let after = ops::rng_state(&turn.rng, logits.scope())?;
     ops::set_rng_state(&turn.rng, &ops::where_(skipped, &before, &after)?)?;
 
-    let counted = ops::where_(skipped, ops::NO_TOKEN, &token)?;
-    if turn.repetition_penalty != 1.0 {
-        ops::mark_tokens(&turn.seen, &counted)?;
-    }
-    if turn.presence_penalty != 0.0 {
-        ops::mark_tokens(&turn.answered, &counted)?;
-    }
+    count_token(&ops::where_(skipped, ops::NO_TOKEN, &token)?, turn)?;
     let token = ops::where_(skipped, &turn.token, &token)?;
-    ops::store(&turn.token, &token)?;
-    let stops = ops::any(&ops::eq(&token, &turn.stops)?, 0)?;
+    let stops = keep(&token, turn)?;
     ops::store(&turn.ended, &ops::logical_or(skipped, &stops)?)?;
     Ok(token)
 }
@@ -294,7 +313,7 @@ pub fn prefill(
     }
     // One row of many: the vocabulary is by far the widest matrix.
     let logits = logits(&ops::gather(&h, 0, last)?, model)?;
-    Ok((choose(&logits, unfinished, turn)?, logits))
+    Ok((choose_unless(unfinished, &logits, turn)?, logits))
 }
 
 /// Reads the last token, which goes to this `position`, `[1]`, and gives the one after it, `[1]`. After the end of an
@@ -319,19 +338,17 @@ pub fn decode(
         attend(&qkv, position, &row, layer, cache)?;
         h = feed_forward(&h, &attended, layer)?;
     }
-    choose(&logits(&h, model)?, &ended, turn)
+    choose_unless(&ended, &logits(&h, model)?, turn)
 }
 
-/// Whether another round follows, `[]`: of `rounds`, `[1]`, there were `count`, `[1]`, and the answer has not ended.
-#[graphable]
-fn goes_on(count: &Tensor<u32>, rounds: &Tensor<u32>, turn: &Turn) -> Result<Tensor<bool>> {
-    let ended = ops::load(count.scope(), &turn.ended)?;
-    ops::squeeze(&ops::where_(&ended, false, &ops::lt(count, rounds)?)?, 0)
+/// Whether another round follows: the answer has not `ended`, and `next` is not its `end` yet.
+#[kernel]
+fn goes_on(next: u32, end: u32, ended: bool) -> bool {
+    !ended && next < end
 }
 
 /// Reads the last token, which goes to this `position`, `[1]`, and goes on with the one after it, and so on: at most
-/// `rounds`, `[1]`, times, or until the end of the answer. The tokens go to `output`, `[N]`, from its beginning; gives
-/// their number, `[1]`. `rounds` is at most `N`.
+/// `rounds`, `[1]`, times, or until the end of the answer. The tokens are appended to `tokens`; gives their number, `[1]`.
 #[graphable]
 pub fn decode_loop(
     #[host]
@@ -343,23 +360,25 @@ pub fn decode_loop(
     model: &Llama,
     kv: &KvCache,
     turn: &Turn,
-    output: &State<u32>,
+    tokens: &PinnedLog<u32>,
 ) -> Result<Tensor<u32>> {
-    let counts = ops::full(position.scope(), [1], false)?;
-    let mut count = ops::zeros::<u32>(position.scope(), [1])?;
+    let end = ops::add(position, rounds)?;
+    let mut next = position.clone();
     #[device(limit = LONGEST)]
-    while goes_on(&count, rounds, turn)? {
-        let position = ops::add(position, &count)?;
-        let token = ops::load(position.scope(), &turn.token)?;
+    while ops::squeeze(&goes_on(&next, &end, &turn.ended)?, 0)? {
+        let token = ops::load(next.scope(), &turn.token)?;
         let mut h = ops::embedding(&token, &model.embed)?;
         for (layer, cache) in model.layers.iter().zip(&kv.layers) {
-            let qkv = project(&h, &position, layer)?;
-            let attended = attend(&qkv, &position, &position, layer, cache)?;
+            let qkv = project(&h, &next, layer)?;
+            let attended = attend(&qkv, &next, &next, layer, cache)?;
             h = feed_forward(&h, &attended, layer)?;
         }
-        let token = choose(&logits(&h, model)?, &counts, turn)?;
-        ops::scatter_rows(output, &count, &token)?;
-        count = ops::add(&count, 1)?;
+        // Each round counts: the loop ends behind the one that ends the answer.
+        let token = choose(&logits(&h, model)?, turn)?;
+        count_token(&token, turn)?;
+        ops::append(tokens, &token)?;
+        ops::store(&turn.ended, &keep(&token, turn)?)?;
+        next = ops::add(&next, 1)?;
     }
-    Ok(count)
+    ops::sub(&next, position)
 }

@@ -424,12 +424,13 @@ fn by_a_loop<F: FnMut(&str) -> Result<()>>(
         if rounds == 0 {
             return Ok(FinishReason::Context);
         }
-        let tokens = device_loop.run(rt, row, rounds, model, kv, turn)?;
-        row += tokens.len();
-        for id in tokens {
-            if growing.push(number(id)?)? {
-                return Ok(FinishReason::Stop);
-            }
+        let mut stops = false;
+        row += device_loop.run(rt, row, rounds, model, kv, turn, |id| {
+            stops = growing.push(number(id)?)?;
+            Ok(())
+        })?;
+        if stops {
+            return Ok(FinishReason::Stop);
         }
     }
 }

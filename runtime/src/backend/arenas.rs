@@ -1,8 +1,8 @@
 //! The memory of a device.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
-use super::{HostMemory, SharedMemory};
+use super::{HostLog, HostMemory, SharedMemory};
 use crate::Result;
 
 /// A range of addresses reserved for an arena. Only committed bytes are backed by memory.
@@ -61,6 +61,12 @@ pub trait Arenas {
     /// # Errors
     /// See [`alloc`](Self::alloc).
     fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>>;
+
+    /// Allocates a log of zeroed words in host memory, to which operations append.
+    ///
+    /// # Errors
+    /// See [`alloc`](Self::alloc).
+    fn host_log(&mut self, words: usize) -> Result<Arc<dyn HostLog>>;
 
     /// Returns memory without any bytes, at an address that no other has. `owner` is dropped when the last clone of it is, and
     /// all work that was on the stream by then has ended.

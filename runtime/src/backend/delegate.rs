@@ -101,6 +101,11 @@ macro_rules! __delegate {
             $crate::backend::Arenas::host_memory(&mut *self.$inner, bytes)
         }
     };
+    (@ $inner:ident host_log) => {
+        fn host_log(&mut self, words: usize) -> $crate::Result<::std::sync::Arc<dyn $crate::backend::HostLog>> {
+            $crate::backend::Arenas::host_log(&mut *self.$inner, words)
+        }
+    };
     (@ $inner:ident keep) => {
         fn keep(
             &mut self,

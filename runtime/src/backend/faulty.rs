@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy,
-    HostMemory, Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View, delegate,
+    HostLog, HostMemory, Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View, delegate,
 };
 use crate::{Error, Result, observe::inspect::NodeKind};
 
@@ -59,6 +59,8 @@ pub enum FaultCall {
     Join,
     /// [`Arenas::host_memory`]
     HostMemory,
+    /// [`Arenas::host_log`]
+    HostLog,
     /// [`Stream::write_from`]
     WriteFrom,
     /// [`Stream::read_into`]
@@ -73,7 +75,7 @@ pub enum FaultCall {
 
 impl FaultCall {
     /// All calls.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Reserve,
         Self::Commit,
         Self::Alloc,
@@ -94,6 +96,7 @@ impl FaultCall {
         Self::Branch,
         Self::Join,
         Self::HostMemory,
+        Self::HostLog,
         Self::WriteFrom,
         Self::ReadInto,
         Self::BeginConditional,
@@ -123,6 +126,7 @@ impl FaultCall {
             Self::Branch => "branch",
             Self::Join => "join",
             Self::HostMemory => "host_memory",
+            Self::HostLog => "host_log",
             Self::WriteFrom => "write_from",
             Self::ReadInto => "read_into",
             Self::BeginConditional => "begin_conditional",
@@ -355,6 +359,11 @@ impl Arenas for FaultyBackend {
     fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
         self.plan.pass(FaultCall::HostMemory)?;
         self.inner.host_memory(bytes)
+    }
+
+    fn host_log(&mut self, words: usize) -> Result<Arc<dyn HostLog>> {
+        self.plan.pass(FaultCall::HostLog)?;
+        self.inner.host_log(words)
     }
 
     fn reserve(&mut self, at_least: u64) -> Result<Arena> {

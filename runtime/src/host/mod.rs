@@ -12,6 +12,7 @@ pub(crate) mod join;
 mod keep;
 pub(crate) mod padding;
 pub(crate) mod piecewise;
+pub(crate) mod pinned_log;
 pub(crate) mod ragged;
 mod rng;
 pub(crate) mod step;

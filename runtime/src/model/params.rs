@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt::Write as _, marker::PhantomData, ops::Rang
 use half::{bf16, f16};
 
 use crate::{
-    DType, Element, HostContext, Kept, Param, Rng, State,
+    DType, Element, HostContext, Kept, Param, PinnedLog, Rng, State,
     value::{key::KeyWriter, live_in::LiveIn},
 };
 
@@ -121,6 +121,12 @@ impl<T: Element> Params for State<T> {
 }
 
 impl Params for Rng {
+    fn visit_params(&self, v: &mut ParamVisitor) {
+        self.state.visit_params(v);
+    }
+}
+
+impl<T> Params for PinnedLog<T> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         self.state.visit_params(v);
     }

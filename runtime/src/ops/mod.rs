@@ -33,6 +33,7 @@
 //! mean of an empty axis).
 
 mod activation;
+mod append;
 mod arrange;
 mod attention;
 mod by_type;
@@ -79,6 +80,7 @@ mod upsample;
 pub use activation::{
     elu, hardsigmoid, hardswish, leaky_relu, logsigmoid, mish, relu6, selu, sigmoid, softplus, softsign,
 };
+pub use append::append;
 pub use arrange::{flip, index_select, one_hot, repeat, roll, stack, tri, tril, triu};
 pub(crate) use attention::AttentionSlopes;
 pub use attention::{AttentionConfig, AttentionInput, AttentionMask, attention};

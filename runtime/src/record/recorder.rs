@@ -1,5 +1,7 @@
 //! The current run, and the state that belongs to it.
 
+use std::sync::{Arc, atomic::AtomicU64};
+
 use super::{command_log::Command, nesting::Nesting, run::Run, state_snapshot::StateSnapshot};
 use crate::{
     Error, Result,
@@ -20,6 +22,8 @@ pub(crate) struct Recorder {
     pub(super) described: Option<Vec<Command>>,
     /// While `capture_all` runs.
     pub(super) snapshot: Option<StateSnapshot>,
+    /// How often `capture_all` began, for readers of logs, whose memory no snapshot saves.
+    pub(super) captures_ahead: Arc<AtomicU64>,
     /// Lists that were decoded, for the next outputs.
     free_entries: Vec<Entries>,
 }

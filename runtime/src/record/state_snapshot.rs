@@ -1,5 +1,10 @@
 //! State that `capture_all` would modify is saved before its first write, and restored at the end.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use rustc_hash::FxHashMap;
 
 use super::{launch::Launcher, recorder::Recorder, run::Run};
@@ -26,6 +31,12 @@ impl Recorder {
     /// From here on, state is saved before it is written.
     pub(crate) fn begin_snapshot(&mut self) {
         self.snapshot = Some(StateSnapshot::default());
+        self.captures_ahead.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of times that state began to be saved, which goes on counting.
+    pub(crate) fn captures_ahead(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.captures_ahead)
     }
 
     /// Returns whether state is saved before it is written.

@@ -27,7 +27,7 @@ use std::{
 
 use crate::{
     CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
-    backend::{Backend, HostBlock, HostMemory, Op, View},
+    backend::{Backend, HostBlock, HostLog, HostMemory, Op, View},
     memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
@@ -341,6 +341,13 @@ impl Runtime {
         let mut core = self.core.borrow_mut();
         core.call.may_look("an allocation of pinned memory")?;
         core.stream.backend_mut().host_memory(bytes)
+    }
+
+    /// Allocates a log in host memory.
+    pub(crate) fn host_log(&self, words: usize) -> Result<Arc<dyn HostLog>> {
+        let mut core = self.core.borrow_mut();
+        core.call.may_look("an allocation of pinned memory")?;
+        core.stream.backend_mut().host_log(words)
     }
 
     fn allocate(&self, bytes: u64, init: Option<Vec<u8>>, graph: Option<Caller>) -> Result<Arc<Owned>> {

@@ -1,7 +1,7 @@
 //! Handles as live-ins.
 
 use crate::{
-    Dim, Element, Param, Rng, Scalar, Scope, Shape, State, Tensor,
+    Dim, Element, Param, PinnedLog, Rng, Scalar, Scope, Shape, State, Tensor,
     value::{
         key::KeyWriter,
         live_in::{DeviceValue, Key, LiveIn},
@@ -57,6 +57,13 @@ impl<T: Element> LiveIn for State<T> {
 }
 
 impl LiveIn for Rng {
+    #[inline]
+    fn write_key(&self, k: &mut KeyWriter) {
+        self.state.write_key(k);
+    }
+}
+
+impl<T> LiveIn for PinnedLog<T> {
     #[inline]
     fn write_key(&self, k: &mut KeyWriter) {
         self.state.write_key(k);

@@ -8,6 +8,7 @@ pub(crate) mod live_out;
 pub(crate) mod param;
 pub(crate) mod persistent;
 pub(crate) mod pinned;
+pub(crate) mod pinned_log;
 pub(crate) mod rng;
 pub(crate) mod shape;
 

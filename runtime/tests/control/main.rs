@@ -6,6 +6,7 @@ mod device;
 mod effects;
 mod errors;
 mod faults;
+mod logs;
 mod memory;
 mod shown;
 mod support;

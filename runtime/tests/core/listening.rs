@@ -66,7 +66,9 @@ impl Stream for Listening {
 }
 
 impl Arenas for Listening {
-    delegate!(inner: reserve, commit, guard_page, commit_block, uncommit, alloc, host_memory, keep, release);
+    delegate!(
+        inner: reserve, commit, guard_page, commit_block, uncommit, alloc, host_memory, host_log, keep, release
+    );
 }
 
 impl Graphs for Listening {

@@ -15,6 +15,7 @@ mod errors;
 mod fault;
 mod graph;
 mod handle;
+mod host_log;
 mod host_memory;
 pub(crate) mod kernels;
 mod mark;
@@ -40,6 +41,7 @@ use self::{
     errors::{NAME, failed},
     graph::{CpuCapturedGraph, CpuGraphExec, Graph, Node},
     handle::Handle,
+    host_log::CpuHostLog,
     host_memory::{CpuHostMemory, CpuHostSource},
     memory::Block,
     order::Path,
@@ -47,7 +49,8 @@ use self::{
 };
 use super::{
     Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy,
-    HostMemory, Launch, Mark, Op, PendingBytes, SharedMemory, Stream, Update, View, refused_in_capture,
+    HostLog, HostMemory, Launch, Mark, Op, PendingBytes, SharedMemory, Stream, Update, View,
+    refused_in_capture,
 };
 use crate::{CacheStats, Error, Result};
 
@@ -329,6 +332,11 @@ impl Arenas for CpuBackend {
     fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
         self.outside_capture("host_memory")?;
         Ok(Box::new(CpuHostMemory::new(bytes, self.stream.faults())?))
+    }
+
+    fn host_log(&mut self, words: usize) -> Result<Arc<dyn HostLog>> {
+        self.outside_capture("host_log")?;
+        Ok(Arc::new(CpuHostLog::new(words)?))
     }
 
     fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {

@@ -5,12 +5,13 @@ use std::{any::Any, sync::Arc};
 use super::{
     CudaBackend, POISON,
     arena::ArenaMemory,
+    host_log::CudaHostLog,
     host_memory::CudaHostMemory,
     shared::{Foreign, Owned},
 };
 use crate::{
     Error, Result,
-    backend::{Arena, Arenas, HostMemory, SharedMemory},
+    backend::{Arena, Arenas, HostLog, HostMemory, SharedMemory},
 };
 
 impl Arenas for CudaBackend {
@@ -89,6 +90,12 @@ impl Arenas for CudaBackend {
         let _bound = self.outside_capture("host_memory")?;
         self.shared.drain()?;
         Ok(Box::new(CudaHostMemory::new(&self.shared, &self.faults, bytes)?))
+    }
+
+    fn host_log(&mut self, words: usize) -> Result<Arc<dyn HostLog>> {
+        let _bound = self.outside_capture("host_log")?;
+        self.shared.drain()?;
+        Ok(Arc::new(CudaHostLog::new(&self.shared, words)?))
     }
 
     fn keep(&mut self, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {

@@ -33,6 +33,7 @@ mod fork;
 mod functions;
 mod graph_exec;
 mod graphs;
+mod host_log;
 mod host_memory;
 mod interop;
 pub(crate) mod kernels;
@@ -514,6 +515,12 @@ impl Submit for CudaBackend {
             None => shared.retire_owner(keep),
         }
         worked.map_err(|error| self.said_by_library(error))
+    }
+
+    fn keep_with_recording(&mut self, what: Arc<dyn Any + Send + Sync>) {
+        if let Some(capture) = &mut self.capture {
+            capture.kept.push(Box::new(what));
+        }
     }
 
     fn faults(&self) -> FaultSink {

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use graphable::{
-    Error, Mode, Param, PinnedBuffer, Result, Runtime, Schedule, State, Step,
+    Error, Mode, Param, PinnedBuffer, PinnedLog, Result, Runtime, Schedule, State, Step,
     backend::faulty::{FaultPlan, FaultyBackend},
     control, join, kernel, ops,
 };
@@ -56,6 +56,8 @@ pub(super) struct Program {
     /// What is added to the counter, and more than travels with other inputs.
     ones: PinnedBuffer<f32>,
     results: RefCell<PinnedBuffer<f32>>,
+    /// To which each call appends the counter.
+    log: PinnedLog<f32>,
 }
 
 impl Program {
@@ -66,23 +68,24 @@ impl Program {
         let counter = State::new(rt, &[2], &[0.0; 2])?;
         let ones = PinnedBuffer::new(rt, &[1.0; 2048])?;
         let results = RefCell::new(PinnedBuffer::zeros(rt, 8)?);
+        let log = PinnedLog::new(rt, 2)?;
         let inputs = vec![host("x", ROWS), device("d", ROWS), scalar("s"), host("ones", &[Dim::Const(2048)])];
         let spec = Spec { symbols: &["B"], ..Spec::inputs(inputs) };
         let spec = spec.mode(setup.mode).with(|o| {
             o.bucket("B", Schedule::new([2, 4]));
             o.audit_every(if setup.audited { 2 } else { 0 });
         });
-        Ok(Self { graph: spec.try_build(rt)?, w, counter, ones, results })
+        Ok(Self { graph: spec.try_build(rt)?, w, counter, ones, results, log })
     }
 
     /// `((x + d) w^T) * s + counter`, after adding 1 to the counter; through a region that reads.
     fn call<'s>(&self, step: &Step<'s>, n: usize) -> Result<T<'s>> {
         let x: Vec<f32> = (0..2 * n).map(|i| i as f32).collect();
         let d = step.tensor(&[n, 2], &vec![0.5; 2 * n])?;
-        let Self { graph, w, counter, ones, .. } = self;
+        let Self { graph, w, counter, ones, log, .. } = self;
         let ins = [In::Host((&x).into()), In::Device(&d), In::Scalar(10.0), In::Host(ones.into())];
-        graph.call(step, &ins, (w, counter), |cx, a| {
-            let (h,) = seg!("a", cx, (&a.t[0], &a.t[1], w, counter, &a.t[2]), |k| {
+        graph.call(step, &ins, (w, counter, log), |cx, a| {
+            let (h,) = seg!("a", cx, (&a.t[0], &a.t[1], w, counter, &a.t[2], log), |k| {
                 let scope = k.0.scope();
                 let (next, sum) = join(
                     scope,
@@ -90,6 +93,7 @@ impl Program {
                     || ops::add(k.0, k.1),
                 )?;
                 ops::store(k.3, &next)?;
+                ops::append(k.5, &next)?;
                 Ok((ops::linear(&sum, k.2)?,))
             })?;
             let e = if graph.is(Mode::Full) {
@@ -112,6 +116,7 @@ impl Program {
     /// One step of the program.
     pub(super) fn step(&self, rt: &mut Runtime, n: usize) -> Result<Vec<f32>> {
         let step = rt.step()?;
+        let mut reader = self.log.reader(&step)?;
         let y = self.call(&step, n)?;
         let later = step.read_later(&y)?;
         let mut results = self.results.borrow_mut();
@@ -119,6 +124,8 @@ impl Program {
         step.synchronize()?;
         let values = later.wait()?;
         assert_eq!(read.wait()?, values);
+        let count = values[0] - 10.0 * projected(n)[0];
+        assert_eq!(reader.take()?, [count; 2], "appended once, and read when the call has ended");
         Ok(values)
     }
 

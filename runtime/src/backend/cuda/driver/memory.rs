@@ -326,6 +326,11 @@ impl Pinned {
         self.bytes
     }
 
+    /// The address of the first byte for the host. Its users say who writes when.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.raw
+    }
+
     /// The address that kernels use.
     pub(crate) fn device_addr(&self) -> u64 {
         self.device

@@ -51,6 +51,9 @@ pub(crate) trait Submit {
         keep: Box<dyn Any + Send + Sync>,
         work: &mut dyn FnMut(&Arc<CudaStream>, bool) -> Result<()>,
     ) -> Result<()>;
+    /// In a capture, keeps what a kernel that was submitted uses for as long as the recording. Outside of captures it does
+    /// nothing, so `what` frees itself after the work on the stream.
+    fn keep_with_recording(&mut self, what: Arc<dyn Any + Send + Sync>);
     /// Returns the location where kernels report faults; `op` of a report is [`Submit::fault_op`] of the
     /// operation's name.
     fn faults(&self) -> FaultSink;
