@@ -3,7 +3,8 @@
 //! `cargo run -p graphable --example compile_kernels -- compute_80 sm_90a`; `compute_80` stops at PTX, `sm_90a` makes
 //! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
 //! kernel. `--rust` compiles only kernels that are written in Rust, and `--cuda` only `.cu` files; `--rust=softmax` those of rows
-//! and indices with that in their names.
+//! and indices with that in their names. `--rust --part=2/3` compiles the second third of these: the compiler works on one
+//! unit at a time in a process, so CI starts several.
 
 use std::{
     error::Error,
@@ -200,9 +201,35 @@ fn causal([i, j]: [i32; 2]) -> bool {
 /// Element-wise kernels of a unit.
 const AT_ONCE: usize = 16;
 
+/// Some kernels compiled for an architecture as one unit, and the compiler's log of it.
+type Compile = fn(&[&Definition], &str) -> graphable::Result<String>;
+
+/// One of so many parts of the units, counted from 0.
+#[derive(Clone, Copy)]
+struct Part {
+    index: usize,
+    of: usize,
+}
+
+impl Part {
+    const ALL: Self = Self { index: 0, of: 1 };
+
+    /// Fused kernels are compiled with this part.
+    fn is_last(self) -> bool {
+        self.index + 1 == self.of
+    }
+
+    /// The part that `2/3` names.
+    fn parse(text: &str) -> Option<Self> {
+        let (number, of) = text.split_once('/')?;
+        let (number, of) = (number.parse::<usize>().ok()?, of.parse().ok()?);
+        (1..=of).contains(&number).then_some(Self { index: number - 1, of })
+    }
+}
+
 /// Kernels in Rust, as a user has them and as the operations have them: f32 and bf16 as machine code, and as PTX what
 /// that leaves out, which is f16, and the text of kernels of rows for devices without clusters.
-fn compile_rust(arch: &str, named: &str) -> graphable::Result<Vec<(String, String)>> {
+fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
         floats::DEFINITION,
         signed::DEFINITION,
@@ -228,31 +255,41 @@ fn compile_rust(arch: &str, named: &str) -> graphable::Result<Vec<(String, Strin
     let (elements, others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|definition| matches!(definition.kind, Kind::Elements));
     let is_machine = !arch.starts_with("compute_");
-    let mut units = Vec::new();
+    let mut units: Vec<(String, Vec<&Definition>, Compile)> = Vec::new();
     for (i, some) in elements.chunks(AT_ONCE).enumerate() {
-        let name = format!("element-wise kernels in Rust from {}", i * AT_ONCE);
+        let mut unit = |compile: Compile| {
+            units.push((
+                format!("element-wise kernels in Rust from {}", i * AT_ONCE),
+                some.to_vec(),
+                compile,
+            ));
+        };
         if is_machine {
-            units.push((name.clone(), compile_all::<f32>(some, arch)?));
-            units.push((name, compile_all::<bf16>(some, arch)?));
+            unit(compile_all::<f32>);
+            unit(compile_all::<bf16>);
         } else {
-            units.push((name, compile_all::<f16>(some, arch)?));
+            unit(compile_all::<f16>);
         }
     }
     for definition in others {
         let name = format!("{} in Rust", definition.name);
+        let mut unit = |compile: Compile| units.push((name.clone(), vec![definition], compile));
         let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
         let has_floats = types.any(|compute| *compute == Compute::F32);
         if is_machine || matches!(definition.kind, Kind::Rows(_)) {
-            units.push((name.clone(), compile::<f32>(definition, arch)?));
+            unit(|one, arch| compile::<f32>(one[0], arch));
             if has_floats {
-                units.push((name.clone(), compile::<bf16>(definition, arch)?));
+                unit(|one, arch| compile::<bf16>(one[0], arch));
             }
         }
         if has_floats && !is_machine {
-            units.push((name, compile::<f16>(definition, arch)?));
+            unit(|one, arch| compile::<f16>(one[0], arch));
         }
     }
-    Ok(units)
+    // Of one kernel, types take similar times, and kernels of one kind follow each other: whatever the number of parts,
+    // each gets some of all.
+    let part = units.into_iter().skip(part.index).step_by(part.of);
+    part.map(|(name, definitions, compile)| Ok((name, compile(&definitions, arch)?))).collect()
 }
 
 /// The `.cu` files below a folder, in order.
@@ -303,21 +340,28 @@ fn main() -> ExitCode {
     let verbose = flags.iter().any(|f| f == "--verbose");
     let named = flags.iter().find_map(|f| f.strip_prefix("--rust="));
     let only = |which: &str| flags.iter().any(|f| f == which) || which == "--rust" && named.is_some();
-    let is_known =
-        |f: &String| ["--verbose", "--rust", "--cuda"].contains(&f.as_str()) || f.starts_with("--rust=");
-    let known = flags.iter().all(is_known);
-    if archs.is_empty() || !known || only("--rust") && only("--cuda") {
-        eprintln!("usage: compile_kernels [--verbose] [--rust[=NAME] | --cuda] sm_80 sm_90a …");
+    let part = match flags.iter().find_map(|f| f.strip_prefix("--part=")) {
+        Some(text) => Part::parse(text).filter(|_| only("--rust")),
+        None => Some(Part::ALL),
+    };
+    let is_known = |f: &String| {
+        ["--verbose", "--rust", "--cuda"].contains(&f.as_str())
+            || ["--rust=", "--part="].iter().any(|flag| f.starts_with(flag))
+    };
+    let is_call = !archs.is_empty() && flags.iter().all(is_known) && !(only("--rust") && only("--cuda"));
+    let Some(part) = part.filter(|_| is_call) else {
+        eprintln!("usage: compile_kernels [--verbose] [--rust[=NAME] [--part=1/2] | --cuda] sm_80 sm_90a …");
         return ExitCode::from(2);
-    }
+    };
     let mut spilled = false;
     for arch in &archs {
         let files = if only("--rust") { Ok(Vec::new()) } else { compile_files(arch) };
         let units = files.and_then(|files| match only("--cuda") {
             true => Ok(files),
             false => {
-                let fused = if named.is_none() { compile_fused(arch)? } else { Vec::new() };
-                Ok([files, compile_rust(arch, named.unwrap_or(""))?, fused].concat())
+                let with_fused = named.is_none() && part.is_last();
+                let fused = if with_fused { compile_fused(arch)? } else { Vec::new() };
+                Ok([files, compile_rust(arch, named.unwrap_or(""), part)?, fused].concat())
             }
         });
         let units = match units {

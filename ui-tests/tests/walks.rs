@@ -84,6 +84,7 @@ fn wrong_in(span: &str, sources: &str) -> Vec<String> {
         let next = words.peek().copied().unwrap_or_default();
         match word {
             "-p" if next == "graphable" => package = "runtime",
+            "-p" if next == "runtime-tests" => package = "runtime/tests",
             "-p" => package = next,
             "--test" | "--bench" if !is_target(package, word.trim_start_matches('-'), next) => {
                 wrong.push(format!("{package} has no {word} {next}"));
@@ -107,8 +108,8 @@ fn wrong_in(span: &str, sources: &str) -> Vec<String> {
 fn is_target(package: &str, kind: &str, name: &str) -> bool {
     let folder = root().join(package).join(if kind == "test" { "tests" } else { "benches" });
     let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap_or_default();
-    folder.join(format!("{name}.rs")).exists()
-        || folder.join(name).join("main.rs").exists()
+    let is_found = kind != "test" || !manifest.contains("\nautotests = false\n");
+    is_found && (folder.join(format!("{name}.rs")).exists() || folder.join(name).join("main.rs").exists())
         || manifest.contains(&format!("[[{kind}]]\nname = \"{name}\"\n"))
 }
 
@@ -141,6 +142,8 @@ fn what_contributors_are_told_exists() {
     for span in [
         "runtime/src/nowhere.rs",
         "cargo test -p graphable --test nowhere",
+        "cargo test -p graphable --test ops",
+        "cargo test -p runtime-tests --test nowhere",
         "cargo bench -p graphable --bench nowhere",
         "NO_SUCH_VARIABLE=1 cargo test",
     ] {

@@ -12,8 +12,7 @@ pub(crate) fn body() -> TokenStream {
 pub(crate) fn allow(broken: bool) -> TokenStream {
     let broken = broken.then(|| quote!(unused_variables, unused_mut, dead_code, clippy::all,));
     quote! {
-        #[allow(#broken single_use_lifetimes, mismatched_lifetime_syntaxes)]
-        #[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
-        #[allow(clippy::multiple_bound_locations)]
+        #[allow(#broken single_use_lifetimes, mismatched_lifetime_syntaxes, clippy::needless_lifetimes)]
+        #[allow(clippy::extra_unused_lifetimes, clippy::multiple_bound_locations)]
     }
 }

@@ -241,7 +241,7 @@ fn a_large_vocabulary_is_no_exception() {
 #[test]
 fn tokens_are_those_of_every_device() {
     const SIZE: u32 = 150_000;
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ops/fixtures/sampling.txt");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/ops/fixtures/sampling.txt");
     // Exact multiples of 2^-17 between -4 and 4.
     let values: Vec<f32> =
         (0..SIZE).map(|i| (i.wrapping_mul(2_654_435_761) >> 12) as f32 / 131_072.0 - 4.0).collect();

@@ -2,9 +2,12 @@
 // place of the n-th segment or boundary in the source.
 
 impl Model {
-    #[allow(single_use_lifetimes, mismatched_lifetime_syntaxes)]
-    #[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
-    #[allow(clippy::multiple_bound_locations)]
+    #[allow(
+        single_use_lifetimes,
+        mismatched_lifetime_syntaxes,
+        clippy::needless_lifetimes
+    )]
+    #[allow(clippy::extra_unused_lifetimes, clippy::multiple_bound_locations)]
     fn forward<'__a0, 's: '__a0>(
         &self,
         h: impl p::NeedsPiecewise<'s, ModelForwardGraph, &'__a0 Tensor<'s, f32>>,

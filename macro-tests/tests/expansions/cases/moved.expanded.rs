@@ -1,9 +1,8 @@
 // Pinned by macro-tests/tests/expansions. `p::` stands for `::graphable::__private::`, `site!(n)` for the
 // place of the n-th segment or boundary in the source.
 
-#[allow(single_use_lifetimes, mismatched_lifetime_syntaxes)]
-#[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
-#[allow(clippy::multiple_bound_locations)]
+#[allow(single_use_lifetimes, mismatched_lifetime_syntaxes, clippy::needless_lifetimes)]
+#[allow(clippy::extra_unused_lifetimes, clippy::multiple_bound_locations)]
 fn decode<'__a0, 's: '__a0>(
     x: impl p::NeedsPiecewise<'s, DecodeGraph, &'__a0 Tensor<'s, f32>>,
     model: &Model,

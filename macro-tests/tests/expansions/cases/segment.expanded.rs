@@ -1,9 +1,8 @@
 // Pinned by macro-tests/tests/expansions. `p::` stands for `::graphable::__private::`, `site!(n)` for the
 // place of the n-th segment or boundary in the source.
 
-#[allow(single_use_lifetimes, mismatched_lifetime_syntaxes)]
-#[allow(clippy::needless_lifetimes, clippy::extra_unused_lifetimes)]
-#[allow(clippy::multiple_bound_locations)]
+#[allow(single_use_lifetimes, mismatched_lifetime_syntaxes, clippy::needless_lifetimes)]
+#[allow(clippy::extra_unused_lifetimes, clippy::multiple_bound_locations)]
 pub fn project<'s>(
     x: &Tensor<'s, f32>,
     limit: usize,
@@ -98,8 +97,7 @@ impl ProjectGraph {
             },
         )
     }
-    /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
-    /// segments, then whole calls, as far as the mode has them. State that is written is restored.
+    /// Records for every combination of bucket sizes, largest first: segments, then whole calls. Restores written state.
     ///
     /// # Errors
     /// Dimensions that have no buckets, and those of the calls.

@@ -38,8 +38,7 @@ impl Graph<'_> {
             self.synthetic_calls(&rt, &progress)
         };
         quote! {
-            /// Records for every combination of bucket sizes, largest first, so that no later call has to: the
-            /// segments, then whole calls, as far as the mode has them. State that is written is restored.
+            /// Records for every combination of bucket sizes, largest first: segments, then whole calls. Restores written state.
             ///
             /// # Errors
             /// Dimensions that have no buckets, and those of the calls.
