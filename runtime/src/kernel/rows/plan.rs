@@ -162,13 +162,15 @@ impl Plan {
         let Self::Along { threads, packed, single, .. } = self else { return 1 };
         let lanes = packed.sums(threads).max(single.sums(threads));
         let sums = lanes * rows.sum_words;
-        let values = packed.count * packed.lanes + (sums - lanes);
+        let values = packed.count * packed.lanes * rows.held.max(1) + (sums - lanes);
         if !packed.held || sums > 16 {
             return 1;
         }
         // Given the choice, the compiler takes nearly all registers for loads of several rows.
         let most = match is_large(rows) {
             true if rows.sum_words > 2 || values > KEPT / 2 => return 1,
+            // Rows of few packs for each of many threads: a third block waits for memory while the others compute.
+            true if values <= 16 && has_four_rows(rows) && self.block() >= THREADS => MOST * 3 / 4,
             true => OF_ROW,
             false if values > 32 => return 1,
             false if sums <= 8 => MOST,
@@ -187,6 +189,11 @@ pub(super) fn most_lanes(rows: &Rows) -> usize {
 fn is_large(rows: &Rows) -> bool {
     // Values of a row, such as a label, are in registers, too.
     rows.count() > 3 || rows.inputs.len() + rows.outputs.len() > 6 || rows.sum_words > 2
+}
+
+/// Returns whether a kernel is large only because it has four rows, as a norm with a weight and a bias does.
+fn has_four_rows(rows: &Rows) -> bool {
+    rows.count() == 4 && rows.inputs.len() + rows.outputs.len() <= 6
 }
 
 /// Threads of a block, of which `threads` have a row.
@@ -296,6 +303,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn blocks_that_share_a_multiprocessor_have_registers_for_what_they_keep() {
+        let three: &[Extent] = &[Extent::Row; 3];
+        let mut shared = 0;
+        for size in [64, 576, 1000, 1024, 2048, 4096, 8192, 16_384, 32_768] {
+            for (lanes, held) in
+                [4, 8, 16].into_iter().flat_map(|lanes| (0..6).map(move |held| (lanes, held)))
+            {
+                for inputs in [&[Extent::Row], three] {
+                    let kernel = Rows { inputs, outputs: &[Extent::Row], ..rows(held, true) };
+                    let plan = Plan::along(size, lanes, &kernel, true);
+                    let Plan::Along { packed, .. } = plan else { unreachable!() };
+                    let resident = plan.resident(&kernel);
+                    if resident > 1 {
+                        let each = REGISTERS / (resident * plan.block());
+                        assert!(packed.count * packed.lanes * held <= each / 2, "{size} {held} {plan:?}");
+                        shared += 1;
+                    }
+                }
+            }
+        }
+        assert!(shared > 100, "{shared}");
     }
 
     #[test]
