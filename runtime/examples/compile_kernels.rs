@@ -14,7 +14,7 @@ use std::{
 };
 
 use graphable::{
-    __private::kernel::{Compute, Definition, Kernel, Kind, built_in, compile, compile_all, compile_fused},
+    __private::kernel::{Compute, Definition, Kernel, Kind, built_in, compile, compile_all, compile_chain, compile_fused},
     backend::cuda::compile_file,
     bf16, f16, kernel,
 };
@@ -198,6 +198,33 @@ fn causal([i, j]: [i32; 2]) -> bool {
     j <= i
 }
 
+// What chains are made of: operations of models.
+
+#[kernel]
+fn sum(a: f32, b: f32) -> f32 {
+    a + b
+}
+
+#[kernel]
+fn product(a: f32, b: f32) -> f32 {
+    a * b
+}
+
+#[kernel]
+fn silu(x: f32) -> f32 {
+    x / (1.0 + (-x).exp())
+}
+
+#[kernel]
+fn gelu_tanh(x: f32) -> f32 {
+    0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh())
+}
+
+#[kernel]
+fn to_integer(x: f32) -> i32 {
+    x as i32
+}
+
 /// Element-wise kernels of a unit.
 const AT_ONCE: usize = 16;
 
@@ -271,6 +298,16 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
             unit(compile_all::<f16>);
         }
     }
+    for chain in chains(named) {
+        let names: Vec<&str> = chain.iter().map(|definition| definition.name).collect();
+        let name = format!("a chain of {}", names.join(", "));
+        if is_machine {
+            units.push((name.clone(), compile_chain::<f32>(&chain, arch)?));
+            units.push((name, compile_chain::<bf16>(&chain, arch)?));
+        } else {
+            units.push((name, compile_chain::<f16>(&chain, arch)?));
+        }
+    }
     for definition in others {
         let name = format!("{} in Rust", definition.name);
         let mut unit = |compile: Compile| units.push((name.clone(), vec![definition], compile));
@@ -290,6 +327,35 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
     // each gets some of all.
     let part = units.into_iter().skip(part.index).step_by(part.of);
     part.map(|(name, definitions, compile)| Ok((name, compile(&definitions, arch)?))).collect()
+}
+
+/// Chains of kernels of elements: every type, parts of results, bits that are read as another type, as many inputs as there
+/// may be, and what models compute between two products.
+fn chains(named: &str) -> Vec<Vec<&'static Definition>> {
+    let all = [
+        vec![half::DEFINITION, hidden::DEFINITION, root::DEFINITION],
+        vec![
+            floats::DEFINITION,
+            signed::DEFINITION,
+            unsigned::DEFINITION,
+            bytes::DEFINITION,
+            signs::DEFINITION,
+            floats::DEFINITION,
+        ],
+        vec![powered::DEFINITION; 4],
+        vec![
+            sum::DEFINITION,
+            silu::DEFINITION,
+            product::DEFINITION,
+            gelu_tanh::DEFINITION,
+            half::DEFINITION,
+            sum::DEFINITION,
+            silu::DEFINITION,
+            product::DEFINITION,
+        ],
+        [vec![sum::DEFINITION; 15], vec![to_integer::DEFINITION, unsigned::DEFINITION]].concat(),
+    ];
+    all.into_iter().filter(|chain| chain.iter().any(|of| of.name.contains(named))).collect()
 }
 
 /// The `.cu` files below a folder, in order.

@@ -59,7 +59,10 @@ pub mod misplaced {
 /// Names for the code that `#[kernel]` generates.
 pub mod kernel {
     #[cfg(feature = "cuda")]
-    pub use crate::kernel::cuda::{compile, compile_all};
+    pub use crate::kernel::{
+        chain::sample::compile_chain,
+        cuda::{compile, compile_all},
+    };
 
     /// Returns the kernels of the built-in operations.
     #[cfg(feature = "cuda")]

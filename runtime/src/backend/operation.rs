@@ -44,10 +44,16 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
     /// Returns one launch that does what `parts` do one after the other, with the same bits; `None` if no kernel does. One of the
     /// parts is a launch of this operation. `kept[i]` has a bit for each output of part `i` that is read by others, too: the
     /// launch writes only those.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for passes over recordings"))]
     fn fuse(&self, parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
         let _ = (parts, kept);
         None
+    }
+
+    /// Returns whether an output may be the memory of an input: wherever it writes, it has read before, and no part of the
+    /// device reads what another one writes.
+    fn may_write_over(&self, input: &View, output: &View) -> bool {
+        let _ = (input, output);
+        false
     }
 
     /// Returns how it is listed in a [`Topology`](crate::observe::inspect::Topology) of the CPU.

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use bytemuck::{Pod, cast_slice_mut};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
@@ -24,7 +24,7 @@ use crate::{
 
 /// Elements that are gathered and converted at once; what a kernel of three operands needs for them stays in the
 /// first-level cache.
-const BLOCK: usize = 1024;
+pub(super) const BLOCK: usize = 1024;
 
 /// Runs a kernel; `constants` is empty if no parameter is a number, and it draws if one is a random number.
 pub(super) fn run(
@@ -49,14 +49,32 @@ pub(super) fn run(
             None => views.next().map_or(Source::None, |view| Source::new(access, view, *compute)),
         })
         .collect();
-    let count = first.layout.count();
-    let outputs = launch
-        .outputs
+    let computes = definition.outputs.iter().copied();
+    in_tasks(first.layout.count(), results(access, &launch.outputs, computes), |task| {
+        task.run(definition, &sources);
+    });
+}
+
+/// The types and the bytes of outputs that are computed as `computes`.
+pub(super) fn results<'a>(
+    access: &Access<'a>,
+    outputs: &[View],
+    computes: impl Iterator<Item = Compute>,
+) -> impl Iterator<Item = (Kind, &'a mut [u8])> {
+    outputs
         .iter()
-        .zip(definition.outputs)
-        .map(|(view, compute)| (Kind { dtype: view.dtype, compute: *compute }, place(access, view)));
+        .zip(computes)
+        .map(|(view, compute)| (Kind { dtype: view.dtype, compute }, place(access, view)))
+}
+
+/// Calls `run` with tasks that together have all outputs, of `count` elements each: with one, or with many in parallel.
+pub(super) fn in_tasks<'a>(
+    count: usize,
+    outputs: impl Iterator<Item = (Kind, &'a mut [u8])>,
+    run: impl Fn(Task<'a>) + Send + Sync,
+) {
     if count < PARALLEL {
-        return Task { start: 0, outputs: outputs.collect() }.run(definition, &sources);
+        return run(Task { start: 0, outputs: outputs.collect() });
     }
     let starts = (0..count).step_by(TASK);
     let mut tasks: Vec<Task<'_>> = starts.map(|start| Task { start, outputs: SmallVec::new() }).collect();
@@ -65,7 +83,7 @@ pub(super) fn run(
             task.outputs.push((kind, bytes));
         }
     }
-    tasks.into_par_iter().for_each(|task| task.run(definition, &sources));
+    tasks.into_par_iter().for_each(run);
 }
 
 /// The bytes of an output.
@@ -99,9 +117,9 @@ pub(super) enum Source<'a> {
 }
 
 /// The buffer in which values of a block are gathered and converted.
-struct Buffer {
-    raw: [u32; BLOCK],
-    converted: [u32; BLOCK],
+pub(super) struct Buffer {
+    pub(super) raw: [u32; BLOCK],
+    pub(super) converted: [u32; BLOCK],
     /// The elements that it holds for every block, of an operand that is one element.
     repeated: usize,
 }
@@ -109,14 +127,14 @@ struct Buffer {
 impl Buffer {
     const NEW: Self = Self { raw: [0; BLOCK], converted: [0; BLOCK], repeated: 0 };
 
-    fn words(&mut self) -> Words<'_> {
+    pub(super) fn words(&mut self) -> Words<'_> {
         let Self { raw, converted, repeated } = self;
         Words { raw, converted, repeated: Some(repeated) }
     }
 }
 
 /// A buffer of any length.
-struct Words<'b> {
+pub(super) struct Words<'b> {
     raw: &'b mut [u32],
     converted: &'b mut [u32],
     /// As that of [`Buffer`], where it is known.
@@ -129,7 +147,7 @@ thread_local! {
 }
 
 /// Lets `run` use that many buffers, which hold nothing.
-fn with_buffers(count: usize, run: impl FnOnce(&mut [Buffer])) {
+pub(super) fn with_buffers(count: usize, run: impl FnOnce(&mut [Buffer])) {
     let mut buffers = BUFFERS.take();
     if buffers.len() < count {
         buffers.resize_with(count, || Buffer::NEW);
@@ -187,7 +205,7 @@ impl<'a> Source<'a> {
     }
 
     /// The elements `start .. start + len`.
-    fn read_with<'b>(&'b self, start: usize, len: usize, buffer: Option<Words<'b>>) -> Input<'b> {
+    pub(super) fn read_with<'b>(&'b self, start: usize, len: usize, buffer: Option<Words<'b>>) -> Input<'b> {
         match self {
             Self::Constant(number) => constant(*number, len, buffer),
             Self::F32(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
@@ -266,14 +284,19 @@ fn constant(number: Number, len: usize, buffer: Option<Words<'_>>) -> Input<'_> 
 }
 
 /// The elements of the outputs from one on.
-struct Task<'a> {
-    start: usize,
-    outputs: SmallVec<[(Kind, &'a mut [u8]); 2]>,
+pub(super) struct Task<'a> {
+    pub(super) start: usize,
+    pub(super) outputs: SmallVec<[(Kind, &'a mut [u8]); 2]>,
 }
 
 impl Task<'_> {
+    /// Number of its elements.
+    pub(super) fn count(&self) -> usize {
+        self.outputs.first().map_or(0, |(kind, bytes)| bytes.len() / kind.dtype.size())
+    }
+
     fn run(self, definition: &Definition, sources: &[Source<'_>]) {
-        let count = self.outputs.first().map_or(0, |(kind, bytes)| bytes.len() / kind.dtype.size());
+        let count = self.count();
         let converted = self.outputs.iter().filter(|(kind, _)| kind.is_converted()).count();
         if converted == 0 && sources.iter().all(Source::is_borrowed) {
             return self.run_at_once(definition, sources, count);
@@ -349,6 +372,31 @@ impl Kind {
             DType::F16 => f16::round(values, cast_slice_mut(bytes)),
             DType::Bf16 => bf16::round(values, cast_slice_mut(bytes)),
             _ => {}
+        }
+    }
+
+    /// Converts what is stored, where it is computed in another type.
+    pub(super) fn load(self, bytes: &[u8], values: &mut [f32]) {
+        match (self.compute, self.dtype) {
+            (Compute::F32, DType::F16) => {
+                f16::acc(cast_slice(bytes), values);
+            }
+            (Compute::F32, DType::Bf16) => {
+                bf16::acc(cast_slice(bytes), values);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is stored in `bytes`, of which [`load`](Self::load) made `values` where it is computed in another type.
+    pub(super) fn input<'b>(self, bytes: &'b [u8], values: &'b [f32]) -> Input<'b> {
+        match self.compute {
+            Compute::F32 if self.is_converted() => Input::F32(values),
+            Compute::F32 => Input::F32(cast_slice(bytes)),
+            Compute::I32 => Input::I32(cast_slice(bytes)),
+            Compute::U32 | Compute::Random => Input::U32(cast_slice(bytes)),
+            Compute::U16 => Input::U16(cast_slice(bytes)),
+            Compute::U8 | Compute::Bool => Input::U8(bytes),
         }
     }
 }

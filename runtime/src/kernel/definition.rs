@@ -3,9 +3,7 @@
 use std::any::TypeId;
 
 use super::block::Block;
-#[cfg(feature = "cuda")]
-use crate::DType;
-use crate::base::rank::MAX_RANK;
+use crate::{DType, base::rank::MAX_RANK};
 
 /// A type that kernels compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +36,17 @@ impl Compute {
             Self::U8 => "u8",
             Self::Bool => "bool",
             Self::Random => "Random",
+        }
+    }
+
+    /// Returns whether tensors of an element type can be computed in this type: their values, or their bits.
+    pub(super) fn fits(self, stored: DType) -> bool {
+        match self {
+            Self::F32 => stored.is_float(),
+            Self::I32 | Self::U32 => stored.size() == 4,
+            Self::U16 => stored.size() == 2,
+            Self::U8 | Self::Bool => stored.size() == 1,
+            Self::Random => false,
         }
     }
 

@@ -7,7 +7,6 @@ use std::{
 
 use rustc_hash::FxHashMap;
 
-use super::definition::Definition;
 use crate::backend::cuda::kernels::SourceFile;
 
 /// Arithmetic as the language defines it. Generic lambdas run on the device, too.
@@ -33,17 +32,18 @@ impl<V: Eq + Hash> Instances<V> {
         Self(Mutex::new(None))
     }
 
-    /// Returns the instance of a variant, whose entry and text `write` returns if there is none yet.
+    /// Returns the instance of a variant, whose entry and text `write` returns if there is none yet. `name` is that of its
+    /// source in messages.
     pub(super) fn of(
         &self,
-        definition: &Definition,
+        name: &'static str,
         variant: V,
         write: impl FnOnce(&V) -> (String, String),
     ) -> &'static Instance {
         let mut instances = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         instances.get_or_insert_default().entry(variant).or_insert_with_key(|variant| {
             let (entry, text) = write(variant);
-            Box::leak(Box::new(Instance { source: source(definition.name, text), entry }))
+            Box::leak(Box::new(Instance { source: source(name, text), entry }))
         })
     }
 }

@@ -236,6 +236,16 @@ template <> struct Write<boolean> {
     static DEVICE boolean of(bool x) { boolean y; y.bits = x ? 1 : 0; return y; }
 };
 
+// The bits of an element as an element of another type of its size: what a later kernel reads of memory that one wrote.
+template <typename E> struct Same {
+    template <typename F> static DEVICE E bits(F x) {
+        static_assert(sizeof(E) == sizeof(F), "elements of one size");
+        union { F from; E to; } both;
+        both.from = x;
+        return both.to;
+    }
+};
+
 // A number that the host sent as its bits.
 template <typename N> struct Bits { static DEVICE N of(u32 x) { return (N)x; } };
 template <> struct Bits<f32> { static DEVICE f32 of(u32 x) { return __uint_as_float(x); } };

@@ -5,10 +5,12 @@
 //! and launches, [`cpu`] runs the loop over blocks of strided views, [`source`] and [`cuda`] turn the text
 //! into a kernel for the types of the tensors. [`lang`] defines operators and methods of kernels where Rust's
 //! definition differs or is incomplete. Kernels of rows have all of this in [`rows`], and
-//! those of indices in [`index`]. [`compose`] writes kernels of which those in Rust are parts.
+//! those of indices in [`index`]. [`chain`] has several kernels of elements as one operation, and [`compose`] writes kernels
+//! of which those in Rust are parts.
 
 pub(crate) mod block;
 pub(crate) mod call;
+pub(crate) mod chain;
 #[cfg(feature = "cuda")]
 pub(crate) mod compose;
 mod cpu;

@@ -51,6 +51,12 @@ pub(crate) trait Further: fmt::Debug + Hash + Send + Sync + 'static {
     ) -> Result<()>;
 }
 
+/// A bit for each parameter that is a number.
+pub(super) fn fixed(constants: &Constants) -> u32 {
+    let numbers = constants.iter().enumerate();
+    numbers.fold(0, |bits, (i, constant)| bits | u32::from(constant.is_some()) << i)
+}
+
 /// The operation of a call.
 pub(crate) fn operation(
     definition: &'static Definition,
@@ -74,6 +80,12 @@ pub(crate) fn plain(op: &Op) -> Option<(&'static Definition, &Constants)> {
             Some((operation.downcast_ref::<Definition>()?, &[][..]))
         }
     }
+}
+
+/// Returns the kernel of elements that an operation is, unless it draws random numbers; the numbers are empty if every parameter
+/// is a tensor.
+pub(super) fn elementwise(op: &Op) -> Option<(&'static Definition, &Constants)> {
+    plain(op).filter(|(definition, _)| matches!(definition.kind, Kind::Elements))
 }
 
 /// With a tensor for every parameter.

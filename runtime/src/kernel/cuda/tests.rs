@@ -4,7 +4,10 @@ use super::*;
 use crate::{
     backend::{
         Op,
-        cuda::kernels::testing::{Recorder, kinds, locate, offset, shapes, strides, view, whole},
+        cuda::kernels::{
+            Dims,
+            testing::{Recorder, kinds, locate, offset, shapes, strides, view, whole},
+        },
     },
     kernel,
     kernel::definition::{Constant as _, Kernel as _},
@@ -82,7 +85,7 @@ impl Params {
 
 /// Plays the passes of a launch: every output element is written once, from the elements at the same place, in loads
 /// that are aligned.
-fn check(op: Op, x: &[View], y: &View) {
+pub(in crate::kernel) fn check(op: Op, x: &[View], y: &View) {
     let run = Recorder::of(op, x, &[*y]);
     let p = Params::of(&run, x.len(), 0);
     assert_eq!((p.x.clone(), p.y), (x.iter().map(|x| x.addr).collect(), y.addr));

@@ -54,7 +54,7 @@ struct Variant {
 static INSTANCES: Instances<Variant> = Instances::new();
 
 fn instance(definition: &Definition, index: &Index, variant: Variant) -> &'static Instance {
-    INSTANCES.of(definition, variant, |variant| text(definition, index, *variant))
+    INSTANCES.of(definition.name, variant, |variant| text(definition, index, *variant))
 }
 
 /// The sources of a kernel whose floats are stored as `float`, one of each sort.

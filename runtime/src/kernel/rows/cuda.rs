@@ -42,7 +42,7 @@ struct Variant {
 static INSTANCES: Instances<Variant> = Instances::new();
 
 fn instance(definition: &Definition, rows: &Rows, variant: Variant) -> &'static Instance {
-    INSTANCES.of(definition, variant, |variant| text(definition, rows, *variant))
+    INSTANCES.of(definition.name, variant, |variant| text(definition, rows, *variant))
 }
 
 /// The sources of a kernel whose floats are stored as `float`, for plans of each sort.

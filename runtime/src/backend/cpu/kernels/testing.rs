@@ -31,7 +31,7 @@ pub(crate) struct Array {
     pub(crate) dtype: DType,
     pub(crate) layout: Layout,
     /// Elements before the first that the view touches.
-    before: usize,
+    pub(crate) before: usize,
     pub(crate) bytes: Vec<u8>,
 }
 
