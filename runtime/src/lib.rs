@@ -91,6 +91,7 @@ mod memory;
 mod model;
 mod observe;
 pub mod ops;
+mod program;
 mod record;
 mod runtime;
 mod tensor;
@@ -146,6 +147,7 @@ pub use observe::memory::{
     ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
 };
 pub use observe::stats::{CopiedSlot, Stats};
+pub use program::Passes;
 pub use record::policy::limits::{Limits, OnMove};
 pub use record::policy::{CallInfo, Moved, Policy, SegmentDecision, SegmentInfo};
 pub use runtime::Runtime;
@@ -180,8 +182,9 @@ pub mod inspect {
     pub use crate::{
         graph::dispatch::plan_report::{PartKind, PlanPart, PlanReport},
         observe::inspect::{
-            EdgeKind, GraphEdge, GraphNode, GraphTree, NodeKind, OutputId, OutputPlace, Topology, TreeBlock,
-            TreeFunction, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting,
+            EdgeKind, GraphEdge, GraphNode, GraphTree, NodeKind, OutputId, OutputPlace, PassMade,
+            PassRefusal, PassRefused, PassReport, Topology, TreeBlock, TreeFunction, TreeNode, TreeOutput,
+            TreeSegment, TreeState, TreeWaiting,
         },
     };
 }

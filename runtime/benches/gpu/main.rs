@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [kernels] [rows] [norms] [indexed] [conv] [attention] [numerics]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [chains] [kernels] [rows] [norms] [indexed] [conv] [attention] [numerics]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -10,6 +10,7 @@ use graphable::{Error, Result};
 mod attention;
 mod batches;
 mod calls;
+mod chains;
 mod conv;
 mod copies;
 mod indexed;
@@ -31,13 +32,14 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 13] = [
+const ALL: [(&str, Bench); 14] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
     ("batches", batches::run),
     ("copies", copies::run),
     ("current", copies::current),
+    ("chains", chains::run),
     ("kernels", kernels::run),
     ("rows", rows::run),
     ("norms", norms::run),
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, kernels, rows, norms, indexed, conv, attention, numerics"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, attention, numerics"
         );
         return ExitCode::from(2);
     }

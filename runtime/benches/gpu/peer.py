@@ -1,4 +1,4 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [kernels] [rows] [conv] [attention] [numerics]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [attention] [numerics]`."""
 
 import gc
 import json
@@ -247,6 +247,24 @@ def kernels():
                 del graph, out
 
 
+def chains():
+    """The chain of `chains.rs`, compiled."""
+    def eight(x, w):
+        y = F.silu(x * w + x) * 0.5
+        return -(F.relu(y - w) + 1.0)
+
+    compiled = torch.compile(eight)
+    for dtype, short in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+        count = (64 << 20) // dtype.itemsize
+        x = torch.full((count,), 0.75, device=DEVICE, dtype=dtype)
+        w = torch.full((count,), 1.5, device=DEVICE, dtype=dtype)
+        for _ in range(3):
+            compiled(x, w)
+        _, total = per_call(7, 40, lambda i: compiled(x, w), torch.cuda.synchronize)
+        say(figure="chains", what="torch.compile", case=f"eight {short}", total_us=total,
+            tb_s=3 * (64 << 20) / total / 1e6)
+
+
 def rows():
     """Compiled norms, softmax, losses and sums; named as those of `rows.rs`."""
     functions = {
@@ -451,7 +469,7 @@ if __name__ == "__main__":
     # `use_deterministic_algorithms` asks for it, before cuBLAS is used first.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
-             "rows": rows, "conv": conv, "attention": attention, "numerics": numerics}
+             "chains": chains, "rows": rows, "conv": conv, "attention": attention, "numerics": numerics}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")

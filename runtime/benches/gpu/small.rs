@@ -1,6 +1,6 @@
 //! 1000 small kernels in one graph.
 
-use graphable::{Device, Runtime, graphable, prelude::*};
+use graphable::{Device, Passes, Runtime, graphable, prelude::*};
 
 use crate::timing::per_call;
 
@@ -15,6 +15,8 @@ fn thousand(x: &Tensor<f32>, one: &Tensor<f32>) -> Result<Tensor<f32>> {
 
 pub(crate) fn run() -> Result<()> {
     let mut rt = Runtime::new(Device::cuda(0))?;
+    // It is about many kernels.
+    rt.set_passes(Passes::none());
     let graph = ThousandGraph::builder().build(&mut rt)?;
     let mut nodes = 0;
     for _ in 0..3 {

@@ -14,9 +14,12 @@ use std::{
 
 use smallvec::SmallVec;
 
-use super::cpu::{Access, Fault};
 #[cfg(feature = "cuda")]
 use super::cuda::kernels::Submit;
+use super::{
+    JoinsElements,
+    cpu::{Access, Fault},
+};
 #[cfg(feature = "cuda")]
 use crate::Result;
 use crate::{observe::inspect::NodeKind, value::view::View};
@@ -70,6 +73,12 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
     /// measurement where the [switches](crate::Numerics) among its parameters forbid that.
     fn is_deterministic(&self) -> bool {
         true
+    }
+
+    /// Returns what joins it with others if it computes each element of its outputs from the elements of its inputs at the
+    /// same place: a pass may then make one operation of several.
+    fn joins_elements(&self) -> Option<&'static dyn JoinsElements> {
+        None
     }
 
     /// If [`run_cpu`](Self::run_cpu) can run it.

@@ -9,14 +9,15 @@ use std::{
 use smallvec::SmallVec;
 
 use super::{
+    chain::JOINER,
     cpu,
-    definition::{Definition, Kind, Number, Padded},
+    definition::{Compute, Definition, Kind, Number, Padded},
     index::operation::Kernel,
     random::draws::Draws,
     rows,
 };
 use crate::backend::{
-    Launch, Op, Operation,
+    JoinsElements, Launch, Op, Operation,
     cpu::{Access, Fault},
 };
 #[cfg(feature = "cuda")]
@@ -98,6 +99,10 @@ impl Operation for Definition {
         self.id.hash(&mut to);
     }
 
+    fn joins_elements(&self) -> Option<&'static dyn JoinsElements> {
+        self.is_step().then_some(&JOINER as _)
+    }
+
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
         self.run_on_cpu(&[], Padded::default(), access, launch)
     }
@@ -109,6 +114,12 @@ impl Operation for Definition {
 }
 
 impl Definition {
+    /// Returns whether it can be a step of a chain.
+    fn is_step(&self) -> bool {
+        matches!(self.kind, Kind::Elements)
+            && self.inputs.iter().all(|(_, compute)| *compute != Compute::Random)
+    }
+
     /// Runs it; `constants` is empty if every parameter is a tensor.
     fn run_on_cpu(
         &self,
@@ -221,6 +232,11 @@ impl<F: Further> Operation for Fixed<F> {
         self.definition.id.hash(&mut to);
         self.constants.hash(&mut to);
         self.further.hash(&mut to);
+    }
+
+    fn joins_elements(&self) -> Option<&'static dyn JoinsElements> {
+        let is_plain = (&self.further as &dyn Any).is::<Padded>();
+        (is_plain && self.definition.is_step()).then_some(&JOINER as _)
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {

@@ -2,7 +2,7 @@
 //!
 //! The code of a body runs once, whatever the value is, and describes what the body does. In a recording, its
 //! commands go into the body of a node of the capture. Everywhere else they are written down until the outermost
-//! node ends; then they are run, with the host deciding what runs (`program`).
+//! node ends; then they are run, with the host deciding what runs (`run_commands`).
 //!
 //! A body starts from the memory that is free before its node (`nesting`), and all that it makes is gone at its
 //! end, except for the results that leave the node. Those get slots of their own, so that no handle that was kept
@@ -13,12 +13,12 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 
 use super::{
-    body::BodyRunner, call::CallState, command_log::Command, launch::Launcher, recorder::Recorder,
-    replay::Replayer, run::Run,
+    body::BodyRunner, call::CallState, launch::Launcher, recorder::Recorder, replay::Replayer, run::Run,
 };
 use crate::{
     Error, Result,
     backend::Conditional,
+    program::Command,
     tree::{ControlMark, TraceOp, Tree},
     value::raw::RawTensor,
 };

@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 
 use super::{
     call::{CallState, Phase},
-    command_log::Command,
     launch::Launcher,
 };
 use crate::{
@@ -21,6 +20,7 @@ use crate::{
         BlockArena,
         pool::{Block, rounded},
     },
+    program::Command,
 };
 
 /// One use of memory by an operation.

@@ -1,10 +1,13 @@
-//! The commands of a recording, written down so that an invalidated capture can be made again.
+//! The commands of a recording, written down while its body runs, and captured when it has ended.
 //!
-//! Another thread of the process may invalidate a capture (in CUDA, by waiting for the whole device). The
-//! body may be able to run only once; but all commands that it adds to a capture go through here, with their
-//! addresses. After an invalidation they are only logged, and when the body has ended, and passed all checks
-//! of a recording, the capture is redone from the log, in one go. If this fails too often, the logged
-//! commands are run directly, as the body's operations would have been without a recording.
+//! All commands that a body adds to a recording go through here, with their addresses. When the body has ended, and
+//! passed all checks of a recording, they are a [`Program`](crate::program::Program): passes rewrite it, and its
+//! commands are captured in one go. The capture itself begins with the body, so that work which other code launches on
+//! the stream meanwhile is found in it, instead of missing from every replay.
+//!
+//! Another thread of the process may invalidate a capture (in CUDA, by waiting for the whole device). The body may be
+//! able to run only once; but the capture can be made again from its commands. If this fails too often, they are run
+//! directly, as the body's operations would have been without a recording.
 
 use super::{
     call::CallState,
@@ -12,67 +15,37 @@ use super::{
     exec_reuse::{Captured, ExecFinder},
     launch::Launcher,
     replay::Replayer,
-    run::EndedRecording,
+    run::{EndedRecording, Run},
     stream::Stream,
 };
 use crate::{
     Error, Result,
-    backend::{Backend, Conditional, Launch, SharedMemory},
+    backend::SharedMemory,
     base::{plan::Site, reason::FallbackReason},
-    observe::{event::CopySlot, log::Log, occurrence::Occurrence},
+    observe::{event::CopySlot, inspect::PassReport, log::Log, occurrence::Occurrence},
+    program::{Command, Program},
     tree::CallSite,
 };
 
 /// The number of times that the capture of one recording is retried.
 const RETRIES: u32 = 8;
 
-/// One command of a recording.
-#[derive(Clone, Debug)]
-pub(super) enum Command {
-    Launch(Box<Launch>),
-    Poison {
-        addr: u64,
-        bytes: u64,
-    },
-    Fork,
-    Branch(usize),
-    Join,
-    /// A conditional node begins; its bodies follow, up to its end.
-    Conditional(Conditional),
-    Body(usize),
-    EndConditional,
-}
-
-impl Command {
-    pub(super) fn issue(&self, backend: &mut dyn Backend) -> Result<()> {
-        match self {
-            Self::Launch(launch) => backend.launch(launch),
-            Self::Poison { addr, bytes } => backend.poison(*addr, *bytes),
-            Self::Fork => backend.fork(),
-            Self::Branch(index) => backend.branch(*index),
-            Self::Join => backend.join(),
-            Self::Conditional(node) => backend.begin_conditional(node),
-            Self::Body(index) => backend.begin_body(*index),
-            Self::EndConditional => backend.end_conditional(),
-        }
-    }
-}
-
 /// The state of a recording's capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CaptureState {
-    /// The device captures, and has every command of the log.
+    /// The device captures.
     Capturing,
-    /// The device captures nothing: another thread invalidated the capture, which was aborted. Commands are
-    /// only logged.
+    /// The device captures nothing: another thread invalidated the capture, which was aborted.
     Invalidated,
 }
 
 /// The commands of a recording, in order, and the state of its capture.
 #[derive(Debug)]
 pub(super) struct CommandLog {
-    commands: Vec<Command>,
+    program: Program,
     capture: CaptureState,
+    /// What passes did to the program.
+    pub(super) passes: Box<[PassReport]>,
 }
 
 impl CommandLog {
@@ -87,7 +60,8 @@ impl CommandLog {
         bindings: &[InputBinding],
     ) -> Result<Self> {
         let begun = begin_capture(stream, bindings);
-        Ok(Self { commands: Vec::new(), capture: unless_invalidated(stream, log, site, begun)?.into() })
+        let capture = unless_invalidated(stream, log, site, begun)?.into();
+        Ok(Self { program: Program::default(), capture, passes: Box::default() })
     }
 
     /// Returns whether a capture is active.
@@ -95,41 +69,30 @@ impl CommandLog {
         self.capture == CaptureState::Capturing
     }
 
-    /// Writes a command down, and captures it as long as the capture is good.
-    ///
-    /// # Errors
-    /// Returns errors of the backend.
-    fn record(
-        &mut self,
-        stream: &mut Stream,
-        log: &mut Log,
-        site: &'static Site,
-        command: Command,
-    ) -> Result<()> {
-        if self.is_capturing() {
-            let issued = command.issue(stream.backend_mut());
-            self.capture = unless_invalidated(stream, log, site, issued)?.into();
-        }
-        self.commands.push(command);
-        Ok(())
+    /// Writes a command down.
+    pub(super) fn push(&mut self, command: Command) {
+        self.program.push(command);
     }
 
-    /// Makes the capture again.
+    /// Starts the capture again if it was invalidated, and captures all commands.
     ///
     /// # Errors
     /// Returns errors of the backend.
-    fn redo(
+    fn capture(
         &mut self,
         stream: &mut Stream,
         log: &mut Log,
         site: &'static Site,
         bindings: &[InputBinding],
     ) -> Result<()> {
-        let begun = begin_capture(stream, bindings);
-        // From here on it is active; after an error, whoever aborts the recording ends it.
-        self.capture = unless_invalidated(stream, log, site, begun)?.into();
+        if !self.is_capturing() {
+            let begun = begin_capture(stream, bindings);
+            // From here on it is active; after an error, whoever aborts the recording ends it.
+            self.capture = unless_invalidated(stream, log, site, begun)?.into();
+        }
         if self.is_capturing() {
-            let issued = self.commands.iter().try_for_each(|command| command.issue(stream.backend_mut()));
+            let issued =
+                self.program.commands().iter().try_for_each(|command| command.issue(stream.backend_mut()));
             self.capture = unless_invalidated(stream, log, site, issued)?.into();
         }
         Ok(())
@@ -180,11 +143,9 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns errors of the backend.
     pub(super) fn issue(&mut self, command: Command) -> Result<()> {
-        if let Some(run) = self.recorder.run_mut()
-            && let site = run.site
-            && let Some(recording) = run.recording_mut()
-        {
-            return recording.log.record(self.stream, self.log, site, command);
+        if let Some(recording) = self.recorder.run_mut().and_then(Run::recording_mut) {
+            recording.log.push(command);
+            return Ok(());
         }
         match &mut self.recorder.described {
             Some(commands) => commands.push(command),
@@ -210,7 +171,17 @@ impl Replayer<'_> {
         let call_site =
             CallSite { identity, graph: self.tree.caller().id, ordinal: call.ordinals().before(identity) };
         let recording = &mut run.state;
-        for attempt in 0..=RETRIES {
+        recording.log.passes = self.passes.run(&mut recording.log.program);
+        let mut retries = RETRIES;
+        loop {
+            if !recording.log.is_capturing() {
+                if retries == 0 {
+                    break;
+                }
+                retries -= 1;
+            }
+            let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
+            recording.log.capture(stream, log, site, recording.bindings.all())?;
             if recording.log.is_capturing() {
                 let mut finder = ExecFinder {
                     tree: &mut *self.tree,
@@ -223,10 +194,6 @@ impl Replayer<'_> {
                     return Ok(Some(ended));
                 }
                 recording.log.capture = CaptureState::Invalidated;
-            }
-            if attempt < RETRIES {
-                let (stream, log) = (&mut *self.launcher.stream, &mut *self.launcher.log);
-                recording.log.redo(stream, log, site, recording.bindings.all())?;
             }
         }
         let reason = FallbackReason::CaptureInvalidated { segment: site.to_string() };
@@ -246,6 +213,6 @@ impl Launcher<'_> {
             self.log.emit(Occurrence::Copied { slot: CopySlot::LiveIn, bytes: binding.bytes() });
         }
         self.stream.write_instead(upload)?;
-        self.run_commands(&commands.commands)
+        self.run_commands(commands.program.commands())
     }
 }

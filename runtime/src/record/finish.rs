@@ -134,6 +134,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             owned: run.owners(),
             writes: made.writes,
             alive: std::mem::take(&mut run.state.alive),
+            passes: std::mem::take(&mut run.state.log.passes),
             usage: Usage { pool_peak: run.uses.peak(), extent },
             hits: 0,
             likely: None,

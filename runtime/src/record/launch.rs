@@ -6,7 +6,6 @@ use rustc_hash::FxHasher;
 
 use super::{
     branches::Freed,
-    command_log::Command,
     recorder::Recorder,
     run::{Run, RunState},
     stream::Stream,
@@ -20,6 +19,7 @@ use crate::{
         pool::{Block, rounded},
     },
     observe::log::Log,
+    program::Command,
     tree::{TraceOp, Tree},
     value::{entry::Entry, layout::Layout, raw::RawTensor},
 };
@@ -65,7 +65,7 @@ impl Launcher<'_> {
         let measure = !self.recorder.is_recording();
         let bytes = self.stream.backend_mut().workspace(&op, inputs, outputs, measure)?;
         if bytes == 0 {
-            return self.launch_at(op, inputs, outputs, 0);
+            return self.launch_at(op, inputs, outputs, Block { addr: 0, len: 0 });
         }
         // In a body it comes from the pool, as ordinary memory of the operation: branches that run side
         // by side share none, and the next operation may have it.
@@ -77,18 +77,18 @@ impl Launcher<'_> {
         if let (Some(run), true) = (self.recorder.run_mut(), pooled) {
             run.uses.workspace(block.len);
         }
-        let launched = self.launch_at(op, inputs, outputs, block.addr);
+        let launched = self.launch_at(op, inputs, outputs, block);
         self.free_block(arena, block.addr, bytes);
         launched
     }
 
     /// Passes an operation to the backend, or to the current recording.
-    fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) -> Result<()> {
+    fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: Block) -> Result<()> {
         if self.recorder.is_recording() || self.recorder.described.is_some() {
-            let launch = self.stream.description(op, inputs, outputs, workspace);
-            return self.issue(Command::Launch(launch));
+            let launch = self.stream.description(op, inputs, outputs, workspace.addr);
+            return self.issue(Command::Launch { launch, workspace: workspace.len });
         }
-        self.stream.launch(op, inputs, outputs, workspace)
+        self.stream.launch(op, inputs, outputs, workspace.addr)
     }
 
     /// Places a block, in a branch as the fork allows.
@@ -140,17 +140,16 @@ impl Launcher<'_> {
         if let Some(run) = self.recorder.run_mut() {
             run.forget(base);
         }
+        let bytes = self.memory.own_bytes(bytes);
+        if let Some(recording) = self.recorder.run_mut().and_then(Run::recording_mut) {
+            recording.log.push(Command::Free { addr: base, bytes });
+        }
         if !self.stream.backend().wants_poison() {
             return;
         }
-        let bytes = self.memory.own_bytes(bytes);
         if let Err(error) = self.issue(Command::Poison { addr: base, bytes }) {
-            match self.recorder.run_mut() {
-                // The capture is invalid, which its end will report.
-                Some(run) if run.recording().is_some() => run.fail(&error),
-                // Dropping cannot fail: the next call that can reports it.
-                _ => self.stream.defer(error),
-            }
+            // Dropping cannot fail: the next call that can reports it.
+            self.stream.defer(error);
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use super::{command_log::Command, nesting::Nesting, run::Run, state_snapshot::StateSnapshot};
+use super::{nesting::Nesting, run::Run, state_snapshot::StateSnapshot};
 use crate::{
     Error, Result,
     memory::{Liveness, Memory, SlotId},
+    program::Command,
     value::{
         entry::{Entries, Entry},
         raw::RawTensor,

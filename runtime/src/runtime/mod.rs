@@ -9,6 +9,7 @@ mod hooks;
 mod leaks;
 mod memory;
 mod numerics;
+mod passes;
 pub(crate) mod refused_sizes;
 pub(crate) mod scopes;
 #[cfg_attr(

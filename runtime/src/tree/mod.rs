@@ -11,7 +11,10 @@ use crate::{
     backend::{GraphExec, SharedMemory},
     base::{plan::Site, recording_id::RecordingId},
     memory::{Alive, Extent, Ordinal, Placement, Tables, pool::StateId},
-    observe::{inspect::Topology, log::Log},
+    observe::{
+        inspect::{PassReport, Topology},
+        log::Log,
+    },
     value::{dim::RawDim, key::RecordedOperand, owned::OwnerId, raw::RawTensor},
 };
 
@@ -161,6 +164,8 @@ pub(crate) struct Recording {
     pub(crate) writes: Vec<(OwnerId, SharedMemory)>,
     /// The blocks that were live in the pool when it was recorded.
     pub(crate) alive: Alive,
+    /// What passes did to it.
+    pub(crate) passes: Box<[PassReport]>,
     pub(crate) usage: Usage,
     /// The number of runs; the first was directly after its recording.
     pub(crate) hits: u64,

@@ -3,6 +3,9 @@
 use super::layout::Layout;
 use crate::DType;
 
+/// Addresses of the first byte, and after the last one.
+pub(crate) type Range = (u64, u64);
+
 /// A strided view of device memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct View {

@@ -1,7 +1,7 @@
 //! What a runtime shows of itself: the tree, recordings as the device has them, and the report of a plan.
 
 use graphable::{
-    BoundaryMove, Mode, Param, Plan, PlanItem, Support,
+    BoundaryMove, Mode, Param, Passes, Plan, PlanItem, Support,
     inspect::{EdgeKind, NodeKind, OutputPlace, PartKind},
     ops,
 };
@@ -155,6 +155,7 @@ fn a_loop_in_the_tree_ends() {
 fn a_recording_read_back_from_its_device() {
     let mut rt = runtime();
     rt.keep_topology(true);
+    rt.set_passes(Passes::none());
     let w = Param::new(&rt, &[2], &[3.0, 4.0]).unwrap();
     let graph = vector(&mut rt, Mode::Piecewise);
     for _ in 0..4 {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use graphable::{
-    Result, Runtime,
+    Passes, Result, Runtime,
     backend::{
         Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, SharedMemory,
         Stream, View, delegate,
@@ -127,6 +127,8 @@ pub(crate) fn listening() -> (Runtime, Heard, Arc<FaultPlan>) {
     let listening = Listening { inner: Box::new(inner), heard: Arc::clone(&heard) };
     let rt = Runtime::with_backend(Box::new(listening)).unwrap();
     rt.keep_events(true);
+    // What the body asks for is heard, operation by operation.
+    rt.set_passes(Passes::none());
     (rt, heard, plan)
 }
 

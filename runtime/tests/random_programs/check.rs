@@ -21,7 +21,8 @@ pub(crate) struct Failure {
 
 /// The modes that a program is run in.
 fn setups(program: &Program) -> Vec<Setup> {
-    let setup = |mode, audit_every| Setup { mode, audit_every, moves: usize::MAX, shares: false };
+    let setup =
+        |mode, audit_every| Setup { mode, audit_every, moves: usize::MAX, shares: false, passes: true };
     let copying = |mode, audit_every| Setup { moves: 1, ..setup(mode, audit_every) };
     let sharing = |setup| Setup { shares: true, ..setup };
     let mut all = vec![setup(Mode::None, 0), setup(Mode::Piecewise, 0)];
@@ -43,6 +44,13 @@ fn setups(program: &Program) -> Vec<Setup> {
     }
     if program.seed % 8 == 5 && program.capturable {
         all.push(copying(Mode::Full, 0));
+    }
+    // The operations of bodies one by one.
+    let unchanged = |setup| Setup { passes: false, ..setup };
+    match program.seed % 8 {
+        4 => all.push(unchanged(setup(Mode::Piecewise, 0))),
+        1 if program.capturable => all.push(unchanged(setup(Mode::Full, 0))),
+        _ => {}
     }
     // Recordings that run by one executable.
     match program.seed % 8 {
@@ -93,6 +101,8 @@ pub(crate) struct Met {
     pub(crate) draws: u64,
     /// Programs with control flow on the device.
     pub(crate) flows: u64,
+    /// Operations that passes made of several, in recordings that are there at the end.
+    pub(crate) joined: u64,
 }
 
 impl Met {
@@ -109,6 +119,7 @@ impl Met {
             replaced: steps(|s| !s.replace.is_empty()),
             draws: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Drawn)).into(),
             flows: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Flow)).into(),
+            joined: 0,
             sizes: program.steps.windows(2).filter(|s| grows && s[0].v != s[1].v).count() as u64,
         }
     }
@@ -117,12 +128,13 @@ impl Met {
 /// What the runs counted, one for each setup, and what the program met.
 pub(crate) fn check(program: &Program) -> Result<(Vec<Stats>, Met), Failure> {
     let expected = guarded("the program itself", || oracle::run(program))?;
-    let mut stats = Vec::new();
+    let (mut stats, mut joined) = (Vec::new(), 0);
     for setup in setups(program) {
         let audited = if setup.audit_every > 0 { ", audited" } else { "" };
         let copying = if setup.moves < usize::MAX { ", copying" } else { "" };
         let sharing = if setup.shares { ", sharing" } else { "" };
-        let what = format!("mode {}{audited}{copying}{sharing}", setup.mode);
+        let passes = if setup.passes { "" } else { ", without passes" };
+        let what = format!("mode {}{audited}{copying}{sharing}{passes}", setup.mode);
         let run = guarded(&what, || run::run(program, setup))?;
         for (at, (got, expected)) in run.steps.iter().zip(&expected).enumerate() {
             if let Some(text) = difference(got, expected, approximate(program)) {
@@ -133,8 +145,9 @@ pub(crate) fn check(program: &Program) -> Result<(Vec<Stats>, Met), Failure> {
             }
         }
         stats.push(run.stats);
+        joined += run.joined;
     }
-    Ok((stats, Met::of(program, &expected)))
+    Ok((stats, Met { joined, ..Met::of(program, &expected) }))
 }
 
 /// On a GPU the algorithm of a product depends on how its operands are aligned, and how a reduction is divided

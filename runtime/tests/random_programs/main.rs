@@ -217,6 +217,7 @@ fn random_programs() {
             ("sizes of regions that changed", met.sizes),
             ("programs that draw random numbers", met.draws),
             ("programs with control flow on the device", met.flows),
+            ("joined operations", met.joined),
         ] {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
@@ -232,6 +233,7 @@ fn add_met(sums: &mut Met, met: &Met) {
     sums.sizes += met.sizes;
     sums.draws += met.draws;
     sums.flows += met.flows;
+    sums.joined += met.joined;
 }
 
 fn add(sums: &mut Stats, s: &Stats) {

@@ -12,7 +12,7 @@ use std::{
 
 use graphable::{
     __private::{EagerTensors as _, Finish, Inputs, Piecewise, Site, Support, Synthetic, capture_all},
-    Error, Kept, Mode, Result, Runtime, Scalar, Stats, Step,
+    Error, Kept, Mode, Passes, Result, Runtime, Scalar, Stats, Step,
     backend::{
         cpu::CpuOptions,
         faulty::{FaultPlan, FaultyBackend},
@@ -38,12 +38,15 @@ pub(crate) struct Setup {
     pub(crate) moves: usize,
     /// Whether recordings share executables.
     pub(crate) shares: bool,
+    pub(crate) passes: bool,
 }
 
 /// What a run gave, and what the runtime counted.
 pub(crate) struct Run {
     pub(crate) steps: Vec<StepOut>,
     pub(crate) stats: Stats,
+    /// Operations that passes made of several.
+    pub(crate) joined: u64,
 }
 
 /// How often a step must have been seen before it must not record any more: one warm-up, one recording,
@@ -135,6 +138,9 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     let backend = FaultyBackend::new(crate::device::backend(options), Arc::clone(&faults));
     let mut rt = Runtime::with_backend(Box::new(backend))?;
     rt.share_executables(setup.shares.then_some(Duration::MAX));
+    if !setup.passes {
+        rt.set_passes(Passes::none());
+    }
     // Of some: names in events take time.
     let folds = program.seed.is_multiple_of(4);
     rt.keep_events(folds);
@@ -251,7 +257,11 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     let stats = rt.stats();
     match folded.differs_from(&stats).filter(|_| folds) {
         Some(difference) => Err(nonsense(difference)),
-        None => Ok(Run { steps, stats }),
+        None => {
+            let tree = rt.tree();
+            let made = tree.nodes.iter().flat_map(|node| &node.passes).flat_map(|report| &report.made);
+            Ok(Run { steps, stats, joined: made.map(|made| made.count as u64).sum() })
+        }
     }
 }
 

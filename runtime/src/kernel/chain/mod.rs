@@ -25,6 +25,7 @@ use crate::{
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod joiner;
 mod operation;
 #[cfg(feature = "cuda")]
 pub(crate) mod sample;
@@ -32,6 +33,7 @@ mod structure;
 #[cfg(test)]
 mod tests;
 
+pub(super) use joiner::JOINER;
 use structure::{Known, Structure};
 
 /// A kernel of elements, as one launch has it.

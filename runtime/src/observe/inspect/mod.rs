@@ -1,10 +1,12 @@
 //! Snapshots of a runtime; see [`crate::inspect`].
 
 mod dot;
+mod passes;
 mod text;
 mod topology;
 mod tree;
 
+pub use passes::{PassMade, PassRefusal, PassRefused, PassReport};
 pub use topology::{EdgeKind, GraphEdge, GraphNode, NodeKind, Topology};
 pub use tree::{
     GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment, TreeState,

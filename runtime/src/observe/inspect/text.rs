@@ -208,6 +208,9 @@ impl GraphTree {
             node.pool_bytes,
         )?;
         writeln!(f, "{indent}    runs   {}", operations(&node.operations))?;
+        for report in node.passes.iter().filter(|report| report.has_something()) {
+            writeln!(f, "{indent}    pass   {report}")?;
+        }
         if !node.shares_with.is_empty() {
             writeln!(f, "{indent}    shares {}", cut(&node.shares_with))?;
         }

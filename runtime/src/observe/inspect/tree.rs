@@ -1,5 +1,6 @@
 //! A snapshot of the graph tree.
 
+use super::PassReport;
 use crate::{Numerics, RecordingId};
 
 /// The graph tree of a runtime at one moment.
@@ -106,6 +107,8 @@ pub struct TreeNode {
     /// The names of the operations in its body, in order. One may be several kernels, or none. Control flow on the device
     /// is among them: `while {`, `cond {` or `switch {`, `body:` before each body, and `}`.
     pub operations: Vec<String>,
+    /// What the passes over its operations did: see [`Runtime::set_passes`](crate::Runtime::set_passes).
+    pub passes: Vec<PassReport>,
     /// The number of nodes in its executable: kernels, copies, fills. See
     /// [`Runtime::topology`](crate::Runtime::topology).
     pub kernels: usize,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Numerics;
+use crate::{Numerics, Passes};
 
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -11,6 +11,7 @@ pub(crate) struct Settings {
     reuse_budget: Option<Duration>,
     graph_memory_limit: Option<u64>,
     numerics: Numerics,
+    passes: Passes,
 }
 
 impl Default for Settings {
@@ -21,6 +22,7 @@ impl Default for Settings {
             reuse_budget: None,
             graph_memory_limit: None,
             numerics: Numerics::default(),
+            passes: Passes::default(),
         }
     }
 }
@@ -72,5 +74,15 @@ impl Settings {
 
     pub(crate) fn set_numerics(&mut self, numerics: Numerics) {
         self.numerics = numerics;
+    }
+
+    /// Returns the passes over new recordings.
+    #[inline]
+    pub(crate) fn passes(&self) -> &Passes {
+        &self.passes
+    }
+
+    pub(crate) fn set_passes(&mut self, passes: Passes) {
+        self.passes = passes;
     }
 }

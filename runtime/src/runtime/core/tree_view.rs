@@ -97,6 +97,7 @@ impl View<'_> {
                 alive_others,
                 outputs: recording.outputs.iter().map(|stored| self.output_view(recording, stored)).collect(),
                 operations: self.tree.group_of(recording.group).trace.iter().map(shown_operation).collect(),
+                passes: recording.passes.to_vec(),
                 kernels: recording.exec.as_ref().map_or(0, |exec| exec.nodes()),
                 // The first run was the recording's own.
                 hits: recording.hits.saturating_sub(1),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use graphable::{
-    Error, FallbackReason, Mode, Result, Schedule, State,
+    Error, FallbackReason, Mode, Passes, Result, Schedule, State,
     backend::faulty::{FaultCall, FaultPlan},
     join, ops,
 };
@@ -36,6 +36,8 @@ struct Case {
 impl Case {
     fn new(mode: Mode, deny_fallback: bool) -> Self {
         let (mut rt, plan) = faulty();
+        // The number of commands is that of the body's operations.
+        rt.set_passes(Passes::none());
         let spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode);
         let graph = spec.with(|o| o.deny_fallback(deny_fallback)).build(&mut rt);
         let total = State::new(&rt, &[2], &[0.0f32; 2]).unwrap();

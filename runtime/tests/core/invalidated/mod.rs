@@ -7,8 +7,8 @@ mod faults;
 use std::cell::Cell;
 
 use graphable::{
-    Error, Event, FallbackReason, Mode, Result, Runtime, Schedule, State, backend::faulty::FaultPlan, join,
-    ops,
+    Error, Event, FallbackReason, Mode, Passes, Result, Runtime, Schedule, State, backend::faulty::FaultPlan,
+    join, ops,
 };
 
 use crate::support::*;
@@ -44,6 +44,8 @@ struct Case {
 impl Case {
     fn new(mode: Mode, deny_fallback: bool) -> Self {
         let (mut rt, plan) = faulty();
+        // The number of commands is that of the body's operations.
+        rt.set_passes(Passes::none());
         let spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode);
         let graph = spec.with(|o| o.deny_fallback(deny_fallback)).build(&mut rt);
         let total = State::new(&rt, &[2], &[0.0f32; 2]).unwrap();

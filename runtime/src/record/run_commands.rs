@@ -4,10 +4,11 @@
 //! the value on the device: the same commands run in the same order as in a graph, without any support by the
 //! device.
 
-use super::{command_log::Command, launch::Launcher};
+use super::launch::Launcher;
 use crate::{
     Result,
     backend::{Conditional, View},
+    program::Command,
 };
 
 impl Launcher<'_> {
@@ -20,7 +21,7 @@ impl Launcher<'_> {
         while let Some((command, after)) = rest.split_first() {
             rest = after;
             match command {
-                Command::Launch(launch) => {
+                Command::Launch { launch, .. } => {
                     if launch.op.operation().writes_in_place() {
                         self.save_before_write(&launch.outputs)?;
                     }
@@ -32,7 +33,8 @@ impl Launcher<'_> {
                     self.run_conditional(node, &after[..end])?;
                     rest = after.get(end + 1..).unwrap_or_default();
                 }
-                Command::Fork
+                Command::Free { .. }
+                | Command::Fork
                 | Command::Branch(_)
                 | Command::Join
                 | Command::Body(_)

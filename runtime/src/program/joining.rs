@@ -1,0 +1,242 @@
+//! Launches that become one: how they are found, and when one launch may take their place.
+//!
+//! The joined launch takes the place of the last of its members, because what lies between may compute other inputs of that
+//! one. So the earlier members move down. They then read and write later than before, and their memory may have been freed and
+//! used again meanwhile: `Piece::check_moves` says when that would change a value. Which launches can be one at all, and
+//! whether a result may be written where an input is, is up to a [`Join`].
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{
+    Command,
+    moved::Moved,
+    values::{Value, Values},
+    writes::{WINDOW, Writes},
+};
+use crate::{
+    backend::Launch,
+    observe::inspect::{PassRefusal, PassReport},
+};
+
+/// What can be joined, and how.
+pub(super) trait Join {
+    /// Returns whether a launch can be a member of a group.
+    fn is_part(&self, launch: &Launch) -> bool;
+
+    /// Returns whether launches that read the same first input are looked at, besides those that read what others wrote.
+    fn joins_siblings(&self, launch: &Launch) -> bool;
+
+    /// Checks that one launch can do what the members do, one after the other.
+    ///
+    /// # Errors
+    /// Returns why there is none. `None` if nobody would have expected one.
+    fn check(&self, piece: &Piece<'_>, members: &[usize]) -> Result<(), Option<PassRefusal>>;
+
+    /// Returns that launch. `None` if there is no code for it after all; the members stay as they are then.
+    fn make(&self, piece: &Piece<'_>, members: &[usize]) -> Option<Launch>;
+
+    /// Returns a reason to refuse as it is; tests ignore one.
+    ///
+    /// # Errors
+    /// Returns the reason.
+    fn refuse(&self, why: PassRefusal) -> Result<(), PassRefusal> {
+        Err(why)
+    }
+
+    /// Returns whether memory that is read later than before is freed later, too; tests leave it where it was.
+    fn moves_frees(&self) -> bool {
+        true
+    }
+}
+
+/// A straight piece of a program, up to the launch that is looked at.
+pub(super) struct Piece<'p> {
+    commands: &'p [Command],
+    /// The index of the first command.
+    first: usize,
+    values: &'p Values,
+    /// The writes so far.
+    writes: Writes,
+}
+
+/// Rewrites a piece of a program, whose first command has the index `first`.
+pub(super) fn join(
+    how: &dyn Join,
+    commands: Vec<Command>,
+    first: usize,
+    report: &mut PassReport,
+) -> Vec<Command> {
+    let values = Values::of(&commands, first);
+    let mut piece = Piece { commands: &commands, first, values: &values, writes: Writes::default() };
+    // The members of each, in order.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    // The group of each launch that has one, and the last group whose first input begins at an address.
+    let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut reading: FxHashMap<u64, usize> = FxHashMap::default();
+    for (at, command) in (first..).zip(&commands) {
+        let Command::Launch { launch, workspace } = command else { continue };
+        if *workspace == 0 && how.is_part(launch) {
+            let mut candidates: SmallVec<[usize; 4]> = SmallVec::new();
+            let mut add = |group: usize| {
+                if !candidates.contains(&group) {
+                    candidates.push(group);
+                }
+            };
+            for input in 0..launch.inputs.len() {
+                let writers = values.read(at, input).iter().map(|id| values.get(*id).writer);
+                writers.filter_map(|writer| group_of.get(&writer).copied()).for_each(&mut add);
+            }
+            let siblings = launch.inputs.first().filter(|_| how.joins_siblings(launch)).map(|view| view.addr);
+            siblings.and_then(|addr| reading.get(&addr).copied()).into_iter().for_each(&mut add);
+            let mut group = vec![at];
+            for candidate in candidates {
+                match piece.joined(how, &groups[candidate], &group) {
+                    Ok(joined) => {
+                        groups[candidate].clear();
+                        group = joined;
+                    }
+                    Err(Some(why)) => {
+                        let after = groups[candidate].last().and_then(|at| piece.launch(*at));
+                        report.add_refused(after.map_or("", |after| after.op.name()), launch.op.name(), why);
+                    }
+                    Err(None) => {}
+                }
+            }
+            let number = groups.len();
+            group.iter().for_each(|member| {
+                group_of.insert(*member, number);
+            });
+            if let Some(addr) = siblings {
+                reading.insert(addr, number);
+            }
+            groups.push(group);
+        }
+        launch.outputs.iter().for_each(|view| piece.writes.note(view.range(), at));
+        piece.writes.note((launch.workspace, launch.workspace + workspace), at);
+    }
+    groups.retain(|group| group.len() > 1);
+    let made = groups.into_iter().filter_map(|group| Some((how.make(&piece, &group)?, group))).collect();
+    emit(how, commands, first, made, report)
+}
+
+/// Puts the launch of each group at its place, instead of its members.
+fn emit(
+    how: &dyn Join,
+    commands: Vec<Command>,
+    first: usize,
+    groups: Vec<(Launch, Vec<usize>)>,
+    report: &mut PassReport,
+) -> Vec<Command> {
+    if groups.is_empty() {
+        return commands;
+    }
+    let mut made: FxHashMap<usize, Option<Box<Launch>>> = FxHashMap::default();
+    let mut moved = Moved::default();
+    for (launch, members) in groups {
+        let Some((&place, earlier)) = members.split_last() else { continue };
+        report.add_made(launch.op.name(), members.len());
+        if how.moves_frees() {
+            moved.reads_move(&commands, first, &members);
+        }
+        made.extend(earlier.iter().map(|member| (*member, None)));
+        made.insert(place, Some(Box::new(launch)));
+    }
+    let rewritten = (first..).zip(commands).filter_map(|(at, command)| match made.remove(&at) {
+        None => Some((at, command)),
+        Some(launch) => Some((at, Command::Launch { launch: launch?, workspace: 0 })),
+    });
+    moved.in_new_places(rewritten.collect())
+}
+
+impl Piece<'_> {
+    /// The launch with an index.
+    pub(super) fn launch(&self, at: usize) -> Option<&Launch> {
+        match self.commands.get(at.checked_sub(self.first)?)? {
+            Command::Launch { launch, .. } => Some(launch),
+            _ => None,
+        }
+    }
+
+    /// The launches with these indices.
+    pub(super) fn launches<'m>(&'m self, members: &'m [usize]) -> impl Iterator<Item = (usize, &'m Launch)> {
+        members.iter().filter_map(|at| Some((*at, self.launch(*at)?)))
+    }
+
+    pub(super) fn values(&self) -> &Values {
+        self.values
+    }
+
+    /// Returns whether nothing but the members needs an output of one of them to be in memory.
+    pub(super) fn is_internal(&self, at: usize, output: usize, members: &[usize]) -> bool {
+        self.values.made(at, output).is_some_and(|id| is_internal(self.values.get(id), members))
+    }
+
+    /// The member, and the number of its output, from which an input of a member comes.
+    pub(super) fn made_by(&self, at: usize, input: usize, members: &[usize]) -> Option<(usize, u8)> {
+        let [id] = self.values.read(at, input) else { return None };
+        let writer = self.values.get(*id).writer;
+        let outputs = self.launch(writer)?.outputs.len() as u8;
+        let part = (0..outputs).find(|part| self.values.made(writer, usize::from(*part)) == Some(*id))?;
+        is_in(members, writer).then_some((writer, part))
+    }
+
+    /// Returns the group of both; the members of `last` end with the launch that is looked at.
+    fn joined(
+        &self,
+        how: &dyn Join,
+        earlier: &[usize],
+        last: &[usize],
+    ) -> Result<Vec<usize>, Option<PassRefusal>> {
+        let mut members: Vec<usize> = earlier.iter().chain(last).copied().collect();
+        members.sort_unstable();
+        // First, because it knows what nobody would expect.
+        how.check(self, &members)?;
+        self.check_moves(how, earlier, &members)?;
+        Ok(members)
+    }
+
+    /// Returns why the earlier members cannot move down to the last one.
+    fn check_moves(&self, how: &dyn Join, earlier: &[usize], members: &[usize]) -> Result<(), PassRefusal> {
+        let (Some(&begin), Some(&end), Some(&known)) = (members.first(), members.last(), earlier.last())
+        else {
+            return Ok(());
+        };
+        if end - begin >= WINDOW {
+            return Err(PassRefusal::TooFar);
+        }
+        for (at, launch) in self.launches(earlier) {
+            for (input, view) in launch.inputs.iter().enumerate() {
+                // The group is at the place of its last member already. What members write, they write at the end, or not
+                // at all: a `Join` looks at that.
+                let is_inside = self.made_by(at, input, members).is_some();
+                if !is_inside && self.writes.has(view.range(), known, |by| is_in(members, by)) {
+                    how.refuse(PassRefusal::WrittenBetween)?;
+                }
+            }
+            for output in 0..launch.outputs.len() {
+                let Some(id) = self.values.made(at, output) else { continue };
+                let value = self.values.get(id);
+                if is_internal(value, members) {
+                    continue;
+                }
+                if value.is_broken || value.end.is_some_and(|gone| gone < end) {
+                    how.refuse(PassRefusal::WrittenBetween)?;
+                }
+                if value.readers.iter().any(|reader| *reader < end && !is_in(members, *reader)) {
+                    how.refuse(PassRefusal::ReadBetween)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_internal(value: &Value, members: &[usize]) -> bool {
+    value.end.is_some() && !value.is_broken && value.readers.iter().all(|reader| is_in(members, *reader))
+}
+
+/// Returns whether a launch is one of the members, which are in order.
+pub(super) fn is_in(members: &[usize], at: usize) -> bool {
+    members.binary_search(&at).is_ok()
+}

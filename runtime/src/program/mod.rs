@@ -1,0 +1,57 @@
+//! Recordings as programs: their commands, which passes rewrite before they are captured.
+//!
+//! While a body is recorded, its operations are only written down, with the addresses at which the recorder has placed
+//! their operands. A pass ([`Pass`]) may then do the same work with other commands: one operation instead of several, for
+//! instance. It never changes what leaves the recording, which state is written, nor the order of writes to it.
+//! Warm-up, traces and audits know nothing of passes: they see the operations of the body.
+//!
+//! Memory has been placed when passes run, and freed memory is used again. So passes do not think in tensors but in
+//! *values* ([`values`]): what one operation wrote to a range of bytes, until they are written again or freed.
+
+mod command;
+mod elementwise;
+mod joining;
+mod moved;
+mod pass;
+#[cfg(test)]
+mod tests;
+mod values;
+mod writes;
+
+pub(crate) use command::Command;
+pub use pass::Passes;
+
+/// The commands of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Program {
+    commands: Vec<Command>,
+}
+
+impl Program {
+    /// Adds a command at the end.
+    pub(crate) fn push(&mut self, command: Command) {
+        self.commands.push(command);
+    }
+
+    /// The commands, in their order.
+    pub(crate) fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    /// Rewrites each piece between the ends of branches and bodies, alone. `rewrite` gets the commands of a piece, and the
+    /// index of the first.
+    fn rewrite_pieces(&mut self, mut rewrite: impl FnMut(Vec<Command>, usize) -> Vec<Command>) {
+        let mut piece = Vec::new();
+        let commands = std::mem::take(&mut self.commands);
+        for (at, command) in commands.into_iter().enumerate() {
+            if !command.is_barrier() {
+                piece.push(command);
+                continue;
+            }
+            let first = at - piece.len();
+            self.commands.append(&mut rewrite(std::mem::take(&mut piece), first));
+            self.commands.push(command);
+        }
+        self.commands.append(&mut rewrite(piece, 0));
+    }
+}
