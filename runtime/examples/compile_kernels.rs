@@ -14,7 +14,9 @@ use std::{
 };
 
 use graphable::{
-    __private::kernel::{Compute, Definition, Kernel, Kind, built_in, compile, compile_all, compile_chain, compile_fused},
+    __private::kernel::{
+        Compute, Definition, Kernel, Kind, built_in, compile, compile_all, compile_chain, compile_fused,
+    },
     backend::cuda::compile_file,
     bf16, f16, kernel,
 };

@@ -44,6 +44,12 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns whether [`fuse`](Self::fuse) may make one launch of this launch of the operation and of what lies around it.
+    fn may_fuse(&self, launch: &Launch) -> bool {
+        let _ = launch;
+        false
+    }
+
     /// Returns one launch that does what `parts` do one after the other, with the same bits; `None` if no kernel does. One of the
     /// parts is a launch of this operation. `kept[i]` has a bit for each output of part `i` that is read by others, too: the
     /// launch writes only those.

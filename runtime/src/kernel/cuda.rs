@@ -28,7 +28,7 @@ pub(super) mod mapped;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(super) use map::element;
+pub(crate) use map::element;
 use mapped::Mapped;
 
 /// The source of operators and methods in CUDA C++.

@@ -74,32 +74,35 @@ pub(super) fn join(
     // The group of each launch that has one, and the last group whose first input begins at an address.
     let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
     let mut reading: FxHashMap<u64, usize> = FxHashMap::default();
+    let mut refused: Vec<(usize, usize, PassRefusal)> = Vec::new();
     for (at, command) in (first..).zip(&commands) {
         let Command::Launch { launch, workspace } = command else { continue };
         if *workspace == 0 && how.is_part(launch) {
+            // Launches that read the same come first: what made their input may join them when nobody else reads it.
             let mut candidates: SmallVec<[usize; 4]> = SmallVec::new();
             let mut add = |group: usize| {
                 if !candidates.contains(&group) {
                     candidates.push(group);
                 }
             };
+            let sibling = launch.inputs.first().filter(|_| how.joins_siblings(launch)).map(|view| view.addr);
+            sibling.and_then(|addr| reading.get(&addr).copied()).into_iter().for_each(&mut add);
             for input in 0..launch.inputs.len() {
                 let writers = values.read(at, input).iter().map(|id| values.get(*id).writer);
                 writers.filter_map(|writer| group_of.get(&writer).copied()).for_each(&mut add);
             }
-            let siblings = launch.inputs.first().filter(|_| how.joins_siblings(launch)).map(|view| view.addr);
-            siblings.and_then(|addr| reading.get(&addr).copied()).into_iter().for_each(&mut add);
+            // What is refused alone may be possible with others.
             let mut group = vec![at];
-            for candidate in candidates {
+            for candidate in candidates.iter().chain(&candidates).copied() {
+                if groups[candidate].is_empty() {
+                    continue;
+                }
                 match piece.joined(how, &groups[candidate], &group) {
                     Ok(joined) => {
                         groups[candidate].clear();
                         group = joined;
                     }
-                    Err(Some(why)) => {
-                        let after = groups[candidate].last().and_then(|at| piece.launch(*at));
-                        report.add_refused(after.map_or("", |after| after.op.name()), launch.op.name(), why);
-                    }
+                    Err(Some(why)) => refused.extend(groups[candidate].last().map(|after| (*after, at, why))),
                     Err(None) => {}
                 }
             }
@@ -107,13 +110,23 @@ pub(super) fn join(
             group.iter().for_each(|member| {
                 group_of.insert(*member, number);
             });
-            if let Some(addr) = siblings {
+            if let Some(addr) = sibling {
                 reading.insert(addr, number);
             }
             groups.push(group);
         }
         launch.outputs.iter().for_each(|view| piece.writes.note(view.range(), at));
         piece.writes.note((launch.workspace, launch.workspace + workspace), at);
+    }
+    // Each pair once, unless it came together later.
+    refused.sort_unstable_by_key(|(after, at, _)| (*at, *after));
+    refused.dedup_by_key(|(after, at, _)| (*at, *after));
+    for (after, at, why) in refused {
+        if group_of.get(&after) != group_of.get(&at)
+            && let (Some(after), Some(launch)) = (piece.launch(after), piece.launch(at))
+        {
+            report.add_refused(after.op.name(), launch.op.name(), why);
+        }
     }
     groups.retain(|group| group.len() > 1);
     let made = groups.into_iter().filter_map(|group| Some((how.make(&piece, &group)?, group))).collect();

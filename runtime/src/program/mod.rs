@@ -13,6 +13,7 @@ mod elementwise;
 mod joining;
 mod moved;
 mod pass;
+mod products;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -160,7 +160,8 @@ impl Chain {
     }
 
     /// Returns the kernels, in order.
-    pub(crate) fn steps(&self) -> &[Step] {
+    #[cfg(test)]
+    fn steps(&self) -> &[Step] {
         &self.steps
     }
 }

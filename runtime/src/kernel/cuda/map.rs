@@ -61,7 +61,7 @@ impl Stored {
 }
 
 /// As `common.cuh` spells it.
-pub(in crate::kernel) fn element(dtype: DType) -> &'static str {
+pub(crate) fn element(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "f32",
         DType::F16 => "f16",

@@ -47,6 +47,10 @@ impl Operation for MatMul {
         to.write_u8(self.numerics.bits());
     }
 
+    fn may_fuse(&self, launch: &Launch) -> bool {
+        thin::may_fuse(launch)
+    }
+
     fn fuse(&self, parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
         thin::fuse(parts, kept)
     }

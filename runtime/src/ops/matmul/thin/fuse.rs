@@ -56,6 +56,15 @@ pub(in crate::ops::matmul) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Lau
     finder.finish()
 }
 
+/// Returns whether a product is one that can be fused with what lies around it.
+pub(in crate::ops::matmul) fn may_fuse(product: &Launch) -> bool {
+    let (Some(x), Some(w)) = (product.inputs.first(), product.inputs.get(1)) else { return false };
+    match (x.layout.shape(), w.layout.shape()) {
+        (&[m, k], &[_, n]) => takes(x.dtype, m, n, k) && product.workspace == 0,
+        _ => false,
+    }
+}
+
 /// Returns whether a launch is of a product.
 fn matmul(launch: &Launch) -> bool {
     let operation: &dyn Any = launch.op.operation();

@@ -11,7 +11,7 @@ mod plan;
 #[cfg(feature = "cuda")]
 mod samples;
 
-pub(super) use fuse::fuse;
+pub(super) use fuse::{fuse, may_fuse};
 #[cfg(feature = "cuda")]
 pub(in crate::ops) use samples::samples;
 

@@ -1,0 +1,67 @@
+//! What lies around a product of few rows becomes a part of it.
+//!
+//! Reading the weights is nearly all the work of such a product. Norms before it, other products of the same input, and
+//! what follows (bias, activation, residual, rotation, writes to a cache) are done by the kernel that reads them, which
+//! [`Operation::fuse`](crate::backend::Operation::fuse) makes if there is one.
+
+use smallvec::SmallVec;
+
+use super::{
+    Program,
+    joining::{self, Join, Piece},
+    pass::Pass,
+};
+use crate::{
+    backend::Launch,
+    observe::inspect::{PassRefusal, PassReport},
+};
+
+/// The pass.
+#[derive(Debug, Default)]
+pub(super) struct FuseProducts;
+
+impl Pass for FuseProducts {
+    fn name(&self) -> &'static str {
+        "fuse_products"
+    }
+
+    fn run(&self, program: &mut Program, report: &mut PassReport) {
+        program.rewrite_pieces(|commands, first| joining::join(self, commands, first, report));
+    }
+}
+
+impl Join for FuseProducts {
+    fn is_part(&self, _: &Launch) -> bool {
+        true
+    }
+
+    fn joins_siblings(&self, launch: &Launch) -> bool {
+        is_product(launch)
+    }
+
+    fn check(&self, piece: &Piece<'_>, members: &[usize]) -> Result<(), Option<PassRefusal>> {
+        if !piece.launches(members).any(|(_, launch)| is_product(launch)) {
+            return Err(None);
+        }
+        if self.make(piece, members).is_some() { Ok(()) } else { Err(Some(PassRefusal::NoKernel)) }
+    }
+
+    fn make(&self, piece: &Piece<'_>, members: &[usize]) -> Option<Launch> {
+        let launches: SmallVec<[&Launch; 8]> = piece.launches(members).map(|(_, launch)| launch).collect();
+        let product = launches.iter().find(|launch| is_product(launch))?;
+        let kept: SmallVec<[u8; 8]> = piece
+            .launches(members)
+            .map(|(at, launch)| {
+                let outputs = 0..launch.outputs.len();
+                let kept = outputs.filter(|output| !piece.is_internal(at, *output, members));
+                kept.fold(0, |bits, output| bits | 1 << output)
+            })
+            .collect();
+        product.op.operation().fuse(&launches, &kept)
+    }
+}
+
+/// Returns whether there are kernels for a product with something around it.
+fn is_product(launch: &Launch) -> bool {
+    launch.op.operation().may_fuse(launch)
+}
