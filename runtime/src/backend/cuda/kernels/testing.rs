@@ -49,6 +49,7 @@ impl Submit for Recorder {
     ) -> Result<()> {
         unreachable!("of users' libraries")
     }
+    fn keep_with_recording(&mut self, _: std::sync::Arc<dyn std::any::Any + Send + Sync>) {}
     fn faults(&self) -> FaultSink {
         FaultSink { fault: 64, claim: 128 }
     }
