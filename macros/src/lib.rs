@@ -47,8 +47,8 @@ mod parse;
 ///
 /// `#[device]` leaves the decision of an `if`, a `while` or a `match` to the device: the predicate is a `Scalar<bool>`, or a
 /// tensor of rank 0, the index of a `match` is such an `i32` or `u32`. The control flow becomes a node of the graph.
-/// Variables that the bodies assign are carried; `let y = #[device] if p { a } else { b };` has a value. `#[device(limit = N)]`
-/// bounds the rounds of a `while`. The host describes every body once, so a body changes nothing on the host, and nothing
+/// Variables that the bodies assign are carried; `let y = #[device] if p { a } else { b };` has a value. `#[device(limit = n)]`
+/// bounds the rounds of a `while` by a `u32` of the host, which is part of the key if it is not a constant. The host describes every body once, so a body changes nothing on the host, and nothing
 /// jumps out of it.
 ///
 /// A function without boundaries and attributes remains an ordinary function, whose tensors all get the

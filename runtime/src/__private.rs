@@ -23,7 +23,7 @@ pub use crate::{
             OnlyForFunctionsWithBoundaries, UserError,
         },
         control::DEFAULT_LIMIT,
-        device_flow::{Carrying, Own, OwnCopy, OwnReference, Round, limit},
+        device_flow::{Carrying, Own, OwnCopy, OwnReference, Round, limit, place},
         eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
         piecewise::Piecewise,
     },

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use syn::{Arm, Expr, Local, Stmt};
 
-use super::{classify, uses};
+use super::{jumps, uses};
 use crate::parse::syntax;
 
 /// Returns the outer variables that the statement assigns as a whole, on every path through it, before it
@@ -22,7 +22,7 @@ pub(super) fn by_block(stmts: &[Stmt]) -> HashSet<String> {
     let (mut assigned, mut taken) = (HashSet::new(), HashSet::<String>::new());
     for stmt in stmts {
         assigned.extend(by_stmt(stmt).into_iter().filter(|name| !taken.contains(name)));
-        if classify::leaves(stmt) {
+        if jumps::leaves(stmt) {
             break;
         }
         taken.extend(uses::of_stmt(stmt).names().map(str::to_owned));
@@ -34,14 +34,14 @@ pub(super) fn by_block(stmts: &[Stmt]) -> HashSet<String> {
 fn by_expr(expr: &Expr) -> HashSet<String> {
     match expr {
         Expr::Assign(e) => match syntax::plain_name(&e.left).map(ToString::to_string) {
-            Some(name) if !classify::expr_leaves(&e.right) && !uses::of_expr(&e.right).has(&name) => {
+            Some(name) if !jumps::expr_leaves(&e.right) && !uses::of_expr(&e.right).has(&name) => {
                 HashSet::from([name])
             }
             _ => HashSet::new(),
         },
         Expr::Paren(e) => by_expr(&e.expr),
         Expr::Block(e) if e.label.is_none() => by_block(&e.block.stmts),
-        Expr::If(e) if !classify::expr_leaves(&e.cond) => {
+        Expr::If(e) if !jumps::expr_leaves(&e.cond) => {
             let Some((_, otherwise)) = &e.else_branch else { return HashSet::new() };
             let then = by_block(&e.then_branch.stmts);
             if then.is_empty() {
@@ -53,7 +53,7 @@ fn by_expr(expr: &Expr) -> HashSet<String> {
             let both = |name: &String| other.contains(name) && !read.has(name) && !bound.contains(name);
             then.into_iter().filter(both).collect()
         }
-        Expr::Match(e) if !classify::expr_leaves(&e.expr) => {
+        Expr::Match(e) if !jumps::expr_leaves(&e.expr) => {
             let mut arms = e.arms.iter().map(by_arm);
             let first = arms.next().unwrap_or_default();
             let read = uses::of_expr(&e.expr);
@@ -70,7 +70,7 @@ fn by_arm(arm: &Arm) -> HashSet<String> {
     let mut assigned = by_expr(&arm.body);
     if let Some((_, guard)) = &arm.guard {
         // A jump out of a guard passes over every arm.
-        if classify::expr_leaves(guard) {
+        if jumps::expr_leaves(guard) {
             return HashSet::new();
         }
         let read = uses::of_expr(guard);

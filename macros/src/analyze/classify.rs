@@ -6,7 +6,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{macros, operations, sizes};
+use super::{jumps::leaves, macros, operations, sizes};
 use crate::parse::{attributes, device, syntax};
 
 /// Finds boundaries and `#[host] let`s, outside closures and items.
@@ -40,76 +40,6 @@ impl<'a> Visit<'a> for Find {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// As [`leaves`], of an expression.
-pub(super) fn expr_leaves(expr: &Expr) -> bool {
-    let mut jumps = Jumps::default();
-    jumps.visit_expr(expr);
-    jumps.found
-}
-
-/// Returns whether the statement can leave its block other than by an error: with `return` of a value, or a
-/// `break` or `continue` of an enclosing loop.
-pub(crate) fn leaves(stmt: &Stmt) -> bool {
-    let mut jumps = Jumps::default();
-    jumps.visit_stmt(stmt);
-    jumps.found
-}
-
-#[derive(Default)]
-struct Jumps {
-    loops: usize,
-    labels: Vec<String>,
-    found: bool,
-}
-
-impl Jumps {
-    fn target(&mut self, label: Option<&syn::Lifetime>) {
-        let inside = match label {
-            Some(l) => self.labels.contains(&l.ident.to_string()),
-            None => self.loops > 0,
-        };
-        self.found |= !inside;
-    }
-
-    fn within(&mut self, label: Option<&syn::Label>, is_loop: bool, f: impl FnOnce(&mut Self)) {
-        let labelled = label.map(|l| self.labels.push(l.name.ident.to_string()));
-        self.loops += usize::from(is_loop);
-        f(self);
-        self.loops -= usize::from(is_loop);
-        if labelled.is_some() {
-            self.labels.pop();
-        }
-    }
-}
-
-impl<'a> Visit<'a> for Jumps {
-    fn visit_expr_return(&mut self, r: &'a syn::ExprReturn) {
-        self.found |= !r.expr.as_deref().is_some_and(is_err);
-        visit::visit_expr_return(self, r);
-    }
-    fn visit_expr_break(&mut self, b: &'a syn::ExprBreak) {
-        self.target(b.label.as_ref());
-        visit::visit_expr_break(self, b);
-    }
-    fn visit_expr_continue(&mut self, c: &'a syn::ExprContinue) {
-        self.target(c.label.as_ref());
-    }
-    fn visit_expr_for_loop(&mut self, e: &'a syn::ExprForLoop) {
-        self.within(e.label.as_ref(), true, |s| visit::visit_expr_for_loop(s, e));
-    }
-    fn visit_expr_while(&mut self, e: &'a syn::ExprWhile) {
-        self.within(e.label.as_ref(), true, |s| visit::visit_expr_while(s, e));
-    }
-    fn visit_expr_loop(&mut self, e: &'a syn::ExprLoop) {
-        self.within(e.label.as_ref(), true, |s| visit::visit_expr_loop(s, e));
-    }
-    fn visit_expr_block(&mut self, e: &'a syn::ExprBlock) {
-        self.within(e.label.as_ref(), false, |s| visit::visit_expr_block(s, e));
-    }
-    fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
-    fn visit_item(&mut self, _: &'a syn::Item) {}
-}
-
 /// Returns whether statements end in a `return`, or in a macro that never returns.
 pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
     stmts.last().is_some_and(never_ends)
@@ -129,11 +59,6 @@ pub(super) fn never_ends(stmt: &Stmt) -> bool {
 /// way.
 pub(super) fn only_fails(stmts: &[Stmt]) -> bool {
     ends_the_call(stmts) && !stmts.iter().any(|s| leaves(s) || has_boundary(s))
-}
-
-/// `Err(…)`.
-fn is_err(expr: &Expr) -> bool {
-    matches!(expr, Expr::Call(c) if constructor_name(c).as_deref() == Some("Err"))
 }
 
 /// The name of a call that only builds a value: by convention, capitalised.

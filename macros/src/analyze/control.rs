@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use syn::{Expr, Stmt};
 
-use super::{Analysis, Tail, Target, classify, ends, macros, statement::Statement, uses};
+use super::{Analysis, Tail, Target, classify, ends, jumps, macros, statement::Statement, uses};
 use crate::{
     model::{Arm, Block, Control, ControlKind, Otherwise, Part, Value, Wrapper},
     parse::{attributes, device, syntax},
@@ -49,7 +49,7 @@ impl Analysis<'_, '_> {
 
     /// Returns whether the expression is split by host code rather than left to a segment.
     pub(super) fn is_split(&self, expr: &Expr) -> bool {
-        classify::expr_has_boundary(expr) || classify::expr_leaves(expr) || self.steered(expr)
+        classify::expr_has_boundary(expr) || jumps::expr_leaves(expr) || self.steered(expr)
     }
 
     /// An expression that host code evaluates itself.

@@ -21,6 +21,8 @@ pub(crate) struct Changed {
     /// Its name, as it is assigned.
     pub(crate) ident: Ident,
     pub(crate) how: How,
+    /// Whether its value, or a part of it, may be moved as well.
+    pub(crate) moved: bool,
 }
 
 /// The part of a variable that is assigned.
@@ -67,7 +69,12 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
         };
         match changed.iter_mut().find(|c| c.ident == base) {
             Some(known) => known.add(how),
-            None => changed.push(Changed { ident: base, how }),
+            None => {
+                let taken = places.taken.contains(&name);
+                let moved = |u: &Use| u.by_value || u.parted || u.taken || u.handed_on || taken;
+                let moved = uses.get(&name).is_some_and(moved);
+                changed.push(Changed { ident: base, how, moved });
+            }
         }
     }
     let others = |(name, _): &&(String, Use)| name != "self" && !changed.iter().any(|c| c.ident == name);

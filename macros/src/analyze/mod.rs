@@ -26,6 +26,7 @@ mod evaluation_order;
 mod guards;
 mod host_values;
 mod iterators;
+pub(crate) mod jumps;
 mod lets;
 mod live_bindings;
 mod liveness;

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use proc_macro2::Ident;
 use syn::{Expr, Stmt};
 
-use super::{Analysis, Tail, classify, is_unit_like, macros, uses, uses::Uses};
+use super::{Analysis, Tail, classify, is_unit_like, jumps, macros, uses, uses::Uses};
 use crate::{
     diag::Code,
     parse::{
@@ -92,7 +92,7 @@ fn is_tail(stmt: &Stmt, tail: Tail) -> bool {
 }
 
 fn role(stmt: &Stmt, is_tail: bool) -> Role {
-    if classify::has_boundary(stmt) || classify::leaves(stmt) {
+    if classify::has_boundary(stmt) || jumps::leaves(stmt) {
         return Role::Stays;
     }
     match stmt {
@@ -260,7 +260,7 @@ impl Analysis<'_, '_> {
             Some(next) if self::region(&next.stmt).is_some() => {
                 format!("another boundary is directly {side}, and boundaries keep their order")
             }
-            Some(next) if classify::leaves(&next.stmt) => {
+            Some(next) if jumps::leaves(&next.stmt) => {
                 format!("the code directly {side} may leave by `return`, `break` or `continue`")
             }
             Some(_) => format!("no device work of its block is directly {side}"),
@@ -274,7 +274,7 @@ impl Analysis<'_, '_> {
                 if *edge == Edge::Late
                     && classify::is_control(value)
                     && !classify::has_boundary(stmt)
-                    && !classify::leaves(stmt) =>
+                    && !jumps::leaves(stmt) =>
             {
                 "bind the block's value: `let value = …;`, the region, then `value`".to_owned()
             }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use syn::{Expr, Local, Stmt};
 
 use super::{
-    assigned, classify,
+    assigned, classify, jumps,
     uses::{self, Uses},
 };
 use crate::parse::syntax::{self, Bound};
@@ -45,7 +45,7 @@ impl Statement {
             binds: syntax::bound_by(&stmt),
             assigned: assigned::by_stmt(&stmt),
             has_boundary: classify::has_boundary(&stmt),
-            leaves: classify::leaves(&stmt),
+            leaves: jumps::leaves(&stmt),
             made,
             stmt,
         }

@@ -6,7 +6,9 @@
 //! variables that arms assign are variables of its own, which it gives to the runtime at its end, and which the runtime
 //! gives back when all arms are described.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use std::collections::BTreeSet;
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
     Block, Expr, ExprIf, ExprMatch, ExprWhile, Member, Pat, Signature, Stmt, Type,
@@ -27,24 +29,47 @@ pub(crate) struct Flows {
     ret: Option<Type>,
     /// The names of variables in scope.
     names: Vec<String>,
+    /// The names in the code that follows the current statement, in each block around it.
+    later: Vec<BTreeSet<String>>,
 }
 
 impl Flows {
     /// For the code of a function with this result type, in which these variables are in scope.
     pub(crate) fn of(ret: &Type, names: impl IntoIterator<Item = String>) -> Self {
-        Self { ret: nameable(ret), names: names.into_iter().collect() }
+        Self { ret: nameable(ret), names: names.into_iter().collect(), later: Vec::new() }
     }
 
     /// For a closure's code, whose surroundings are not known.
     pub(crate) fn of_closure() -> Self {
-        Self { ret: None, names: Vec::new() }
+        Self { ret: None, names: Vec::new(), later: Vec::new() }
     }
 
-    /// Visits a statement, whose names are in scope afterwards.
-    pub(crate) fn statement(&mut self, stmt: &mut Stmt) {
+    /// Visits a statement, whose names are in scope afterwards. `later` is the code that follows it.
+    pub(crate) fn statement(&mut self, stmt: &mut Stmt, later: impl FnOnce() -> TokenStream) {
         let binds = syntax::bound_by(stmt);
+        let depth = self.later.len();
+        if device::is_anywhere_in(stmt) {
+            self.later.push(identifiers(later()));
+        }
         self.visit_stmt_mut(stmt);
+        self.later.truncate(depth);
         self.names.extend(binds.iter().map(|b| b.ident.to_string()));
+    }
+
+    /// Visits code that runs again and again: what it names is used later, but for its own variables.
+    fn repeated(&mut self, body: &mut Block, f: impl FnOnce(&mut Self, &mut Block)) {
+        let own = syntax::bound_anywhere(&body.stmts);
+        let mut names = identifiers(body.to_token_stream());
+        names.retain(|name| !own.contains(name));
+        self.later.push(names);
+        f(self, body);
+        self.later.pop();
+    }
+
+    /// Returns whether code behind the current statement may use a variable.
+    fn is_used_later(&self, ident: &Ident) -> bool {
+        let name = ident.to_string();
+        self.later.iter().any(|names| names.contains(&name))
     }
 
     fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
@@ -92,7 +117,7 @@ impl Flows {
         let runtime = self.runtime(at);
         let given = given();
         let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_if(&#predicate, |#arm: bool, #given: &mut _| -> #ran { #body }));
-        self.node(at, &effects, &arms.to_token_stream(), node)
+        self.node(at, effects, &arms.to_token_stream(), node)
     }
 
     fn selection(&mut self, e: &ExprMatch) -> TokenStream {
@@ -119,7 +144,7 @@ impl Flows {
         let runtime = self.runtime(at);
         let given = given();
         let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_match(&#scrutinee, &[#(#table),*], |#index: usize, #given: &mut _| -> #ran { #body }));
-        self.node(at, &effects, &arms.to_token_stream(), node)
+        self.node(at, effects, &arms.to_token_stream(), node)
     }
 
     /// The value on which the device decides, as an argument.
@@ -145,7 +170,7 @@ impl Flows {
     fn node(
         &self,
         at: Span,
-        effects: &Effects,
+        effects: Effects,
         arms: &TokenStream,
         node: impl FnOnce(TokenStream, TokenStream) -> TokenStream,
     ) -> TokenStream {
@@ -153,12 +178,19 @@ impl Flows {
         let (value, given, error) = (private("value"), given(), private("error"));
         let Effects { changed, moved, parted } = effects;
         let begin: TokenStream = changed.iter().map(begin).collect();
-        let copies = copies(moved, parted);
+        // What arms assign and move is gone after them, so it leaves them only where it must.
+        let is_gone = |c: &Changed| {
+            c.moved && matches!(c.how, How::Whole | How::Fields(_)) && !self.is_used_later(&c.ident)
+        };
+        let (gone, changed): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_gone);
+        let held: TokenStream = gone.iter().map(held).collect();
+        let copies = copies(&moved, &parted);
         let shown = krate::private_at(at);
         let leaves = quote_spanned!(at=> #shown::LeavesArm::leave((#value,).0));
         let outs = list(changed.iter().flat_map(outs).chain([quote!(#value)]));
         let body = quote! {
             #begin
+            #held
             #copies
             #[allow(clippy::let_unit_value, unreachable_code)]
             let #value = #arms;
@@ -174,12 +206,17 @@ impl Flows {
             }
         };
         let call = node(body, self.ran(at));
-        let names = fresh(changed);
+        let names = fresh(&changed);
         let pattern = list(
             names.iter().map(|name| quote!(#p::Carrying(#name, _))).chain([quote!(#p::Carrying(#value, _))]),
         );
-        let assigned = assigned(changed, &names);
-        let moved = (!moved.is_empty()).then(|| quote!({ let _moved = (#(#moved,)*); }));
+        let assigned = assigned(&changed, &names);
+        let moved: Vec<&Ident> = moved.iter().chain(gone.iter().map(|c| &c.ident)).collect();
+        // Arms changed variables of their own, and rustc would say that these need no `mut`.
+        let changed_too = gone.iter().map(
+            |Changed { ident, .. }| quote_spanned!(krate::generated_at(ident.span())=> let _ = &mut #ident;),
+        );
+        let moved = (!moved.is_empty()).then(|| quote!({ #(#changed_too)* let _moved = (#(#moved,)*); }));
         quote_spanned! {at=>
             {
                 #[allow(clippy::let_unit_value)]
@@ -205,7 +242,7 @@ impl Flows {
             (private("carried"), given(), private("error"), private("round"));
         *round.cond = syn::parse_quote!(#p::Round::begins(&mut #rounds));
         round.while_token.span = at;
-        self.visit_block_mut(&mut round.body);
+        self.repeated(&mut round.body, Self::visit_block_mut);
         let predicate = self.argument(&e.cond, "DevicePredicate", "predicate");
         let names = fresh(&changed);
         let initial = list(changed.iter().flat_map(initial));
@@ -214,11 +251,12 @@ impl Flows {
         let (copies, read) = (copies(&moved, &parted), copies(&read.moved, &read.parted));
         let assigned = assigned(&changed, &names);
         let (runtime, ran) = (self.runtime(at), self.ran(at));
-        let limit = limit(e);
+        let (limit, place) = (limit(e), place(e));
         quote_spanned! {at=>
             {
                 let #pattern = match #runtime::device_while(
                     #limit,
+                    #place,
                     #initial,
                     |#carried: &_, #given: &mut _| -> #ran {
                         let #pattern = ::core::clone::Clone::clone(#carried);
@@ -280,6 +318,19 @@ fn nameable(ty: &Type) -> Option<Type> {
     (!opaque.0).then(|| ty.clone())
 }
 
+/// The identifiers in tokens.
+fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => _ = found.insert(ident.to_string()),
+            TokenTree::Group(group) => found.extend(identifiers(group.stream())),
+            TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+        }
+    }
+    found
+}
+
 /// A name of generated code.
 fn private(name: &str) -> Ident {
     Ident::new(&format!("__{name}"), Span::mixed_site())
@@ -328,7 +379,7 @@ fn entered(all: &[Changed], names: &[Ident]) -> TokenStream {
     let mut names = names.iter();
     let mut next = || names.next();
     let mut tokens = TokenStream::new();
-    for Changed { ident, how } in all {
+    for Changed { ident, how, .. } in all {
         let shown = krate::generated_at(ident.span());
         match how {
             How::Anew | How::Whole => {
@@ -359,12 +410,17 @@ fn entered(all: &[Changed], names: &[Ident]) -> TokenStream {
 }
 
 /// The places that change, as host code names them.
-fn places(Changed { ident, how }: &Changed) -> Vec<TokenStream> {
+fn places(Changed { ident, how, .. }: &Changed) -> Vec<TokenStream> {
     match how {
         How::Anew | How::Whole => vec![quote!(#ident)],
         How::Through => vec![quote!(*#ident)],
         How::Fields(paths) => paths.iter().map(|path: &Vec<Member>| quote!(#ident #(.#path)*)).collect(),
     }
+}
+
+/// Has the types say that arms may assign a variable that does not leave them.
+fn held(changed: &Changed) -> TokenStream {
+    initial(changed).into_iter().map(|value| quote!(let _ = #value;)).collect()
 }
 
 /// The values that leave, for one variable.
@@ -433,10 +489,19 @@ fn values(pat: &Pat) -> Vec<TokenStream> {
     }
 }
 
-/// The rounds that a loop may run at most, as a constant.
+/// The place of a loop. Its span is that of the user's `while` in every way, because rustc gives the attribute's place to
+/// calls that an attribute has written.
+fn place(e: &ExprWhile) -> TokenStream {
+    let shown = e.while_token.span;
+    let p = krate::private_at(shown);
+    quote_spanned!(shown=> #p::place())
+}
+
+/// The rounds that a loop may run at most; if it is a constant, it is checked when the program is compiled.
 fn limit(e: &ExprWhile) -> TokenStream {
     let own = e.attrs.iter().find(|a| device::is_device(a));
     match own.and_then(|attr| device::limit(attr, &mut Errors::default())) {
+        Some(limit) if !device::is_constant(&limit) => limit.to_token_stream(),
         Some(limit) => {
             let shown = krate::generated_at(limit.span());
             let p = krate::private_at(shown);
@@ -457,7 +522,10 @@ fn limit(e: &ExprWhile) -> TokenStream {
 impl VisitMut for Flows {
     fn visit_block_mut(&mut self, block: &mut Block) {
         let depth = self.names.len();
-        block.stmts.iter_mut().for_each(|stmt| self.statement(stmt));
+        for at in 0..block.stmts.len() {
+            let (done, rest) = block.stmts.split_at_mut(at + 1);
+            self.statement(&mut done[at], || quote!(#(#rest)*));
+        }
         self.names.truncate(depth);
     }
 
@@ -494,8 +562,9 @@ impl VisitMut for Flows {
             Expr::ForLoop(e) => {
                 self.visit_expr_mut(&mut e.expr);
                 let pat = e.pat.clone();
-                self.scoped(&[&pat], |s| s.visit_block_mut(&mut e.body));
+                self.scoped(&[&pat], |s| s.repeated(&mut e.body, Self::visit_block_mut));
             }
+            Expr::Loop(e) => self.repeated(&mut e.body, Self::visit_block_mut),
             Expr::If(e) => {
                 let depth = self.names.len();
                 self.visit_expr_mut(&mut e.cond);
@@ -508,7 +577,7 @@ impl VisitMut for Flows {
             Expr::While(e) => {
                 let depth = self.names.len();
                 self.visit_expr_mut(&mut e.cond);
-                self.visit_block_mut(&mut e.body);
+                self.repeated(&mut e.body, Self::visit_block_mut);
                 self.names.truncate(depth);
             }
             Expr::Let(e) => {

@@ -1,7 +1,7 @@
 //! A segment as a call of the runtime.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     krate,
-    model::{Ending, Guard, LiveIn, Probe, Segment, Step},
+    model::{Ending, Guard, LiveIn, LiveOut, Probe, Segment, Step},
     parse::attributes,
 };
 
@@ -29,13 +29,17 @@ impl HostWriter<'_> {
     pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
         let Entering { keys, mut lets, replace } = entering(&segment.live_ins);
         let names = segment.live_ins.iter().filter_map(LiveIn::variable).map(ToString::to_string);
-        let mut code = DeviceCode { replace, flows: Flows::of(self.ret, names) };
+        let mut code = DeviceCode { replace, flows: Flows::of(self.ret, names), segment, done: 0 };
         for local in &segment.closures {
             // Only `self`: the captures of a closure enter as whole values.
             let local = code.stmt(&Stmt::Local(local.clone()));
             lets.extend(quote!(#[allow(unused_variables)] #local));
         }
-        let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &mut code)).collect();
+        let steps = segment.steps.iter().enumerate().map(|(at, step)| {
+            code.done = at + 1;
+            self.step(step, &mut code)
+        });
+        let steps: TokenStream = steps.collect();
         let call = Call { site: self.site(&segment.location), key: key(&keys), body: quote!(#lets #steps) };
         match &segment.ending {
             Ending::Result(expr) => self.result(&call, &code.expr(expr)),
@@ -158,18 +162,41 @@ fn moving(segment: &Segment, call: TokenStream) -> TokenStream {
 }
 
 /// Code as it appears in a segment.
-struct DeviceCode {
+struct DeviceCode<'s> {
     replace: Replace,
     flows: Flows,
+    segment: &'s Segment,
+    /// The steps up to the one that is written.
+    done: usize,
 }
 
-impl DeviceCode {
+/// Returns the names that a segment uses after its first `done` steps, as tokens.
+fn named_after(segment: &Segment, done: usize) -> TokenStream {
+    let mut names = TokenStream::new();
+    for step in segment.steps.iter().skip(done) {
+        names.extend(match step {
+            Step::Statement(stmt) | Step::Borrow(stmt) | Step::Probed { call: stmt, .. } => quote!(#stmt),
+            Step::Closure(given) => closure(given).to_token_stream(),
+            Step::Keep { ident, .. } | Step::StillUsed { ident, .. } => quote!(#ident),
+            Step::AskEnd(Guard { ident, .. }) => quote!(#ident),
+        });
+    }
+    let outs = segment.live_outs.iter().map(LiveOut::ident);
+    let value = match &segment.ending {
+        Ending::Outputs => None,
+        Ending::Result(expr) | Ending::Value { expr, .. } => Some(expr),
+    };
+    quote!(#names #(#outs)* #value)
+}
+
+impl DeviceCode<'_> {
     /// Returns a statement, whose names are in scope afterwards.
     fn stmt(&mut self, stmt: &Stmt) -> TokenStream {
         let mut stmt = stmt.clone();
         self.replace.visit_stmt_mut(&mut stmt);
         attributes::Keys.visit_stmt_mut(&mut stmt);
-        self.flows.statement(&mut stmt);
+        let (segment, done) = (self.segment, self.done);
+        self.flows.statement(&mut stmt, || named_after(segment, done));
         quote!(#stmt)
     }
 

@@ -1,7 +1,10 @@
 //! `#[device]` on control flow.
 
+use proc_macro2::{Ident, Span};
+use quote::{quote, quote_spanned};
 use syn::{
-    Attribute, Expr, Lit,
+    Attribute, Expr, ExprBlock, Lit, Stmt,
+    spanned::Spanned,
     visit::Visit,
     visit_mut::{self, VisitMut},
 };
@@ -23,8 +26,34 @@ pub(crate) fn is_flow(expr: &Expr) -> bool {
     matches!(expr, Expr::If(_) | Expr::While(_) | Expr::Match(_)) && attribute(expr).is_some()
 }
 
+/// The predicate or the index of control flow of the device.
+pub(crate) fn predicate(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::If(e) if is_flow(expr) => Some(&e.cond),
+        Expr::While(e) if is_flow(expr) => Some(&e.cond),
+        Expr::Match(e) if is_flow(expr) => Some(&e.expr),
+        _ => None,
+    }
+}
+
 /// Returns whether there is a `#[device]` in the code, outside items.
 pub(crate) fn has_flow(block: &syn::Block) -> bool {
+    block.stmts.iter().any(is_anywhere_in)
+}
+
+/// Returns whether a statement has a `#[device]`, outside closures and items.
+pub(crate) fn is_in(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Expr(expr, _) => first(expr).is_some(),
+        Stmt::Local(local) => local.init.as_ref().is_some_and(|init| {
+            first(&init.expr).is_some() || init.diverge.as_ref().is_some_and(|(_, e)| first(e).is_some())
+        }),
+        _ => false,
+    }
+}
+
+/// Returns whether there is a `#[device]` in a statement, also in closures.
+pub(crate) fn is_anywhere_in(stmt: &Stmt) -> bool {
     struct Find(bool);
     impl<'a> Visit<'a> for Find {
         fn visit_attribute(&mut self, a: &'a Attribute) {
@@ -33,19 +62,8 @@ pub(crate) fn has_flow(block: &syn::Block) -> bool {
         fn visit_item(&mut self, _: &'a syn::Item) {}
     }
     let mut find = Find(false);
-    find.visit_block(block);
+    find.visit_stmt(stmt);
     find.0
-}
-
-/// Returns whether a statement has a `#[device]`, outside closures and items.
-pub(crate) fn is_in(stmt: &syn::Stmt) -> bool {
-    match stmt {
-        syn::Stmt::Expr(expr, _) => first(expr).is_some(),
-        syn::Stmt::Local(local) => local.init.as_ref().is_some_and(|init| {
-            first(&init.expr).is_some() || init.diverge.as_ref().is_some_and(|(_, e)| first(e).is_some())
-        }),
-        _ => false,
-    }
 }
 
 /// Returns the first `#[device]` of an expression, outside closures and items.
@@ -65,10 +83,15 @@ pub(crate) fn first(expr: &Expr) -> Option<&Attribute> {
     find.0
 }
 
-/// Gives every `else if` of a `#[device] if` an attribute of its own: Rust's syntax has no place for one there.
+/// Gives every `else if` of a `#[device] if` an attribute of its own, since Rust's syntax has no place for one there, and
+/// binds limits that the host computes before their loops, where they are values of the host like others.
 pub(crate) fn spread(block: &mut syn::Block) {
     struct Spread;
     impl VisitMut for Spread {
+        fn visit_expr_mut(&mut self, expr: &mut Expr) {
+            visit_mut::visit_expr_mut(self, expr);
+            bind_limit(expr);
+        }
         fn visit_expr_if_mut(&mut self, e: &mut syn::ExprIf) {
             let own = e.attrs.iter().find(|a| is_device(a)).cloned();
             if let (Some(own), Some((_, other))) = (own, &mut e.else_branch)
@@ -84,10 +107,43 @@ pub(crate) fn spread(block: &mut syn::Block) {
     Spread.visit_block_mut(block);
 }
 
+/// Writes `{ let limit: u32 = f(); #[device(limit = limit)] while … }` for `#[device(limit = f())] while …`.
+fn bind_limit(expr: &mut Expr) {
+    let Expr::While(e) = expr else { return };
+    let Some(attr) = e.attrs.iter_mut().find(|a| is_device(a)) else { return };
+    let Ok(given) = attr.parse_args_with(attributes::named_values::<Expr>) else { return };
+    let [(name, Some(value))] = &given[..] else { return };
+    if name != "limit" || is_constant(value) {
+        return;
+    }
+    let shown = Span::mixed_site().located_at(value.span());
+    let limit = Ident::new("__limit", shown);
+    let ty = quote_spanned!(shown=> ::core::primitive::u32);
+    let bound = syn::parse_quote!(let #limit: #ty = #value;);
+    if let syn::Meta::List(list) = &mut attr.meta {
+        list.tokens = quote!(#name = #limit);
+    }
+    let stmts = vec![bound, Stmt::Expr(expr.clone(), None)];
+    let block = syn::Block { brace_token: syn::token::Brace(shown), stmts };
+    *expr = Expr::Block(ExprBlock { attrs: Vec::new(), label: None, block });
+}
+
+/// Returns whether a limit is a constant, by the convention of their names, or a literal, which may be a wrong one.
+pub(crate) fn is_constant(limit: &Expr) -> bool {
+    match limit {
+        Expr::Lit(_) => true,
+        Expr::Unary(u) => is_constant(&u.expr),
+        Expr::Path(p) => {
+            p.path.segments.last().is_some_and(|s| !s.ident.to_string().contains(char::is_lowercase))
+        }
+        _ => false,
+    }
+}
+
 /// The help with the valid forms.
 const FORMS: &str = "write `#[device]`, or `#[device(limit = 1000)]` on a `while`";
 
-/// Reads `#[device]` and `#[device(limit = N)]`: the limit, which is an integer or a constant.
+/// Reads `#[device]` and `#[device(limit = N)]`: the limit, which is a `u32` of the host.
 pub(crate) fn limit(attr: &Attribute, errors: &mut Errors) -> Option<Expr> {
     if matches!(attr.meta, syn::Meta::Path(_)) {
         return None;
@@ -131,9 +187,10 @@ fn checked(value: Expr, errors: &mut Errors) -> Option<Expr> {
             },
             _ => Some("a limit is an integer"),
         },
-        Expr::Unary(_) => Some("a limit is positive"),
-        Expr::Path(_) => None,
-        _ => Some("a limit is an integer or a constant"),
+        Expr::Unary(u) if matches!(u.op, syn::UnOp::Neg(_)) && is_constant(&value) => {
+            Some("a limit is positive")
+        }
+        _ => None,
     };
     match wrong {
         None => Some(value),

@@ -9,7 +9,7 @@
 //!
 //! **Unstable**: any release may change this module, and semantic versioning does not cover it.
 
-use std::{marker::PhantomData, mem::needs_drop};
+use std::{marker::PhantomData, mem::needs_drop, panic::Location};
 
 use crate::{
     Error, Result, Tensor,
@@ -493,8 +493,13 @@ pub trait UserError: Sized {
     ///
     /// # Errors
     /// See [`control::while_loop`](crate::control::while_loop).
-    #[track_caller]
-    fn device_while<'s, C, P, F>(limit: u32, carried: C, predicate: P, body: F) -> Result<C, Self>
+    fn device_while<'s, C, P, F>(
+        limit: u32,
+        at: &'static Location<'static>,
+        carried: C,
+        predicate: P,
+        body: F,
+    ) -> Result<C, Self>
     where
         C: Carried,
         P: Fn(&C, &mut Option<Tensor<'s, bool>>) -> Result<(), Self>,
@@ -569,14 +574,19 @@ impl<E: From<Error>> UserError for E {
     }
 
     #[inline]
-    #[track_caller]
-    fn device_while<'s, C, P, F>(limit: u32, carried: C, predicate: P, body: F) -> Result<C, E>
+    fn device_while<'s, C, P, F>(
+        limit: u32,
+        at: &'static Location<'static>,
+        carried: C,
+        predicate: P,
+        body: F,
+    ) -> Result<C, E>
     where
         C: Carried,
         P: Fn(&C, &mut Option<Tensor<'s, bool>>) -> Result<(), E>,
         F: Fn(C, &mut Option<C>) -> Result<(), E>,
     {
-        device_flow::rounds(limit, carried, predicate, body)
+        device_flow::rounds(limit, at, carried, predicate, body)
     }
 }
 

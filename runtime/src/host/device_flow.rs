@@ -4,7 +4,7 @@
 //!
 //! **Unstable**: any release may change this module, and semantic versioning does not cover it.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, panic::Location};
 
 use super::{
     boundary::Nowhere,
@@ -209,6 +209,13 @@ impl Round {
     }
 }
 
+/// Returns the place of the call: generated code calls it where the `while` is.
+#[must_use]
+#[track_caller]
+pub fn place() -> &'static Location<'static> {
+    Location::caller()
+}
+
 /// Returns the limit of a loop.
 ///
 /// # Panics
@@ -247,12 +254,17 @@ where
     control::switch(index, table, |arm| given(|place| arms(arm, place)))
 }
 
-/// Describes the predicate and a round of a `while`.
+/// Describes the predicate and a round of the `while` at `at`.
 ///
 /// # Errors
 /// Returns the errors of the predicate, of the body, and of [`control::while_loop`].
-#[track_caller]
-pub(crate) fn rounds<'s, C, E, P, F>(limit: u32, carried: C, predicate: P, body: F) -> Result<C, E>
+pub(crate) fn rounds<'s, C, E, P, F>(
+    limit: u32,
+    at: &'static Location<'static>,
+    carried: C,
+    predicate: P,
+    body: F,
+) -> Result<C, E>
 where
     C: Carried,
     E: From<Error>,
@@ -260,7 +272,7 @@ where
     F: Fn(C, &mut Option<C>) -> Result<(), E>,
 {
     let predicate = |carried: &C| given(|place| predicate(carried, place));
-    control::while_loop(limit, carried, predicate, |carried| given(|place| body(carried, place)))
+    control::repeat(limit, at, carried, predicate, |carried| given(|place| body(carried, place)))
 }
 
 /// Returns what a closure has put to its place. Its type is known at its last line, and that of its errors at the first.

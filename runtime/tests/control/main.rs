@@ -1,11 +1,13 @@
 //! Branches and loops on the device: values in every mode, memory, limits and errors.
 
+mod attribute;
 mod bodies;
 #[path = "../common/device.rs"]
 mod device;
 mod effects;
 mod errors;
 mod faults;
+mod hostile;
 mod logs;
 mod memory;
 mod shown;

@@ -26,6 +26,7 @@ fn decode<'__a0, 's: '__a0>(
                             let limit: u32 = 20;
                             p::limit(limit)
                         },
+                        p::place(),
                         (
                             p::CarriedByDevice::carry(
                                 (::core::clone::Clone::clone(&pair.0),).0,

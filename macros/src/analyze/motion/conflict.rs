@@ -10,7 +10,7 @@ use super::{
         alias::Names,
         classify,
         evaluation_order::{Check, overlap, overlapping},
-        operations,
+        jumps, operations,
         uses::Use,
     },
     Part,
@@ -143,7 +143,7 @@ impl Names {
     pub(super) fn stays(&self, region: &Stmt, word: &Ident) -> Option<Conflict> {
         let diverges =
             matches!(region, Stmt::Local(l) if l.init.as_ref().is_some_and(|i| i.diverge.is_some()));
-        if diverges || classify::leaves(region) {
+        if diverges || jumps::leaves(region) {
             return Some(Conflict::Jumps(word.clone()));
         }
         if self.calls_own_macro(region) {

@@ -2,12 +2,15 @@
 //! on the host.
 
 use syn::{
-    Attribute, Block, Expr, Lifetime, Stmt,
+    Attribute, Block, Expr, Stmt,
     visit::{self, Visit},
 };
 
 use crate::{
-    analyze::macros,
+    analyze::{
+        jumps::{self, Jumps},
+        macros,
+    },
     diag::{Code, Errors},
     parse::{attributes, device},
 };
@@ -16,6 +19,9 @@ use crate::{
 pub(super) fn of_block(block: &Block, word: &str, errors: &mut Errors) {
     let mut body = Body::of(word, errors);
     body.always(block);
+    let mut jumps = Jumps::default();
+    jumps.visit_block(block);
+    body.cannot_jump(&jumps);
     body.visit_block(block);
 }
 
@@ -28,6 +34,9 @@ pub(super) fn of_arm(expr: &Expr, errors: &mut Errors) {
     }
     // Its own attribute makes it an arm inside the arm.
     if !device::is_flow(expr) {
+        let mut jumps = Jumps::default();
+        jumps.visit_expr(expr);
+        body.cannot_jump(&jumps);
         body.visit_expr(expr);
     }
 }
@@ -35,14 +44,11 @@ pub(super) fn of_arm(expr: &Expr, errors: &mut Errors) {
 struct Body<'e> {
     word: &'e str,
     errors: &'e mut Errors,
-    loops: usize,
-    labels: Vec<String>,
-    closures: usize,
 }
 
 impl<'e> Body<'e> {
     fn of(word: &'e str, errors: &'e mut Errors) -> Self {
-        Self { word, errors, loops: 0, labels: Vec::new(), closures: 0 }
+        Self { word, errors }
     }
 
     /// Reports statements that end the call wherever the device goes.
@@ -58,7 +64,7 @@ impl<'e> Body<'e> {
 
     fn fails(&mut self, expr: &Expr) {
         match expr {
-            Expr::Return(r) if r.expr.as_deref().is_some_and(is_err) => self.ends(r),
+            Expr::Return(r) if jumps::returns_error(r) => self.ends(r),
             Expr::Macro(m) if macros::never_returns(&m.mac) => self.ends(&m.mac.path),
             Expr::Block(b) => self.always(&b.block),
             _ => {}
@@ -77,7 +83,8 @@ impl<'e> Body<'e> {
         );
     }
 
-    fn leaves(&mut self, at: impl quote::ToTokens, what: &str) {
+    /// Reports the jumps out of the body.
+    fn cannot_jump(&mut self, jumps: &Jumps<'_>) {
         let word = self.word;
         let help = match word {
             "while" => {
@@ -87,31 +94,18 @@ impl<'e> Body<'e> {
                 "give every arm a value, `let y = #[device] if … { … } else { … };`, and go on with it below"
             }
         };
-        self.errors.push(
-            Code::DeviceJump,
-            at,
-            format!("`{what}` would leave a `#[device] {word}`, and the device cannot jump"),
-            help,
-        );
-    }
-
-    fn target(&mut self, label: Option<&Lifetime>, at: impl quote::ToTokens, what: &str) {
-        let inside = match label {
-            Some(label) => self.labels.contains(&label.ident.to_string()),
-            None => self.loops > 0,
-        };
-        if !inside {
-            self.leaves(at, what);
-        }
-    }
-
-    fn within(&mut self, label: Option<&syn::Label>, is_loop: bool, f: impl FnOnce(&mut Self)) {
-        let labelled = label.map(|l| self.labels.push(l.name.ident.to_string()));
-        self.loops += usize::from(is_loop);
-        f(self);
-        self.loops -= usize::from(is_loop);
-        if labelled.is_some() {
-            self.labels.pop();
+        for jump in &jumps.found {
+            let what = match jump {
+                Expr::Return(_) => "return",
+                Expr::Break(_) => "break",
+                _ => "continue",
+            };
+            self.errors.push(
+                Code::DeviceJump,
+                jump,
+                format!("`{what}` would leave a `#[device] {word}`, and the device cannot jump"),
+                help,
+            );
         }
     }
 
@@ -129,48 +123,15 @@ impl<'e> Body<'e> {
     }
 }
 
-/// `Err(…)`.
-fn is_err(expr: &Expr) -> bool {
-    matches!(expr, Expr::Call(c) if matches!(&*c.func, Expr::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == "Err")))
-}
-
 impl<'a> Visit<'a> for Body<'_> {
     fn visit_expr(&mut self, expr: &'a Expr) {
         for a in attributes::of(expr).iter().filter(|a| attributes::is_ours(a)) {
             self.boundary(a);
         }
-        // What leaves an inner arm is reported there. Its predicate belongs to this one.
-        if device::is_flow(expr) {
-            match expr {
-                Expr::If(e) => self.visit_expr(&e.cond),
-                Expr::While(e) => self.visit_expr(&e.cond),
-                Expr::Match(e) => self.visit_expr(&e.expr),
-                _ => {}
-            }
-            return;
-        }
-        match expr {
-            Expr::Return(r) if self.closures == 0 => {
-                if !r.expr.as_deref().is_some_and(is_err) {
-                    self.leaves(r, "return");
-                }
-                visit::visit_expr(self, expr);
-            }
-            Expr::Break(b) => {
-                self.target(b.label.as_ref(), b, "break");
-                visit::visit_expr(self, expr);
-            }
-            Expr::Continue(c) => self.target(c.label.as_ref(), c, "continue"),
-            Expr::ForLoop(e) => self.within(e.label.as_ref(), true, |s| visit::visit_expr(s, expr)),
-            Expr::While(e) => self.within(e.label.as_ref(), true, |s| visit::visit_expr(s, expr)),
-            Expr::Loop(e) => self.within(e.label.as_ref(), true, |s| visit::visit_expr(s, expr)),
-            Expr::Block(e) => self.within(e.label.as_ref(), false, |s| visit::visit_expr(s, expr)),
-            Expr::Closure(_) => {
-                self.closures += 1;
-                visit::visit_expr(self, expr);
-                self.closures -= 1;
-            }
-            other => visit::visit_expr(self, other),
+        // What is wrong in an inner arm is reported there. Its predicate belongs to this one.
+        match device::predicate(expr) {
+            Some(predicate) => self.visit_expr(predicate),
+            None => visit::visit_expr(self, expr),
         }
     }
 

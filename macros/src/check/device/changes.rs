@@ -10,7 +10,7 @@ use syn::{
 };
 
 use crate::{
-    diag::{Code, Errors},
+    diag::{Code, Errors, shortened},
     parse::{
         device,
         syntax::{self, Bound},
@@ -81,6 +81,31 @@ impl<'a> Visit<'a> for Bindings {
     }
 }
 
+/// The variable that a place belongs to, and whether a call leads from it to the place.
+fn owner(place: &Expr) -> Option<(&Ident, bool)> {
+    match place {
+        Expr::Field(f) => owner(&f.base),
+        Expr::Index(i) => owner(&i.expr),
+        Expr::Paren(p) => owner(&p.expr),
+        Expr::Try(t) => owner(&t.expr),
+        Expr::Unary(u) if matches!(u.op, syn::UnOp::Deref(_)) => owner(&u.expr),
+        Expr::MethodCall(m) => owner(&m.receiver).map(|(base, _)| (base, true)),
+        other => Some((syntax::plain_name(other)?, false)),
+    }
+}
+
+/// The name of the field that a place is.
+fn last_field(place: &Expr) -> Option<String> {
+    match place {
+        Expr::Field(syn::ExprField { member: syn::Member::Named(name), .. }) => Some(name.to_string()),
+        Expr::Field(f) => last_field(&f.base),
+        Expr::Index(i) => last_field(&i.expr),
+        Expr::Paren(p) => last_field(&p.expr),
+        Expr::Unary(u) => last_field(&u.expr),
+        _ => None,
+    }
+}
+
 struct Changes<'e> {
     /// Names that the code binds itself.
     own: Vec<String>,
@@ -89,6 +114,52 @@ struct Changes<'e> {
 }
 
 impl Changes<'_> {
+    /// Reports places on the left side of an assignment that are no variables of the function.
+    fn assigned(&mut self, place: &Expr) {
+        match place {
+            Expr::Tuple(t) => t.elems.iter().for_each(|e| self.assigned(e)),
+            Expr::Array(a) => a.elems.iter().for_each(|e| self.assigned(e)),
+            Expr::Struct(s) => s.fields.iter().for_each(|f| self.assigned(&f.expr)),
+            Expr::Call(c) => c.args.iter().for_each(|e| self.assigned(e)),
+            other => _ = self.is_no_variable(other),
+        }
+    }
+
+    /// Reports a place of `self`, or one that a method of a variable outside reaches. Returns whether it was one.
+    fn is_no_variable(&mut self, place: &Expr) -> bool {
+        // Tokens of an expression are written apart.
+        let shown = shortened(place).replace("* ", "*");
+        match owner(place) {
+            Some((base, _)) if base == "self" => {
+                let field = last_field(place).unwrap_or_else(|| "value".into());
+                self.errors.push(
+                    Code::DeviceHostChange,
+                    place,
+                    format!("`{shown}` belongs to `self`, and arms change variables of the function only"),
+                    format!(
+                        "a `State` is written by `ops::store(&{shown}, &y)?`; keep other values of the device in variables, \
+                         `let mut {field} = …;` before and `{field} = …` here"
+                    ),
+                );
+                true
+            }
+            Some((base, true)) if !self.own.iter().any(|own| base == own) => {
+                self.errors.push(
+                    Code::DeviceHostChange,
+                    place,
+                    format!(
+                        "`{shown}` is reached by a call, which happens when the arms are described, whatever the device will choose"
+                    ),
+                    format!(
+                        "give the arms a value, `let y = #[device] if … {{ … }} else {{ … }};`, and write `{shown} = y` after it"
+                    ),
+                );
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn outside(&self, place: &Expr) -> Option<Ident> {
         let base = syntax::place_base(place)?;
         (!self.own.iter().any(|own| base == own)).then(|| base.clone())
@@ -113,8 +184,11 @@ impl<'a> Visit<'a> for Changes<'_> {
             return;
         }
         match expr {
+            Expr::Assign(a) => self.assigned(&a.left),
             Expr::Binary(b) if syntax::is_assign(&b.op) => {
-                if let Some(name) = self.outside(&b.left) {
+                if !self.is_no_variable(&b.left)
+                    && let Some(name) = self.outside(&b.left)
+                {
                     self.refuse(
                         expr,
                         &name,

@@ -66,6 +66,7 @@ pub(super) use carried::sealed;
 pub use cond::cond;
 pub use select::{Predicate, SwitchIndex};
 pub use switch::switch;
+pub(super) use while_loop::repeat;
 pub use while_loop::{DEFAULT_LIMIT, while_loop};
 
 #[cfg(doc)]

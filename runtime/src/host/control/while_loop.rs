@@ -68,7 +68,22 @@ where
     P: Predicate<'s>,
     E: From<Error>,
 {
-    let at = Location::caller();
+    repeat(limit, Location::caller(), carried, pred, body)
+}
+
+/// The loop of [`while_loop`], which errors name by `at`.
+pub(in crate::host) fn repeat<'s, C, P, E>(
+    limit: u32,
+    at: &'static Location<'static>,
+    carried: C,
+    pred: impl Fn(&C) -> Result<P, E>,
+    body: impl FnOnce(C) -> Result<C, E>,
+) -> Result<C, E>
+where
+    C: Carried,
+    P: Predicate<'s>,
+    E: From<Error>,
+{
     if limit == 0 {
         let why =
             "a loop of at most 0 rounds does nothing; its limit is the largest number of rounds, at least 1";

@@ -24,10 +24,6 @@ fn decode(n: &Scalar<u32>, x: &Tensor<f32>) -> Result<Tensor<f32>> {
     while ops::lt(&i, n)? {
         i = ops::add(&i, 1)?;
     }
-    #[device(limit = 2 * 8)]
-    while ops::lt(&i, n)? {
-        i = ops::add(&i, 1)?;
-    }
     #[device(limit)]
     while ops::lt(&i, n)? {
         i = ops::add(&i, 1)?;

@@ -1,10 +1,10 @@
-//! A limit is a constant of the program.
+//! A limit is a `u32`.
 use graphable::prelude::*;
 
 const LONG: u64 = 1000;
 
 #[graphable]
-fn decode(#[key] most: u32, n: &Scalar<u32>, x: &Tensor<f32>) -> Result<Tensor<u32>> {
+fn decode(#[key] most: usize, n: &Scalar<u32>, x: &Tensor<f32>) -> Result<Tensor<u32>> {
     let mut i = ops::zeros(x.scope(), ())?;
     #[device(limit = most)]
     while ops::lt(&i, n)? {
