@@ -27,12 +27,12 @@ fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
 #[derive(Debug)]
 pub struct CudaTensor<'t, T> {
     slice: CudaRef<T>,
-    /// Of state. Closed after the slice was dropped.
-    _open: Option<OpenView<'t>>,
+    /// Closed after the slice was dropped.
+    _open: OpenView<'t>,
     _tensor: PhantomData<&'t ()>,
 }
 
-/// A view of state that is open.
+/// A view that is open.
 struct OpenView<'t> {
     rt: &'t Runtime,
     id: u64,
@@ -41,6 +41,11 @@ struct OpenView<'t> {
 impl<'t> OpenView<'t> {
     fn new(rt: &'t Runtime, op: &'static str, view: View, writes: bool) -> Result<Self> {
         Ok(Self { rt, id: rt.views.open(op, view, writes)? })
+    }
+
+    /// Of memory of a step.
+    fn shown(rt: &'t Runtime) -> Self {
+        Self { rt, id: rt.views.show() }
     }
 }
 
@@ -70,8 +75,8 @@ impl<T> Deref for CudaTensor<'_, T> {
 #[derive(Debug)]
 pub struct CudaMemory<'t, T> {
     slice: CudaRef<T>,
-    /// Of state. Closed after the slice was dropped.
-    _open: Option<OpenView<'t>>,
+    /// Closed after the slice was dropped.
+    _open: OpenView<'t>,
     _memory: PhantomData<&'t ()>,
 }
 
@@ -205,7 +210,10 @@ impl<'s> Eager<'s> {
             });
         }
         let backend = backend(&core, "a view for CUDA")?;
-        let open = if is_state { Some(OpenView::new(self.rt, CALL, operand.view, false)?) } else { None };
+        let open = match is_state {
+            true => OpenView::new(self.rt, CALL, operand.view, false)?,
+            false => OpenView::shown(self.rt),
+        };
         let slice = backend.show(operand.view.addr, real.count())?;
         Ok(CudaTensor { slice, _open: open, _tensor: PhantomData })
     }
@@ -213,8 +221,8 @@ impl<'s> Eager<'s> {
     /// Returns the memory of a state for cudarc, to be written in place on the runtime's stream: a cache of a library's, for
     /// instance.
     ///
-    /// The work of the runtime waits for writes on other streams when the view is dropped. A view that is
-    /// forgotten (`std::mem::forget`) is not waited for: writes on another stream must then have ended before its region does.
+    /// The work of the runtime waits for writes on other streams when the view is dropped. If a view is forgotten
+    /// (`std::mem::forget`), the host waits for the whole device when its region or step ends, and `tracing` has a warning.
     /// Until the view is dropped, operations on the state return [`Error::Argument`], and so do calls of graphs. `capture_all` restores what
     /// a view made during it wrote.
     ///
@@ -244,7 +252,7 @@ impl<'s> Eager<'s> {
         // `capture_all` puts the state back as it was.
         launcher.save_before_write(&[view])?;
         let backend = backend(&core, "a view for CUDA")?;
-        let open = Some(OpenView::new(self.rt, CALL, view, true)?);
+        let open = OpenView::new(self.rt, CALL, view, true)?;
         let slice = backend.show(view.addr, view.layout.count())?;
         Ok(CudaMemory { slice, _open: open, _memory: PhantomData })
     }
@@ -266,6 +274,7 @@ impl<'s> Eager<'s> {
         let raw = tensor.raw;
         let slice = backend(&core, "a view for CUDA")?.show(raw.addr, raw.layout.count())?;
         drop(core);
-        Ok(CudaOutput { memory: CudaMemory { slice, _open: None, _memory: PhantomData }, tensor })
+        let open = OpenView::shown(self.rt);
+        Ok(CudaOutput { memory: CudaMemory { slice, _open: open, _memory: PhantomData }, tensor })
     }
 }

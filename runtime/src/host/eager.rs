@@ -298,6 +298,8 @@ pub struct Region<'s> {
     site: &'static Site,
     /// The graph object of the call, if that is captured as a whole.
     captured_by: Option<OwnerId>,
+    /// The id of its first view for CUDA.
+    first_view: u64,
     begin: Option<Arc<dyn Mark>>,
     _span: EnteredSpan,
 }
@@ -312,6 +314,7 @@ impl<'s> Region<'s> {
             capturable: Capturable::new(rt, site),
             site,
             captured_by,
+            first_view: rt.views.next(),
             begin,
             _span: span,
         }
@@ -358,7 +361,13 @@ impl<'s> Deref for Region<'s> {
 impl Drop for Region<'_> {
     fn drop(&mut self) {
         let rt = self.eager.rt;
-        rt.core.borrow_mut().end_region();
+        let ended = rt.end_views(self.first_view);
+        let mut core = rt.core.borrow_mut();
+        if let Err(error) = ended {
+            core.stream.defer(error);
+        }
+        core.end_region();
+        drop(core);
         rt.slice_ends(self.site, "eager", self.begin.take());
     }
 }

@@ -70,10 +70,11 @@ impl Runtime {
         self.graphs.set(false);
         self.switches.get_mut().end_step();
         self.batches.get_mut().end_step();
-        self.views.end_step();
+        // Before memory of the last step is used again.
+        let ended = self.end_views(0);
         self.tell_slices();
         let begun = self.core.get_mut().begin_step(&retired);
-        let mut unreported = Unreported { rt: self, error: begun.err() };
+        let mut unreported = Unreported { rt: self, error: ended.and(begun).err() };
         unreported.rt.tell_hooks();
         match unreported.error.take() {
             Some(error) => Err(error),

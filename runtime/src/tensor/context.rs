@@ -19,7 +19,8 @@ use crate::{
 /// then. It is dropped when all work has ended that is on the runtime's stream when the context and the last recording are
 /// gone: replays, and also work that eager code launched there with a raw handle or address from the value. Work on other
 /// streams must have ended before. The value's destructor may run on another thread, and its panic is caught, unless
-/// the context or its [shared value](Self::shared) outlives the runtime.
+/// the context or its [shared value](Self::shared) outlives the runtime. It may drop parameters and states, but must not call
+/// this runtime, which may be in the middle of a call: that would be such a panic.
 ///
 /// It cannot be cloned: code that a recording holds would keep its own recordings. Such code owns the
 /// [shared value](Self::shared) instead.

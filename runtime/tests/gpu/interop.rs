@@ -210,6 +210,31 @@ fn parameters_are_read_and_state_is_written_in_place() {
     graph.call(&step, &x, &weights, &cache).unwrap();
 }
 
+/// Copies on another stream that are under way when the view is forgotten: 64 times 64 MiB.
+#[test]
+fn work_on_forgotten_views_is_waited_for() {
+    if skipped("work_on_forgotten_views_is_waited_for") {
+        return;
+    }
+    const LARGE: usize = 16 << 20;
+    let mut rt = runtime();
+    let other = CudaContext::new(0).unwrap().new_stream().unwrap();
+    let sources = [1.0f32, 2.0].map(|value| other.clone_htod(&vec![value; LARGE]).unwrap());
+    let state = State::<f32>::zeros(&rt, &[LARGE]).unwrap();
+    let step = rt.step().unwrap();
+    let mut view = step.cuda_view_mut(&state).unwrap();
+    for i in 0..64 {
+        other.memcpy_dtod(&sources[i % 2], &mut view.view_mut()).unwrap();
+    }
+    std::mem::forget(view);
+    assert!(matches!(ops::load(step.scope(), &state), Err(Error::Argument { .. })));
+    drop(step);
+    let step = rt.step().unwrap();
+    let seen = ops::load(step.scope(), &state).unwrap();
+    let values = step.read(&seen).unwrap();
+    assert!(values.iter().all(|value| *value == 2.0), "{:?}", values.iter().find(|value| **value != 2.0));
+}
+
 #[test]
 fn what_does_not_fit() {
     if skipped("what_does_not_fit") {

@@ -40,7 +40,17 @@ impl CudaBackend {
         Ok(Arc::new(Foreign { addr, bytes, owner, shared: Arc::clone(&self.shared) }))
     }
 
+    /// Waits until all work on the device that was launched before has ended, whatever its stream.
+    ///
+    /// # Errors
+    /// Returns failures of that work.
+    pub(crate) fn wait_for_device(&self) -> Result<()> {
+        self.shared.drain()?;
+        self.shared.context.synchronize()
+    }
+
     /// `len` elements at `addr`, as cudarc sees memory.
+    ///
     /// # Errors
     /// Returns errors of the driver, such as that the context is lost.
     pub(crate) fn show<T>(&self, addr: u64, len: usize) -> Result<CudaRef<T>> {

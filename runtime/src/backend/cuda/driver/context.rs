@@ -248,6 +248,16 @@ impl Context {
         Ok((free as u64, total as u64))
     }
 
+    /// Waits for the work on all streams.
+    ///
+    /// # Errors
+    /// See [`check`](Self::check).
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        let _bound = self.bind()?;
+        // SAFETY: it takes nothing; the context is current.
+        self.check("cuCtxSynchronize", unsafe { (self.table.ctx_synchronize)() })
+    }
+
     /// Runs `work` as if there were no capture on this thread: its calls are not recorded and do not
     /// invalidate the capture.
     ///

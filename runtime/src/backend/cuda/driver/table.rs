@@ -77,6 +77,7 @@ table! {
     primary_release: c"cuDevicePrimaryCtxRelease_v2"(c_int);
     ctx_get: c"cuCtxGetCurrent"(*mut Handle);
     ctx_set: c"cuCtxSetCurrent"(Handle);
+    ctx_synchronize: c"cuCtxSynchronize"();
     mem_info: c"cuMemGetInfo_v2"(*mut usize, *mut usize);
     stream_synchronize: c"cuStreamSynchronize"(Handle);
     stream_flags: c"cuStreamGetFlags"(Handle, *mut c_uint);
