@@ -1,7 +1,8 @@
 //! Operations on tensors.
 //!
 //! Free functions without side effects, except [`scatter_rows`], [`rope_scatter`], [`mark_tokens`], [`store`],
-//! [`batch_norm_training`] and [`set_rng_state`], which write to a [`State`](crate::State) or an [`Rng`](crate::Rng), and
+//! [`batch_norm_training`], [`set_rng_state`] and [`append`], which write to a [`State`](crate::State), an
+//! [`Rng`](crate::Rng) or a [`PinnedLog`](crate::PinnedLog), and
 //! those that draw random numbers, which advance the [`Rng`](crate::Rng) that they take as their first argument. All are
 //! asynchronous: they check their arguments, allocate the output and launch. The result is a new tensor, or a view if the
 //! function's documentation says so.
