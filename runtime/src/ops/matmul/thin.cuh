@@ -219,4 +219,23 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH> struct Product {
     }
 };
 
+// Finds the row of a state to which row `row` of few goes, if it is written: as `Places::place`, by each thread for itself. One
+// thread of each row reports.
+DEVICE bool place(const Places& to, u64 row, bool reports, u64* slot) {
+    const u64 count = to.count();
+    if (row >= count) return false;
+    const u32 mine = to.at(row);
+    if (mine == SKIP) return false;
+    if (mine >= to.rows) {
+        auto bad = [&](u64 j) { return to.at(j) >= to.rows && to.at(j) != SKIP; };
+        if (reports && is_first(to.sink, row, bad)) report(to.sink, to.op, mine, to.rows);
+        return false;
+    }
+    for (u64 j = row + 1; j < count; ++j) {
+        if (to.at(j) == mine) return false;
+    }
+    *slot = mine;
+    return true;
+}
+
 }  // namespace thin

@@ -14,12 +14,18 @@ use crate::{
     },
 };
 
-static SOURCE: SourceFile = SourceFile::ours("rope/rope.cu", include_str!("rope.cu"));
+/// The angles, for every source that turns pairs.
+pub(in crate::ops) const ANGLES: &str = include_str!("rope.cuh");
+
+static SOURCE: SourceFile = SourceFile::ours("rope/rope.cu", include_str!("rope.cu"))
+    .with_header("rope.cuh", ANGLES)
+    // As in kernels in which a rotation is a part.
+    .with_options(&["--fmad=false"]);
 
 /// Threads of a block.
 const THREADS: u32 = 256;
 
-/// Mirrors `Params` of `rope.cu`.
+/// Mirrors `RopeParams` of `rope.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct Params {
@@ -59,6 +65,45 @@ struct ScatterParams {
 }
 const _: () = assert!(size_of::<ScatterParams>() == 312);
 
+impl Params {
+    /// Those of the angles, of `[batches, times]` rows of heads of `size` elements.
+    fn of(rotation: Rope, [batches, times]: [usize; 2], size: usize, position_strides: [usize; 3]) -> Self {
+        let Rope { style, dim, frequencies, sections, .. } = rotation;
+        Self {
+            rows: (batches * times) as u64,
+            times: times as u64,
+            size: size as u64,
+            position_strides: position_strides.map(|s| s as u64),
+            log2_theta: frequencies.theta.log2(),
+            inverse: frequencies.inverse,
+            offset: frequencies.offset,
+            per_pair: frequencies.per_pair,
+            per_frequency: frequencies.per_frequency,
+            magnitude: frequencies.magnitude,
+            growth: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.factor),
+            original: frequencies.dynamic.map_or(0.0, |dynamic| f64::from(dynamic.original)),
+            exponent: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.exponent),
+            half: (dim / 2) as u32,
+            interleaved: (style == RopeStyle::Interleaved).into(),
+            sections: sections.count as u32,
+            take_turns: sections.take_turns.into(),
+            pairs: sections.pairs.map(|n| n as u32),
+            ..Self::zeroed()
+        }
+    }
+}
+
+/// The words of `RopeParams` for the angles of rows of `[batches, times]`, at positions with these strides.
+pub(in crate::ops) fn angles(
+    rotation: Rope,
+    positions: u64,
+    rows: [usize; 2],
+    size: usize,
+    position_strides: [usize; 3],
+) -> [u64; size_of::<Params>() / 8] {
+    bytemuck::cast(Params { positions, ..Params::of(rotation, rows, size, position_strides) })
+}
+
 pub(super) fn rope(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Result<()> {
     let mut counts = launch.inputs[2..].iter();
     let real = rotation.padded.map(|given| if given { counts.next() } else { None });
@@ -87,31 +132,15 @@ fn rotate(
     };
     let &[p0, p1, p2] = positions.layout.strides() else { return None };
     let rows = (batches * times) as u64;
+    let rotation = Rope { style, dim, frequencies, sections, padded: [false; 2] };
     let params = Params {
         x: x.addr,
         y: y.addr,
         positions: positions.addr,
-        rows,
-        times: times as u64,
         heads: heads as u64,
-        size: size as u64,
         strides: [s0, s1, s2, s3].map(|s| s as u64),
-        position_strides: [p0, p1, p2].map(|s| s as u64),
-        log2_theta: frequencies.theta.log2(),
-        inverse: frequencies.inverse,
-        offset: frequencies.offset,
-        per_pair: frequencies.per_pair,
-        per_frequency: frequencies.per_frequency,
-        magnitude: frequencies.magnitude,
-        growth: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.factor),
-        original: frequencies.dynamic.map_or(0.0, |dynamic| f64::from(dynamic.original)),
-        exponent: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.exponent),
         real: real.map(|count| count.map_or(0, |count| count.addr)),
-        half: (dim / 2) as u32,
-        interleaved: (style == RopeStyle::Interleaved).into(),
-        sections: sections.count as u32,
-        take_turns: sections.take_turns.into(),
-        pairs: sections.pairs.map(|n| n as u32),
+        ..Params::of(rotation, [batches, times], size, [p0, p1, p2])
     };
     let blocks = rows.clamp(1, 1 << 20) as u32;
     // Few positions: their heads are dealt out, so that more of the device works.

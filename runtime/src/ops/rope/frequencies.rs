@@ -8,7 +8,7 @@ use crate::{Error, Result};
 /// Pair `i` turns by `position * frequency * ((1 - kept) * inverse + kept)`, where `frequency` is `base^(-2i/dim)` and
 /// `kept`, the part that is not scaled, is `offset + per_pair * i + per_frequency * frequency`, within 0 and 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frequencies {
+pub(in crate::ops) struct Frequencies {
     /// The base, of dynamic scaling that of short sequences.
     pub(super) theta: f64,
     /// 1 / factor
@@ -56,6 +56,11 @@ fn exponent(op: &'static str, dim: usize) -> Result<f64> {
 }
 
 impl Frequencies {
+    /// Whether the base depends on the positions.
+    pub(in crate::ops) fn is_dynamic(&self) -> bool {
+        self.dynamic.is_some()
+    }
+
     /// The frequencies of `dim` elements, scaled.
     pub(super) fn new(op: &'static str, theta: f32, dim: usize, scaling: &RopeScaling) -> Result<Self> {
         let plain = Self {

@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use self::operation::RopeScatter;
 use super::{
     check::{Shape, lifted, meet, refuse},
     launch::{launch, own},
@@ -23,7 +22,10 @@ mod operation;
 mod scaling;
 
 pub use config::{RopeConfig, RopeOptions};
+#[cfg(feature = "cuda")]
+pub(super) use cuda::{ANGLES, angles};
 pub use operation::RopeStyle;
+pub(super) use operation::{Rope, RopeScatter};
 pub use scaling::{RopeScaling, YarnConfig};
 
 /// Rotary position embedding: turns pairs of elements of each head by an angle that grows with the
@@ -191,4 +193,10 @@ pub fn rope_scatter<'s, T: Float>(
     ]);
     inputs.extend(rows.count);
     scope.launch(RopeScatter(rotation).into(), &inputs, &[rows.target])
+}
+
+/// The operation for heads of `d` elements, all of which turn, for kernels that are compiled or tested alone.
+#[cfg(any(test, feature = "cuda"))]
+pub(super) fn sample(style: RopeStyle, d: usize) -> Option<Rope> {
+    RopeOptions::from(RopeConfig { theta: 10_000.0, style, dim: None }).operation("rope", d).ok()
 }

@@ -18,17 +18,17 @@ pub enum RopeStyle {
 /// elements of a head rotate, each pair by `frequency * position` of its section; the rest is copied. The counts are of
 /// the real positions, from which dynamic scaling takes the length.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rope {
+pub(in crate::ops) struct Rope {
     /// Pairing.
-    pub(super) style: RopeStyle,
+    pub(in crate::ops) style: RopeStyle,
     /// Rotated elements of a head, even.
-    pub(super) dim: usize,
+    pub(in crate::ops) dim: usize,
     /// Radians per position.
-    pub(super) frequencies: Frequencies,
+    pub(in crate::ops) frequencies: Frequencies,
     /// Which position turns a pair.
-    pub(super) sections: Sections,
+    pub(in crate::ops) sections: Sections,
     /// Which of the two counts are given.
-    pub(super) padded: [bool; 2],
+    pub(in crate::ops) padded: [bool; 2],
 }
 
 impl Operation for Rope {
@@ -58,7 +58,7 @@ impl Operation for Rope {
 /// `[x: 1, N, H, D, positions: u32 S, 1, N, index: u32 N, (count: u32 scalar)] -> [state: R, H, D]`, in
 /// place: as [`Rope`], each row going where [`scatter_rows`](crate::ops::scatter_rows) puts it.
 #[derive(Debug)]
-pub(super) struct RopeScatter(pub(super) Rope);
+pub(in crate::ops) struct RopeScatter(pub(in crate::ops) Rope);
 
 impl Operation for RopeScatter {
     fn name(&self) -> &'static str {

@@ -2,44 +2,10 @@
 // computed once for all of them.
 // Types: floats
 #include "common.cuh"
+#include "rope.cuh"
 
 #define THREADS 256
 #define PAIRS 512  // of the table
-
-struct Params {
-    u64 x;
-    u64 y;  // contiguous
-    u64 positions;
-    u64 rows;   // B * T
-    u64 times;  // T
-    u64 heads;
-    u64 size;        // elements of a head
-    u64 strides[4];  // of x
-    u64 position_strides[3];  // of a section, a batch, a time
-    double log2_theta;
-    // Of the frequency of a pair, the part `kept` is not scaled by `inverse` (frequencies.rs).
-    double inverse, offset, per_pair, per_frequency;
-    double magnitude;  // factor of sines and cosines
-    double growth, original, exponent;  // of dynamic scaling; growth 0: none
-    u64 real[2];      // u32*: the number of real batches and times, for dynamic scaling; 0: all
-    u32 half;         // pairs that rotate
-    u32 interleaved;  // how they pair
-    u32 sections;     // with a position each; 0: one position for all pairs
-    u32 take_turns;   // whether the sections do
-    u32 pairs[4];     // of each section
-};
-static_assert(sizeof(Params) == 232, "mirrored by cuda.rs");
-
-// The section of pair `i`; there are at least two.
-DEVICE u32 section_of(const Params& p, u32 i) {
-    if (p.take_turns) {
-        const u32 turn = i % p.sections;
-        return i / p.sections < p.pairs[turn] ? turn : 0;
-    }
-    u32 section = 0, end = p.pairs[0];
-    while (i >= end && section + 1 < p.sections) end += p.pairs[++section];
-    return section;
-}
 
 DEVICE u64 real_count(u64 count, u64 all) {
     if (!count) return all;
@@ -49,7 +15,7 @@ DEVICE u64 real_count(u64 count, u64 all) {
 
 // The logarithm of the base. With dynamic scaling it grows with the largest real position of the times that count. The
 // whole block calls.
-template <typename Counts> DEVICE double base_of(const Params& p, Counts counts) {
+template <typename Counts> DEVICE double base_of(const RopeParams& p, Counts counts) {
     if (p.growth == 0.0) return p.log2_theta;
     __shared__ u32 most;
     const u64 batches = real_count(p.real[0], p.rows / p.times), times = real_count(p.real[1], p.times);
@@ -71,19 +37,9 @@ template <typename Counts> DEVICE double base_of(const Params& p, Counts counts)
     return p.log2_theta + p.exponent * log2(p.growth * length / p.original - (p.growth - 1.0));
 }
 
-// Turns per position of pair `i`.
-DEVICE double turns_of(const Params& p, double log2_base, u32 i) {
-    double frequency = exp2(-(double)i / (double)p.half * log2_base);
-    if (p.inverse != 1.0) {
-        const double kept = fmin(fmax(p.offset + p.per_pair * (double)i + p.per_frequency * frequency, 0.0), 1.0);
-        frequency *= (1.0 - kept) * p.inverse + kept;
-    }
-    return frequency * 0.15915494309189535;
-}
-
 // Writes the rotated heads of row `row` of `x` to `y`, which holds all heads of one row. The whole block
 // calls; heads are dealt out over grid.y.
-DEVICE void turn(const Params& p, double log2_base, u64 row, T* y) {
+DEVICE void turn(const RopeParams& p, double log2_base, u64 row, T* y) {
     __shared__ f32 sines[PAIRS], cosines[PAIRS];
     const u64 first = p.heads * blockIdx.y / gridDim.y;
     const u64 heads = p.heads * (blockIdx.y + 1) / gridDim.y - first;
@@ -91,19 +47,11 @@ DEVICE void turn(const Params& p, double log2_base, u64 row, T* y) {
     const u64 b = row / p.times, t = row % p.times;
     const T* x = (const T*)p.x + b * p.strides[0] + t * p.strides[1] + first * p.strides[2];
     y += first * p.size;
-    const u32* positions = (const u32*)p.positions + b * p.position_strides[1] + t * p.position_strides[2];
-    const u32 position = positions[0];
     for (u32 from = 0; from < p.half; from += PAIRS) {
         const u32 n = p.half - from < PAIRS ? p.half - from : PAIRS;
         __syncthreads();
         for (u32 i = threadIdx.x; i < n; i += THREADS) {
-            // In f64: in f32 the angle of a far position is off by more than a bf16 ulp.
-            const u32 at = p.sections > 1 ? positions[section_of(p, from + i) * p.position_strides[0]] : position;
-            const double turns = (double)at * turns_of(p, log2_base, from + i);
-            double s, c;
-            sincospi(2.0 * (turns - rint(turns)), &s, &c);
-            sines[i] = (f32)(s * p.magnitude);
-            cosines[i] = (f32)(c * p.magnitude);
+            rope_angle(p, log2_base, row, from + i, &sines[i], &cosines[i]);
         }
         __syncthreads();
         for (u64 e = threadIdx.x; e < heads * n; e += THREADS) {
@@ -113,8 +61,8 @@ DEVICE void turn(const Params& p, double log2_base, u64 row, T* y) {
             const u64 other = p.interleaved ? at + 1 : at + p.half;
             const T* in = x + head * p.strides[2];
             const f32 a = to_f32(in[at * p.strides[3]]), z = to_f32(in[other * p.strides[3]]);
-            y[head * p.size + at] = from_f32<T>(a * cosines[i] - z * sines[i]);
-            y[head * p.size + other] = from_f32<T>(a * sines[i] + z * cosines[i]);
+            y[head * p.size + at] = from_f32<T>(rope_first(a, z, sines[i], cosines[i]));
+            y[head * p.size + other] = from_f32<T>(rope_second(a, z, sines[i], cosines[i]));
         }
     }
     for (u64 e = threadIdx.x; e < heads * rest; e += THREADS) {
@@ -125,14 +73,14 @@ DEVICE void turn(const Params& p, double log2_base, u64 row, T* y) {
 }
 
 // With fewer registers than four blocks allow, some would spill.
-extern "C" __global__ void __launch_bounds__(THREADS, 4) rope(const __grid_constant__ Params p) { in_order();
+extern "C" __global__ void __launch_bounds__(THREADS, 4) rope(const __grid_constant__ RopeParams p) { in_order();
     const double log2_base = base_of(p, [](u64) { return true; });
     for (u64 row = blockIdx.x; row < p.rows; row += gridDim.x) turn(p, log2_base, row, (T*)p.y + row * p.heads * p.size);
 }
 
 // Each row goes to a row of a state, if it is written.
 struct ScatterParams {
-    Params rope;  // `y` is the state
+    RopeParams rope;  // `y` is the state
     Places to;
 };
 static_assert(sizeof(ScatterParams) == 312, "mirrored by cuda.rs");

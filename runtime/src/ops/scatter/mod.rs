@@ -16,6 +16,7 @@ pub(super) use cpu::places;
 #[cfg(feature = "cuda")]
 pub(super) use cuda::places as cuda_places;
 pub(crate) use elements::write;
+pub(super) use operation::ScatterRows;
 
 /// Writes row `i` of `src` to row `index[i]` of `state`, in place.
 ///

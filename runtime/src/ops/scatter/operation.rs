@@ -11,7 +11,7 @@ use crate::backend::Op;
 pub(super) const SCATTER_ROWS: Op = Op::fixed(&ScatterRows);
 
 #[derive(Debug)]
-struct ScatterRows;
+pub(in crate::ops) struct ScatterRows;
 
 impl Operation for ScatterRows {
     fn name(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! The kernel of a plan: its text, and its launch.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, iter};
 
 use super::{
     GAP, TEXT, Variant,
@@ -10,9 +10,10 @@ use crate::{
     Result,
     backend::{
         Launch,
-        cuda::kernels::{Grid, Kernel, SourceFile, Submit},
+        cuda::kernels::{FaultSink, Grid, Kernel, SourceFile, Submit},
     },
     kernel::compose::{Composition, Instance, computed, element, returned, stored},
+    ops::rope::{ANGLES, angles},
 };
 
 /// Threads of a block.
@@ -23,7 +24,8 @@ const ENTRY: &str = "fused_product";
 /// Launches the kernel.
 pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
     let variant = variant(plan, gpu.props().multiprocessors);
-    let Writer { parameters, instance, blocks, shared } = Writer::write(plan, variant, launch);
+    let Writer { parameters, instance, blocks, shared } =
+        Writer::write(plan, variant, &Reports::new(plan, gpu), launch);
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS as u32, shared: shared as u32 };
     gpu.submit_bytes(
         Kernel::plain(&instance.source, &instance.entry),
@@ -34,12 +36,28 @@ pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Resu
 
 /// The kernel's source, for CI.
 pub(super) fn source(plan: &Plan, launch: &Launch) -> &'static SourceFile {
-    &Writer::write(plan, variant(plan, 132), launch).instance.source
+    &Writer::write(plan, variant(plan, 132), &Reports::default(), launch).instance.source
 }
 
 fn variant(plan: &Plan, multiprocessors: u32) -> Variant {
     let columns = plan.weights.iter().map(|weight| weight.n).sum();
-    Variant::of(multiprocessors, plan.dtype, plan.m, columns).fused(plan.together)
+    Variant::of(multiprocessors, plan.dtype, plan.m, columns)
+        .fused(plan.together, matches!(plan.source, Source::Norm(_)))
+}
+
+/// Where threads report indices out of range, and the number of the operation of each part that writes to rows of a state.
+#[derive(Default)]
+struct Reports {
+    sink: [u64; 2],
+    operations: Vec<u32>,
+}
+
+impl Reports {
+    fn new(plan: &Plan, gpu: &mut dyn Submit) -> Self {
+        let FaultSink { fault, claim } = gpu.faults();
+        let scatters = plan.stores.iter().filter_map(|store| store.scatter);
+        Self { sink: [fault, claim], operations: scatters.map(|to| gpu.fault_op(to.name)).collect() }
+    }
 }
 
 /// The text of a struct of words, and the words of one launch.
@@ -53,6 +71,12 @@ impl Parameters {
     fn word(&mut self, name: &str, word: u64) {
         let _ = writeln!(self.fields, "    u64 {name};");
         self.words.push(word);
+    }
+
+    /// A struct of `common.cuh` or of a header, by its words.
+    fn structure(&mut self, ty: &str, name: &str, words: &[u64]) {
+        let _ = writeln!(self.fields, "    {ty} {name};");
+        self.words.extend(words);
     }
 
     /// C++ has no arrays without elements.
@@ -76,7 +100,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(plan: &Plan, variant: Variant, launch: &Launch) -> Self {
+    fn write(plan: &Plan, variant: Variant, reports: &Reports, launch: &Launch) -> Self {
         let mut composition = Composition::default();
         let mut parameters = Parameters::default();
         let mut text = String::new();
@@ -94,6 +118,7 @@ impl Writer {
         let pitch = plan.k * plan.dtype.size() + GAP;
         let shared =
             if matches!(plan.source, Source::Norm(_)) { variant.rows.min(plan.m) * pitch } else { 0 };
+        places(plan, reports, launch, &mut parameters);
         let results = results(plan, &mut parameters, launch, &mut composition);
         let Variant { rows: most, groups, ahead, .. } = variant;
         let _ = write!(
@@ -110,11 +135,13 @@ impl Writer {
              {find}    \
              const u32 columns = Product::WIDTH / {together}u;\n    \
              const u64 n = p.n[set], col0 = (u64)(block - (u32)p.first[set]) * columns;\n    \
+             auto col_of = [&](u32 column) -> u64 {{\n\
+             {turned}        return col0 + column;\n    }};\n    \
              Product product(p.k);\n\
              #pragma unroll\n    \
              for (u32 g = 0; g < {groups}u; ++g) {{\n        \
              const u32 weight = set * {together}u + g / {each}u;\n        \
-             const u64 col = col0 + g % {each}u * thin::COLUMNS + product.column();\n        \
+             const u64 col = col_of(g % {each}u * thin::COLUMNS + product.column());\n        \
              product.set_column(g, (const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight]);\n    \
              }}\n\
              {rows}    \
@@ -122,16 +149,19 @@ impl Writer {
              product.share(parts);\n    \
              for (u32 i = threadIdx.x; i < m * columns; i += {THREADS}u) {{\n        \
              const u32 local = i / columns, column = i % columns;\n        \
-             const u64 row = row0 + local, col = col0 + column;\n        \
+             const u64 row = row0 + local, col = col_of(column);\n        \
              if (col >= n) continue;\n\
              {results}    }}\n}}\n",
             fields = parameters.fields,
             element = element(plan.dtype),
             find = find(plan),
+            turned = turned_columns(plan),
             together = plan.together,
             each = groups / plan.together,
         );
-        let instance = composition.instance(ENTRY, TEXT, &text, ENTRY);
+        // Only what turns pairs needs their angles.
+        let angles = if plan.turns.is_empty() { "" } else { ANGLES };
+        let instance = composition.instance(ENTRY, &[TEXT, angles].concat(), &text, ENTRY);
         Self { parameters: parameters.words, instance, blocks, shared }
     }
 }
@@ -154,6 +184,42 @@ fn declare(plan: &Plan, variant: Variant, launch: &Launch, parameters: &mut Para
     parameters.array("w", plan.weights.iter().map(|weight| launch.inputs[weight.rows.input].addr));
     parameters.array("w_row", plan.weights.iter().map(|weight| weight.rows.strides[0] as u64));
     first as usize * plan.m.div_ceil(variant.rows)
+}
+
+/// Declares the angles of pairs, and rows of states.
+fn places(plan: &Plan, reports: &Reports, launch: &Launch, parameters: &mut Parameters) {
+    for (i, turn) in plan.turns.iter().enumerate() {
+        let positions = launch.inputs[turn.positions].addr;
+        let words = angles(turn.rope, positions, turn.rows, turn.size, turn.strides);
+        parameters.structure("RopeParams", &format!("turn{i}"), &words);
+    }
+    let scatters = plan.stores.iter().enumerate().filter_map(|(i, store)| Some((i, store.scatter?)));
+    for ((i, to), operation) in scatters.zip(reports.operations.iter().copied().chain(iter::repeat(0))) {
+        let count = to.count.map_or(0, |count| launch.inputs[count].addr);
+        let [fault, claim] = reports.sink;
+        // Mirrors `Places` of `common.cuh`, without a table.
+        let index = [launch.inputs[to.index].addr, count, fault, claim, u64::from(operation)];
+        let rows = [plan.m as u64, to.stride as u64, to.rows as u64, 0, 0];
+        parameters.structure("Places", &format!("to{i}"), &[index, rows].concat());
+    }
+}
+
+/// The text that returns the columns of sets in which a pair is half a head apart: both are in one block.
+fn turned_columns(plan: &Plan) -> String {
+    (0..plan.sets()).fold(String::new(), |mut text, set| {
+        if let Some((i, _)) = plan.turn(set).filter(|(_, turn)| turn.is_half_split()) {
+            let _ = writeln!(
+                text,
+                "        if (set == {set}u) {{\n            \
+                 const u32 pairs = columns / 2u;\n            \
+                 const u64 pair = (u64)(block - (u32)p.first[{set}]) * pairs + column % pairs;\n            \
+                 const u64 half = p.turn{i}.half;\n            \
+                 return pair / half * p.turn{i}.size + pair % half + (column < pairs ? 0u : half);\n        \
+                 }}"
+            );
+        }
+        text
+    })
 }
 
 /// The text that finds the set of a block.
@@ -247,21 +313,29 @@ fn results(
     parameters.array("number", numbers.map(|number| u64::from(number.bits())));
     parameters.array("y", plan.stores.iter().map(|store| launch.outputs[store.output].addr));
     let mut text = String::new();
-    let mut writer = Element { plan, composition, bias: 0, number: 0 };
+    let mut writer = Element { plan, composition, number: 0 };
     for set in 0..plan.sets() {
         let _ = writeln!(text, "        {}if (set == {set}u) {{", if set > 0 { "else " } else { "" });
         writer.products(&mut text, set);
+        writer.turned(&mut text, set);
         writer.operands(&mut text, set);
         for (i, step) in plan.steps.iter().enumerate() {
             if step.set == set {
                 writer.step(&mut text, i, step);
             }
         }
-        for (i, Store { value, dtype, .. }) in
+        for (i, Store { value, dtype, scatter, .. }) in
             plan.stores.iter().enumerate().filter(|(_, store)| store.set == set)
         {
-            let ty = element(*dtype);
-            let _ = writeln!(text, "            (({ty}*)p.y[{i}])[row * n + col] = {};", variable(*value));
+            let (ty, value) = (element(*dtype), variable(*value));
+            let _ = match scatter {
+                None => writeln!(text, "            (({ty}*)p.y[{i}])[row * n + col] = {value};"),
+                Some(_) => writeln!(
+                    text,
+                    "            u64 slot{i};\n            \
+                     if (thin::place(p.to{i}, row, col == 0, &slot{i})) (({ty}*)p.y[{i}])[slot{i} * n + col] = {value};"
+                ),
+            };
         }
         text.push_str("        }\n");
     }
@@ -272,31 +346,65 @@ fn results(
 struct Element<'a> {
     plan: &'a Plan,
     composition: &'a mut Composition,
-    /// Numbers of the next bias and the next constant.
-    bias: usize,
+    /// Number of the next constant.
     number: usize,
 }
 
 impl Element<'_> {
     /// The sums, rounded.
-    fn products(&mut self, text: &mut String, set: usize) {
-        let together = self.plan.together;
-        for at in 0..together {
-            let i = set * together + at;
+    fn products(&self, text: &mut String, set: usize) {
+        for at in 0..self.plan.together {
+            let i = set * self.plan.together + at;
+            self.product(text, i, &format!("product{i}"), &format!("{at}u * columns + column"), "col");
+        }
+    }
+
+    /// The sum of product `i` in a column of the block, which is column `col` of the product.
+    fn product(&self, text: &mut String, i: usize, name: &str, column: &str, col: &str) {
+        let _ = writeln!(text, "            f32 {name}_sum = Product::sum(parts, local, {column});");
+        if self.plan.weights[i].bias.is_some() {
+            let b = self.plan.weights[..i].iter().filter(|weight| weight.bias.is_some()).count();
             let _ = writeln!(
                 text,
-                "            f32 sum{i} = Product::sum(parts, local, {at}u * columns + column);"
+                "            {name}_sum += to_f32(((const E*)p.b[{b}])[row * p.b_row[{b}] + {col} * p.b_col[{b}]]);"
             );
-            if self.plan.weights[i].bias.is_some() {
-                let b = self.bias;
-                let _ = writeln!(
-                    text,
-                    "            sum{i} += to_f32(((const E*)p.b[{b}])[row * p.b_row[{b}] + col * p.b_col[{b}]]);"
-                );
-                self.bias += 1;
-            }
-            let _ = writeln!(text, "            const E product{i} = from_f32<E>(sum{i});");
         }
+        let _ = writeln!(text, "            const E {name} = from_f32<E>({name}_sum);");
+    }
+
+    /// The product of a set, turned with the other element of its pair.
+    fn turned(&self, text: &mut String, set: usize) {
+        let Some((i, turn)) = self.plan.turn(set) else { return };
+        let (second, column, col, pair) = match turn.is_half_split() {
+            true => (
+                "column >= columns / 2u",
+                "second ? column - columns / 2u : column + columns / 2u",
+                format!("second ? col - p.turn{i}.half : col + p.turn{i}.half"),
+                format!("col % p.turn{i}.size % p.turn{i}.half"),
+            ),
+            false => (
+                "(column & 1u) != 0u",
+                "column ^ 1u",
+                "col ^ 1u".into(),
+                format!("col % p.turn{i}.size / 2u"),
+            ),
+        };
+        let _ = write!(
+            text,
+            "            const bool second = {second};\n            \
+             const u32 other_column = {column};\n            \
+             const u64 other_col = {col};\n"
+        );
+        let product = turn.product;
+        self.product(text, product, "other", "other_column", "other_col");
+        let _ = write!(
+            text,
+            "            f32 sine, cosine;\n            \
+             rope_angle(p.turn{i}, p.turn{i}.log2_theta, row, (u32)({pair}), &sine, &cosine);\n            \
+             const f32 turned{i}_value = second ? rope_second(to_f32(other), to_f32(product{product}), sine, cosine)\n                \
+             : rope_first(to_f32(product{product}), to_f32(other), sine, cosine);\n            \
+             const E turned{i} = from_f32<E>(turned{i}_value);\n"
+        );
     }
 
     /// All that the set's steps read, before anything is written.
@@ -351,5 +459,6 @@ fn variable(value: Value) -> String {
         Value::Product(i) => format!("product{i}"),
         Value::Operand(i) => format!("operand{i}"),
         Value::Result { step, part } => format!("step{step}_{part}"),
+        Value::Turned(i) => format!("turned{i}"),
     }
 }

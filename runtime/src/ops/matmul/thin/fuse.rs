@@ -8,10 +8,17 @@ use std::any::Any;
 use smallvec::SmallVec;
 
 use super::{
-    super::{super::shape::viewed, operation::MatMul},
+    super::{
+        super::{
+            rope::{Rope, RopeScatter},
+            scatter::ScatterRows,
+            shape::viewed,
+        },
+        operation::MatMul,
+    },
     CHUNK, GAP,
     operation::{From, Part, Place, ThinProduct},
-    plan::{Matrix, Norm, Plan, Source, Step, Store, Value, Weight},
+    plan::{Matrix, Norm, Plan, Scatter, Source, Step, Store, Turn, Value, Weight},
     takes,
 };
 use crate::{
@@ -49,7 +56,7 @@ pub(in crate::ops::matmul) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Lau
                 Kind::Elements if !finder.weights.is_empty() => finder.step(part, definition, constants)?,
                 _ => return None,
             },
-            None => return None,
+            None => finder.placed(part)?,
         }
         finder.part(part)?;
     }
@@ -106,6 +113,8 @@ struct Finder {
     between: usize,
     /// A bit for each output of the current part.
     kept: u8,
+    /// The rows of a state that the current part writes.
+    scatter: Option<Scatter>,
 }
 
 impl Finder {
@@ -125,6 +134,7 @@ impl Finder {
             together: 1,
             operands: Vec::new(),
             steps: Vec::new(),
+            turns: Vec::new(),
             stores: Vec::new(),
         };
         Some(Self {
@@ -140,6 +150,7 @@ impl Finder {
             parts: Vec::new(),
             between: 0,
             kept: 0,
+            scatter: None,
         })
     }
 
@@ -311,7 +322,8 @@ impl Finder {
         let (mut arguments, mut operands) = (SmallVec::new(), SmallVec::<[usize; 4]>::new());
         for view in &part.inputs {
             let value = match self.earlier(view).ok()?.map(|written| written.value) {
-                Some(What::Value(value)) => {
+                // A turned value is only written.
+                Some(What::Value(value)) if !matches!(value, Value::Turned(_)) => {
                     let mine = self.set_of(value);
                     let other = *set.get_or_insert(mine);
                     self.sets.iter_mut().filter(|set| **set == mine).for_each(|set| *set = other);
@@ -358,6 +370,66 @@ impl Finder {
         Some(())
     }
 
+    /// A rotary embedding, or rows that go to a state, or both.
+    fn placed(&mut self, part: &Launch) -> Option<()> {
+        let operation: &dyn Any = part.op.operation();
+        let scattered = operation.downcast_ref::<RopeScatter>().map(|scatter| &scatter.0);
+        if let Some(rope) = operation.downcast_ref::<Rope>().or(scattered) {
+            let [x, positions, to @ ..] = &part.inputs[..] else { return None };
+            let value = self.turn(*rope, x, positions)?;
+            self.results.push(What::Value(value));
+            return match (scattered, to) {
+                (None, []) => Some(()),
+                (Some(_), [index, count @ ..]) => self.scatter(part, index, count),
+                _ => None,
+            };
+        }
+        let [index, x, count @ ..] = &part.inputs[..] else { return None };
+        if !operation.is::<ScatterRows>() || x.layout.shape().first() != Some(&self.plan.m) {
+            return None;
+        }
+        let value = self.earlier(x).ok()??.value;
+        self.results.push(value);
+        self.scatter(part, index, count)
+    }
+
+    fn turn(&mut self, rope: Rope, x: &View, positions: &View) -> Option<Value> {
+        let &[batches, times, heads, size] = x.layout.shape() else { return None };
+        let &[p0, p1, p2] = positions.layout.strides() else { return None };
+        let What::Value(Value::Product(product)) = self.earlier(x).ok()??.value else { return None };
+        let fits = batches * times == self.plan.m && heads * size == self.weights[product].n;
+        // All of a head turns, by its position alone.
+        let is_plain = rope.dim == size && !rope.frequencies.is_dynamic() && rope.padded == [false; 2];
+        let is_known = self.plan.turns.iter().any(|turn| turn.product == product);
+        if !fits || !is_plain || is_known || !matches!(self.earlier(positions), Ok(None)) {
+            return None;
+        }
+        let (positions, rows) = (self.input(positions), [batches, times]);
+        self.plan.turns.push(Turn { rope, product, size, rows, positions, strides: [p0, p1, p2] });
+        Some(Value::Turned(self.plan.turns.len() - 1))
+    }
+
+    /// Rows of a state, which is the only output.
+    fn scatter(&mut self, part: &Launch, index: &View, count: &[View]) -> Option<()> {
+        let (&[n], [state]) = (index.layout.shape(), &part.outputs[..]) else { return None };
+        let (&rows, row) = state.layout.shape().split_first()?;
+        let What::Value(value) = *self.results.last()? else { return None };
+        let set = self.set_of(value);
+        let member = self.sets.iter().position(|other| *other == set)?;
+        let is_outside = |view: &View| matches!(self.earlier(view), Ok(None));
+        let fits = n == self.plan.m
+            && row.iter().product::<usize>() == self.weights[member].n
+            && state.layout.is_contiguous();
+        let reads = is_outside(index) && count.len() <= 1 && count.iter().all(is_outside);
+        if !fits || !reads || self.kept != 1 {
+            return None;
+        }
+        let (index, stride) = (self.input(index), if n == 1 { 0 } else { index.layout.strides()[0] });
+        let count = count.first().map(|count| self.input(count));
+        self.scatter = Some(Scatter { name: part.op.name(), index, stride, count, rows });
+        Some(())
+    }
+
     /// The set of a number that was a set once: sets are numbered by their products.
     fn root(&self, set: usize) -> usize {
         self.sets.get(set).copied().unwrap_or(set)
@@ -367,6 +439,7 @@ impl Finder {
         match value {
             Value::Product(i) => self.sets[i],
             Value::Operand(i) => self.root(self.operand_sets[i]),
+            Value::Turned(i) => self.sets[self.plan.turns[i].product],
             Value::Result { step, .. } => self.root(self.plan.steps[step].set),
         }
     }
@@ -391,7 +464,8 @@ impl Finder {
                 }
                 if let What::Value(value) = value {
                     let (output, dtype) = (self.outputs.len() - 1, view.dtype);
-                    self.plan.stores.push(Store { value, output, dtype, set: self.set_of(value) });
+                    let set = self.set_of(value);
+                    self.plan.stores.push(Store { value, output, dtype, set, scatter: self.scatter });
                 }
                 From::Output(self.outputs.len() - 1)
             } else {
@@ -399,9 +473,12 @@ impl Finder {
                 self.between += (view.layout.span() * view.dtype.size()).next_multiple_of(64);
                 From::Between(at)
             };
+            // Of a state, only some rows are the result.
+            let value = if self.scatter.is_some() { What::Beside } else { value };
             self.written.push(Written { view: *view, value, from });
             outputs.push(Place { from, dtype: view.dtype, layout: view.layout });
         }
+        self.scatter = None;
         self.parts.push(Part { op: part.op.clone(), inputs, outputs });
         Some(())
     }
@@ -422,6 +499,9 @@ impl Finder {
             |set: usize| -> Vec<usize> { (0..self.sets.len()).filter(|i| self.sets[*i] == set).collect() };
         let members: Vec<usize> = order.iter().flat_map(|set| of(*set)).collect();
         let together = members.len() / order.len();
+        if together > 1 && !self.plan.turns.is_empty() {
+            return None;
+        }
         if ![1, 2].contains(&together) || order.iter().any(|set| of(*set).len() != together) {
             return None;
         }
@@ -436,6 +516,9 @@ impl Finder {
             for value in &mut step.arguments {
                 *value = renamed(*value)?;
             }
+        }
+        for turn in &mut plan.turns {
+            turn.product = members.iter().position(|member| *member == turn.product)?;
         }
         for store in &mut plan.stores {
             store.set = number(self.root(store.set))?;
@@ -470,6 +553,13 @@ impl Finder {
             self.plan.operands.iter().zip(&self.operand_sets).filter(|(operand, _)| operand.input == at);
         let is_operand =
             uses.clone().count() > 0 && uses.all(|(_, set)| self.root(*set) == self.root(store.set));
+        let is_place = self.plan.turns.iter().any(|turn| turn.positions == at)
+            || self
+                .plan
+                .stores
+                .iter()
+                .filter_map(|store| store.scatter)
+                .any(|to| to.index == at || to.count == Some(at));
         // No other role of the same view.
         let is_read_by_all = match &self.source {
             Some(Source::Memory(rows)) => rows.input == at,
@@ -482,7 +572,13 @@ impl Finder {
             .any(|weight| weight.rows.input == at || weight.bias.is_some_and(|bias| bias.input == at));
         let same = (input.addr, input.dtype.size(), input.layout.count())
             == (output.addr, output.dtype.size(), output.layout.count());
-        is_operand && !is_read_by_all && !is_weight && same && input.layout.is_contiguous()
+        is_operand
+            && store.scatter.is_none()
+            && !is_read_by_all
+            && !is_place
+            && !is_weight
+            && same
+            && input.layout.is_contiguous()
     }
 }
 

@@ -97,12 +97,18 @@ impl Variant {
         pair[usize::from(blocks > fit)]
     }
 
-    /// With a whole number of groups for each of `together` products, and registers for what follows them.
-    fn fused(self, together: usize) -> Self {
+    /// With a whole number of groups for each of `together` products, and registers for what makes the rows, if something
+    /// does, and for what follows.
+    fn fused(self, together: usize, makes_rows: bool) -> Self {
         let groups = self.groups.next_multiple_of(together);
         // As many weights are on their way; of four rows of f32, half as many.
         let fewer = groups / self.groups * if self.rows == 4 { 2 } else { 1 };
-        Self { groups, ahead: (self.ahead / fewer).max(1), ..self }
+        let most = match self.rows {
+            16 => 2,
+            8 if makes_rows => 3,
+            _ => 4,
+        };
+        Self { groups, ahead: (self.ahead / fewer).clamp(1, most), ..self }
     }
 
     /// Columns of a block.

@@ -65,6 +65,10 @@ impl Operation for ThinProduct {
         "fused_product"
     }
 
+    fn writes_in_place(&self) -> bool {
+        self.parts.iter().any(|part| part.op.operation().writes_in_place())
+    }
+
     /// The plan follows from the parts.
     fn parameters(&self, mut to: &mut dyn Hasher) {
         for Part { op, inputs, outputs } in &self.parts {

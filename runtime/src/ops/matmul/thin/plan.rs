@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::{
     DType,
     kernel::definition::{Definition, Number, Rows},
+    ops::{RopeStyle, rope::Rope},
 };
 
 /// An operand of the kernel: an input of the launch, as a matrix of as many rows and columns as the result that it is for.
@@ -39,6 +40,43 @@ pub(super) enum Value {
     Operand(usize),
     /// A result of a step.
     Result { step: usize, part: usize },
+    /// Of a product that is turned, by the number of the turn.
+    Turned(usize),
+}
+
+/// A rotary embedding of a product, the only one of its set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) rope: Rope,
+    pub(super) product: usize,
+    /// Elements of a head.
+    pub(super) size: usize,
+    /// Batches and times of the rows.
+    pub(super) rows: [usize; 2],
+    /// Which input the positions are, and the elements between sections, batches and times.
+    pub(super) positions: usize,
+    pub(super) strides: [usize; 3],
+}
+
+impl Turn {
+    /// Whether the elements of a pair are half a head apart, and not neighbours.
+    pub(super) fn is_half_split(&self) -> bool {
+        self.rope.style == RopeStyle::HalfSplit
+    }
+}
+
+/// Which rows of a state the rows of a result are: see [`scatter_rows`](crate::ops::scatter_rows).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scatter {
+    /// The operation's name in reports.
+    pub(super) name: &'static str,
+    /// Which input the indices are, and the elements between them.
+    pub(super) index: usize,
+    pub(super) stride: usize,
+    /// Which input tells how many count.
+    pub(super) count: Option<usize>,
+    /// Rows of the state.
+    pub(super) rows: usize,
 }
 
 /// A kernel of elements.
@@ -63,6 +101,8 @@ pub(super) struct Store {
     pub(super) output: usize,
     pub(super) dtype: DType,
     pub(super) set: usize,
+    /// If it is written to rows of a state.
+    pub(super) scatter: Option<Scatter>,
 }
 
 /// A kernel of rows that makes the rows of the product.
@@ -98,6 +138,7 @@ pub(super) struct Plan {
     pub(super) together: usize,
     pub(super) operands: Vec<Matrix>,
     pub(super) steps: Vec<Step>,
+    pub(super) turns: Vec<Turn>,
     pub(super) stores: Vec<Store>,
 }
 
@@ -105,6 +146,11 @@ impl Plan {
     /// Number of sets.
     pub(super) fn sets(&self) -> usize {
         self.weights.len() / self.together
+    }
+
+    /// The turn of a set's product, with its number.
+    pub(super) fn turn(&self, set: usize) -> Option<(usize, &Turn)> {
+        self.turns.iter().enumerate().find(|(_, turn)| turn.product == set * self.together)
     }
 
     /// Columns of the results of a set.

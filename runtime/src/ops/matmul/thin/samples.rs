@@ -9,7 +9,11 @@ use crate::{
         definition::{Constant as _, Definition, Kernel as _, Padded},
         operation::operation as with,
     },
-    ops::norm,
+    ops::{
+        RopeStyle, norm,
+        rope::{self, RopeScatter},
+        scatter::ScatterRows,
+    },
     value::layout::Layout,
 };
 
@@ -95,13 +99,19 @@ impl Parts {
         let kept: Vec<u8> = parts
             .iter()
             .map(|part| {
-                let is_read = |view: &View| parts.iter().any(|other| other.inputs.contains(view));
+                let is_read = |view: &View| {
+                    parts.iter().flat_map(|other| &other.inputs).any(|input| input.addr == view.addr)
+                };
                 let outputs = part.outputs.iter().enumerate();
                 outputs.fold(0, |bits, (i, view)| bits | u8::from(!is_read(view)) << i)
             })
             .collect();
         fuse(&parts, &kept)
     }
+}
+
+fn contiguous(shape: &[usize]) -> Layout {
+    Layout::contiguous(shape).unwrap_or_else(|_| unreachable!("few elements"))
 }
 
 /// A norm and three products of its result, as queries, keys and values are.
@@ -111,6 +121,29 @@ fn projections(parts: &mut Parts, m: usize) {
         for n in [576, 192, 192] {
             let _ = parts.product(x, n, false);
         }
+    }
+}
+
+/// Queries that are turned, keys that are turned into rows of a cache, and values that go to another one.
+fn cached(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 576]);
+    let Some(x) = parts.norm("rms_norm", x) else { return };
+    // Both ways to pair elements.
+    let style = if m == 4 { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
+    let Some(rope) = rope::sample(style, 64) else { return };
+    let positions = View { dtype: DType::U32, ..parts.view(&[1, 1, m], &[0, 0, 1]) };
+    let index = View { dtype: DType::U32, ..parts.view(&[m], &[1]) };
+    for (what, heads) in [9, 3, 3].into_iter().enumerate() {
+        let y = parts.product(x, heads * 64, false);
+        let of_heads = |shape: &[usize]| View { layout: contiguous(shape), ..y };
+        let state = parts.view(&[256, heads, 64], &[heads * 64, 64, 1]);
+        let turned = parts.view(&[1, m, heads, 64], &[m * heads * 64, heads * 64, 64, 1]);
+        let (op, inputs, output): (Op, Vec<View>, View) = match what {
+            0 => (rope.into(), vec![of_heads(&[1, m, heads, 64]), positions], turned),
+            1 => (RopeScatter(rope).into(), vec![of_heads(&[1, m, heads, 64]), positions, index], state),
+            _ => (ScatterRows.into(), vec![index, of_heads(&[m, heads, 64])], state),
+        };
+        parts.parts.push(Launch { op, inputs: inputs.into(), outputs: [output].into(), workspace: 0 });
     }
 }
 
@@ -142,8 +175,13 @@ fn biased(parts: &mut Parts, m: usize) {
 /// The kernels with their names, for few rows and many.
 pub(in crate::ops) fn samples() -> Vec<(String, &'static SourceFile)> {
     type Sample = fn(&mut Parts, usize);
-    let all: [(&str, Sample); 4] =
-        [("projections", projections), ("residual", residual), ("gate", gate), ("biased", biased)];
+    let all: [(&str, Sample); 5] = [
+        ("projections", projections),
+        ("cached", cached),
+        ("residual", residual),
+        ("gate", gate),
+        ("biased", biased),
+    ];
     let mut sources = Vec::new();
     for dtype in [DType::F32, DType::Bf16, DType::F16] {
         for m in [1, 4, 16] {
@@ -167,7 +205,7 @@ mod tests {
     #[test]
     fn samples_are_fused() {
         let samples = super::samples();
-        assert_eq!(samples.len(), 36);
+        assert_eq!(samples.len(), 45);
         assert!(samples.iter().all(|(_, source)| source.waits && source.text.contains("in_order();")));
     }
 }

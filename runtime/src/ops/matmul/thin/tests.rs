@@ -122,6 +122,7 @@ struct Built<'s, T: Float> {
     /// What is kept, in the order of the parts.
     results: Vec<Tensor<'s, T>>,
     memory: Vec<Tensor<'s, T>>,
+    words: Vec<Tensor<'s, u32>>,
 }
 
 impl<'s, T: Float> Built<'s, T> {
@@ -154,7 +155,7 @@ fn shaped(view: View, shape: &[usize], strides: &[usize]) -> View {
 fn build<'s, T: Float>(step: &Step<'s>, case: &Case) -> Built<'s, T> {
     let rng = StdRng::seed_from_u64(case.seed);
     let (parts, kept, results, memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut built = Built { scope: step.scope(), rng, parts, kept, results, memory };
+    let mut built = Built { scope: step.scope(), rng, parts, kept, results, memory, words: Vec::new() };
     let Case { m, k, row, .. } = *case;
     let x = built.tensor(step, m * row);
     let mut x = shaped(x, &[m, k], &[row, 1]);
@@ -226,15 +227,82 @@ fn build<'s, T: Float>(step: &Step<'s>, case: &Case) -> Built<'s, T> {
     built
 }
 
+/// Queries that are turned, keys that are turned into a state, and values that go to another one.
+fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle) -> Built<'s, T> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let (m, k) = (rng.random_range(1..=16), 8 * rng.random_range(1..80));
+    let (size, heads, kv_heads) =
+        (2 * rng.random_range(1..40), rng.random_range(1..5), rng.random_range(1..3));
+    let (rows, has_count, has_bias) = (m + 3, rng.random::<bool>(), rng.random::<bool>());
+    let (parts, kept, results, memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let words = |values: Vec<u32>| {
+        let tensor = step.tensor(&[values.len()], &values).unwrap();
+        let view = tensor.view("test").unwrap();
+        (tensor, view)
+    };
+    // Some rows are skipped, some are given twice.
+    let index =
+        (0..m).map(|_| if rng.random_range(0..6) == 0 { u32::MAX } else { rng.random_range(0..rows as u32) });
+    let (index_tensor, index) = words(index.collect());
+    let positions = (0..m).map(|_| rng.random_range(0..5000)).collect();
+    let (position_tensor, positions) = words(positions);
+    let (count_tensor, count) = words(vec![rng.random_range(0..=m as u32)]);
+    let count = View { layout: Layout::contiguous(&[]).unwrap(), ..count };
+    let mut built = Built { scope: step.scope(), rng, parts, kept, results, memory, words: vec![] };
+    built.words = vec![index_tensor, position_tensor, count_tensor];
+    let positions = shaped(positions, &[1, 1, m], &[0, 0, 1]);
+    let x = shaped(built.tensor(step, m * k), &[m, k], &[k, 1]);
+    let counts: &[View] = if has_count { &[count] } else { &[] };
+    let rope = ops::rope::sample(style, size).unwrap();
+    for what in 0..3 {
+        let heads = if what == 0 { heads } else { kv_heads };
+        let n = heads * size;
+        let w = shaped(built.tensor(step, n * k), &[k, n], &[1, k]);
+        let mut inputs = vec![x, w];
+        if has_bias {
+            inputs.push(shaped(built.tensor(step, n), &[m, n], &[0, 1]));
+        }
+        let y = built.part(super::super::operation::op::<T>(built.scope), &inputs, &[&[m, n]], 0)[0];
+        let y = shaped(y, &[1, m, heads, size], &[n * m, n, size, 1]);
+        if what == 0 {
+            built.part(rope.into(), &[y, positions], &[&[1, m, heads, size]], 1);
+            continue;
+        }
+        // A tensor stands for the state: what is not written keeps its values.
+        let state = built.tensor(step, rows * n);
+        let tensor = built.memory.pop().unwrap();
+        built.results.push(tensor);
+        let state = View { layout: Layout::contiguous(&[rows, heads, size]).unwrap(), ..state };
+        let y = if what == 1 { y } else { shaped(y, &[m, heads, size], &[n, size, 1]) };
+        let (op, inputs): (Op, Vec<View>) = match what {
+            1 => (ops::rope::RopeScatter(rope).into(), [&[y, positions, index], counts].concat()),
+            _ => (ops::scatter::ScatterRows.into(), [&[index, y], counts].concat()),
+        };
+        let outputs = [state];
+        built.parts.push(Launch { op, inputs: inputs.into(), outputs: outputs.into(), workspace: 0 });
+        built.kept.push(1);
+    }
+    built
+}
+
 /// The bits of what a case keeps, computed in one launch or in several; `None` if there is no such launch.
 fn computed<T: Float>(rt: &mut Runtime, case: &Case, fused: bool) -> Option<Vec<Vec<u64>>> {
+    computed_as::<T>(rt, &format!("{case:?}"), fused, &|step| build::<T>(step, case))
+}
+
+fn computed_as<T: Float>(
+    rt: &mut Runtime,
+    case: &str,
+    fused: bool,
+    build: &dyn for<'s> Fn(&Step<'s>) -> Built<'s, T>,
+) -> Option<Vec<Vec<u64>>> {
     let step = rt.step().unwrap();
-    let built = build::<T>(&step, case);
+    let built = build(&step);
     if fused {
         let parts: Vec<&Launch> = built.parts.iter().collect();
         let product = super::super::operation::op::<T>(built.scope);
         let launch = product.operation().fuse(&parts, &built.kept)?;
-        assert_eq!(launch.outputs.len(), built.results.len(), "{case:?}");
+        assert_eq!(launch.outputs.len(), built.results.len(), "{case}");
         built.scope.launch(launch.op, &launch.inputs, &launch.outputs).unwrap();
     } else {
         for part in &built.parts {
@@ -250,6 +318,29 @@ fn check<T: Float>(rt: &mut Runtime, case: &Case) {
     let one = computed::<T>(rt, case, true).unwrap_or_else(|| panic!("refused: {} {case:?}", T::DTYPE));
     assert!(parts.iter().flatten().any(|bits| *bits != 0), "{case:?}");
     assert!(parts == one, "{} {case:?}\n{parts:x?}\n{one:x?}", T::DTYPE);
+}
+
+fn check_placed<T: Float>(rt: &mut Runtime, seed: u64, style: ops::RopeStyle) {
+    let case = format!("{} {seed} {style:?}", T::DTYPE);
+    let build: &dyn for<'s> Fn(&Step<'s>) -> Built<'s, T> = &|step| placed::<T>(step, seed, style);
+    let parts = computed_as::<T>(rt, &case, false, build).unwrap();
+    let one = computed_as::<T>(rt, &case, true, build).unwrap_or_else(|| panic!("refused: {case}"));
+    assert!(parts == one, "{case}\n{parts:x?}\n{one:x?}");
+}
+
+#[test]
+fn rotations_and_rows_of_states_have_the_bits_of_their_parts() {
+    for (device, cases) in devices() {
+        let mut rt = Runtime::new(device).unwrap();
+        for seed in 0..cases as u64 {
+            let style = [ops::RopeStyle::HalfSplit, ops::RopeStyle::Interleaved][(seed % 2) as usize];
+            match seed % 3 {
+                0 => check_placed::<f32>(&mut rt, seed, style),
+                1 => check_placed::<f16>(&mut rt, seed, style),
+                _ => check_placed::<bf16>(&mut rt, seed, style),
+            }
+        }
+    }
 }
 
 fn devices() -> Vec<(Device, usize)> {
