@@ -119,6 +119,8 @@ impl Chain {
     pub(crate) const MOST_INPUTS: usize = 16;
     /// The largest number of results that are written.
     pub(crate) const MOST_OUTPUTS: usize = 8;
+    /// The largest number of parameters that are numbers: with all else, they fit into a kernel's parameter of 4 KB.
+    const MOST_NUMBERS: usize = 256;
 
     /// Creates a chain of steps that read `inputs` tensors and results of earlier steps; of `outputs`, the step and the part
     /// of each result that is written. `None` beyond the limits, if an argument or a result does not exist or has elements
@@ -126,7 +128,8 @@ impl Chain {
     pub(crate) fn new(steps: Vec<Step>, inputs: usize, outputs: &[(u8, u8)]) -> Option<Self> {
         let is_small = (1..=Self::MOST_STEPS).contains(&steps.len())
             && inputs <= Self::MOST_INPUTS
-            && (1..=Self::MOST_OUTPUTS).contains(&outputs.len());
+            && (1..=Self::MOST_OUTPUTS).contains(&outputs.len())
+            && steps.iter().flat_map(|step| step.constants.iter().flatten()).count() <= Self::MOST_NUMBERS;
         if !is_small || !steps.iter().all(Step::is_complete) {
             return None;
         }

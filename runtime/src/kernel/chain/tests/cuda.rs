@@ -72,6 +72,20 @@ fn numbers_are_parameters_of_one_kernel() {
     assert!(!std::ptr::eq(source, run(3.0, 4.0, DType::F16).0), "inputs of another type");
 }
 
+/// The largest parameter that a chain can have; the recorder refuses one that is too large for a kernel.
+#[test]
+fn the_largest_chain_fits_into_a_parameter() {
+    let shape = [3, 5, 3, 5, 3, 5];
+    let permuted = view(0x1000, DType::F32, &shape, &[1, 3, 15, 45, 225, 675]);
+    let reads = |i: u8| of(shifted::DEFINITION, &[Argument::Input(2 * i), Argument::Input(2 * i + 1)]);
+    let numbers = Step { constants: smallvec![Some(1.0f32.number()); 16], ..of(sixteen::DEFINITION, &[]) };
+    let steps: Vec<Step> = (0..8).map(reads).chain(vec![numbers; Chain::MOST_NUMBERS / 16]).collect();
+    let chain = Chain::new(steps, Chain::MOST_INPUTS, &[(0, 0); Chain::MOST_OUTPUTS]).unwrap();
+    let outputs: Vec<View> = (0..8).map(|i| whole(0x10_0000 * (i + 1), DType::F32, &shape)).collect();
+    let run = Recorder::of(chain, &vec![permuted; Chain::MOST_INPUTS], &outputs);
+    assert_eq!(run.calls[0].2.len(), 8 * (16 + 8 + 3 + 256 + 7 + 16 * 6));
+}
+
 /// Each function once; results are rounded where a step reads them, and bits are read as another type.
 #[test]
 fn the_text_of_a_chain() {

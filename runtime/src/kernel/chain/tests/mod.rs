@@ -43,6 +43,15 @@ fn both(a: f32, b: f32) -> (f32, f32) {
 }
 
 #[kernel]
+#[rustfmt::skip]
+fn sixteen(
+    a: f32, b: f32, c: f32, d: f32, e: f32, f: f32, g: f32, h: f32,
+    i: f32, j: f32, k: f32, l: f32, m: f32, n: f32, o: f32, p: f32,
+) -> f32 {
+    a + b + c + d + e + f + g + h + i + j + k + l + m + n + o + p
+}
+
+#[kernel]
 fn is_large(x: f32) -> bool {
     x > 100.0
 }
@@ -223,6 +232,11 @@ fn there_is_no_chain_beyond_the_limits_or_of_what_does_not_exist() {
     assert!(!is_one(doubles(last + 2), 1, &[(last, 0)]));
     assert!(!is_one(doubles(2), Chain::MOST_INPUTS + 1, &[(1, 0)]));
     assert!(!is_one(doubles(2), 1, &[(1, 0); Chain::MOST_OUTPUTS + 1]));
+    let numbers = |steps: usize| {
+        vec![Step { constants: smallvec![Some(1.0f32.number()); 16], ..of(sixteen::DEFINITION, &[]) }; steps]
+    };
+    assert!(is_one(numbers(Chain::MOST_NUMBERS / 16), 0, &[(0, 0)]));
+    assert!(!is_one(numbers(Chain::MOST_NUMBERS / 16 + 1), 0, &[(0, 0)]));
     assert!(!is_one(vec![], 1, &[(0, 0)]), "no step");
     assert!(!is_one(doubles(2), 1, &[]), "nothing is written");
     assert!(!is_one(doubles(2), 1, &[(2, 0)]) && !is_one(doubles(2), 1, &[(1, 1)]), "no such result");
