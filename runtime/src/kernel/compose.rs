@@ -61,7 +61,8 @@ impl Composition {
     ) -> RowsOfBlock {
         self.has_rows = true;
         let lanes = lanes(definition, rows, float);
-        let each = (threads / count.next_power_of_two()).clamp(32, Plan::most_of_piece(lanes).min(threads));
+        // More than a warp share memory with their whole block, which then has one row.
+        let each = if count == 1 { Plan::most_of_piece(lanes).min(threads) } else { 32 };
         let Packs { count, lanes, held, whole } = Packs::new(size, lanes, rows.held, each, 1);
         let context = format!("rows::Cx<{each}, {count}, {lanes}, 1, {held}, {whole}, true>");
         RowsOfBlock { context, threads: each }
