@@ -124,7 +124,7 @@ impl Writer {
         let _ = write!(
             text,
             "struct Parameters {{\n{fields}}};\n\n\
-             extern \"C\" __global__ void __launch_bounds__({THREADS}, 2) {ENTRY}(const __grid_constant__ Parameters p) {{ \
+             extern \"C\" __global__ void __launch_bounds__({THREADS}, {resident}) {ENTRY}(const __grid_constant__ Parameters p) {{ \
              in_order();\n    \
              using E = {element};\n    \
              using Product = thin::Product<E, {most}, {groups}, {ahead}>;\n    \
@@ -153,6 +153,8 @@ impl Writer {
              if (col >= n) continue;\n\
              {results}    }}\n}}\n",
             fields = parameters.fields,
+            // Rows of f32 are made in as many registers as there are.
+            resident = if most == 4 && matches!(plan.source, Source::Norm(_)) { 1 } else { 2 },
             element = element(plan.dtype),
             find = find(plan),
             turned = turned_columns(plan),
