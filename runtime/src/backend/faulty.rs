@@ -562,6 +562,7 @@ mod tests {
         let memory = b.alloc(24)?;
         let mut host = b.host_memory(8)?;
         host.bytes_mut()?.copy_from_slice(&SEVENS);
+        b.host_log(4)?;
         b.host_write(HostBlock {
             bytes: SEVENS.to_vec(),
             writes: vec![(memory.addr(), 0, 8)],

@@ -17,7 +17,9 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use graphable::{Error, Params, Result, Rng, Runtime, Schedule, State, Step, Tensor, graphable, ops};
+use graphable::{
+    Error, Params, PinnedLog, Result, Rng, Runtime, Schedule, State, Step, Tensor, graphable, ops,
+};
 
 use self::{
     draw::Draw,
@@ -152,13 +154,15 @@ pub(super) struct Owned {
     /// Of three channels.
     mean: State<f32>,
     var: State<f32>,
+    /// Nobody reads it here.
+    log: PinnedLog<f32>,
 }
 
 impl Owned {
     /// As before each call.
     fn reset(&self, step: &Step<'_>, rng: &Rng) {
         let rows: Vec<f32> = (0..20).map(|i| i as f32 * 0.25).collect();
-        let Owned { state, seen, mean, var } = self;
+        let Owned { state, seen, mean, var, log: _ } = self;
         ops::store(state, &step.tensor(&[5, 2, 2], &rows).unwrap()).unwrap();
         ops::store(seen, &ops::zeros(step.scope(), [8, 4]).unwrap()).unwrap();
         for statistic in [mean, var] {
@@ -215,7 +219,8 @@ impl World {
         let (mut rt, elsewhere) = (Runtime::new(device()).unwrap(), Runtime::new(device()).unwrap());
         let zeros = |shape: &[usize]| State::zeros(&rt, shape).unwrap();
         let (state, mean, var) = (zeros(&[5, 2, 2]), zeros(&[3]), zeros(&[3]));
-        let owned = Owned { state, seen: State::zeros(&rt, &[8, 4]).unwrap(), mean, var };
+        let (seen, log) = (State::zeros(&rt, &[8, 4]).unwrap(), PinnedLog::new(&rt, 64).unwrap());
+        let owned = Owned { state, seen, mean, var, log };
         let rng = Rng::new(&rt, 1).unwrap();
         let graph = PaddedGraph::builder().bucket("B", Schedule::new([8])).build(&mut rt).unwrap();
         Self { rt, elsewhere, owned, rng, graph }

@@ -341,6 +341,11 @@ const RANDOM: &[Entry] = entries! {
         ops::mark_tokens(&g.owned.seen, &g.index(&[g.dim()], 4)?)?;
         ops::load(g.scope(), &g.owned.seen).map(Made::made)
     };
+    append: |g| {
+        let x = g.f(&[g.dim(), g.n().into()])?;
+        ops::append(&g.owned.log, &x)?;
+        Ok(x.made())
+    };
     token_log_probs: |g| {
         let (b, n) = (g.dim(), g.n());
         ops::token_log_probs(&g.f(&[b, n.into()])?, &g.index::<u32>(&[b], n)?).map(Made::made)
