@@ -71,7 +71,7 @@ pub(super) fn join(
     let mut piece = Piece { commands: &commands, first, values: &values, writes: Writes::default() };
     // The members of each, in order.
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    // The group of each launch that has one, and the last group whose first input begins at an address.
+    // The group of each launch that has one, and the last launch whose first input begins at an address.
     let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
     let mut reading: FxHashMap<u64, usize> = FxHashMap::default();
     let mut refused: Vec<(usize, usize, PassRefusal)> = Vec::new();
@@ -86,7 +86,9 @@ pub(super) fn join(
                 }
             };
             let sibling = launch.inputs.first().filter(|_| how.joins_siblings(launch)).map(|view| view.addr);
-            sibling.and_then(|addr| reading.get(&addr).copied()).into_iter().for_each(&mut add);
+            let read_before =
+                sibling.and_then(|addr| reading.get(&addr)).and_then(|other| group_of.get(other));
+            read_before.copied().into_iter().for_each(&mut add);
             for input in 0..launch.inputs.len() {
                 let writers = values.read(at, input).iter().map(|id| values.get(*id).writer);
                 writers.filter_map(|writer| group_of.get(&writer).copied()).for_each(&mut add);
@@ -111,7 +113,7 @@ pub(super) fn join(
                 group_of.insert(*member, number);
             });
             if let Some(addr) = sibling {
-                reading.insert(addr, number);
+                reading.insert(addr, at);
             }
             groups.push(group);
         }

@@ -43,12 +43,19 @@ impl Join for FuseProducts {
         if !piece.launches(members).any(|(_, launch)| is_product(launch)) {
             return Err(None);
         }
-        if self.make(piece, members).is_some() { Ok(()) } else { Err(Some(PassRefusal::NoKernel)) }
+        if is_wired(piece, members) && self.make(piece, members).is_some() {
+            Ok(())
+        } else {
+            Err(Some(PassRefusal::NoKernel))
+        }
     }
 
     fn make(&self, piece: &Piece<'_>, members: &[usize]) -> Option<Launch> {
         let launches: SmallVec<[&Launch; 8]> = piece.launches(members).map(|(_, launch)| launch).collect();
         let product = launches.iter().find(|launch| is_product(launch))?;
+        if launches.iter().any(|launch| launch.outputs.len() > u8::BITS as usize) {
+            return None;
+        }
         let kept: SmallVec<[u8; 8]> = piece
             .launches(members)
             .map(|(at, launch)| {
@@ -59,6 +66,21 @@ impl Join for FuseProducts {
             .collect();
         product.op.operation().fuse(&launches, &kept)
     }
+}
+
+/// Returns whether every place that a member wrote still holds its result where a later member reads it: `fuse` knows results
+/// by their places, and something that is no member may have written there in between.
+fn is_wired(piece: &Piece<'_>, members: &[usize]) -> bool {
+    piece.launches(members).enumerate().all(|(before, (at, launch))| {
+        launch.inputs.iter().enumerate().all(|(input, view)| {
+            let last = members[..before].iter().rev().find_map(|&writer| {
+                let outputs = piece.launch(writer)?.outputs.iter();
+                let part = outputs.enumerate().filter(|(_, output)| output.overlaps(view)).last()?.0;
+                Some((writer, part as u8))
+            });
+            last.is_none() || piece.made_by(at, input, members) == last
+        })
+    })
 }
 
 /// Returns whether there are kernels for a product with something around it.

@@ -36,6 +36,7 @@ mod modes;
 mod nets;
 mod numerics;
 mod panics;
+mod passes;
 mod paths;
 mod pinned;
 mod random;

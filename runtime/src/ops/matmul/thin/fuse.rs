@@ -206,6 +206,11 @@ impl Finder {
         if !rows.straight || rows.indexed || !of_rows || !computed.into_iter().all(is_float) || !fits {
             return None;
         }
+        // A row of the kernel is a row that is multiplied.
+        let is_row = |view: &View| view.layout.shape().last() == Some(&k);
+        if !part.inputs.iter().chain(&part.outputs).all(is_row) {
+            return None;
+        }
         let mut inputs = SmallVec::new();
         for view in &part.inputs {
             let matrix = self.outside(view, k)?;
@@ -291,6 +296,10 @@ impl Finder {
                 let results = norm.outputs.len();
                 let mut all = self.written.iter().take(results);
                 let at = all.position(|w| w.view.addr == x.addr && x.layout.is_contiguous())?;
+                // Another part may have written there since.
+                if self.written.iter().rposition(|w| w.view.overlaps(x)) != Some(at) {
+                    return None;
+                }
                 // Rows that others read would have to be written as well.
                 let is_kept = norm.outputs[at].is_some();
                 if is_kept || norm.multiplied != usize::MAX && norm.multiplied != at {
