@@ -75,7 +75,7 @@ fn is_wired(piece: &Piece<'_>, members: &[usize]) -> bool {
         launch.inputs.iter().enumerate().all(|(input, view)| {
             let last = members[..before].iter().rev().find_map(|&writer| {
                 let outputs = piece.launch(writer)?.outputs.iter();
-                let part = outputs.enumerate().filter(|(_, output)| output.overlaps(view)).last()?.0;
+                let part = outputs.enumerate().rfind(|(_, output)| output.overlaps(view))?.0;
                 Some((writer, part as u8))
             });
             last.is_none() || piece.made_by(at, input, members) == last
