@@ -630,7 +630,7 @@ mod tests {
     #[test]
     fn any_call_can_be_the_nth() {
         for (nth, name) in
-            "reserve commit alloc host_memory host_write write_from workspace begin_capture fork branch launch copy join \
+            "reserve commit alloc host_memory host_log host_write write_from workspace begin_capture fork branch launch copy join \
              begin_conditional begin_body end_conditional end_capture instantiate update replay read read_into poison \
              synchronize wait"
                 .split(' ')
