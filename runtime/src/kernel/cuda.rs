@@ -28,7 +28,7 @@ pub(super) mod mapped;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub(crate) use map::element;
+pub(crate) use crate::backend::cuda::kernels::element;
 use mapped::Mapped;
 
 /// The source of operators and methods in CUDA C++.

@@ -113,6 +113,8 @@ pub use math::{
     acos, acosh, asin, asinh, atan, atan2, atanh, ceil, cos, cosh, erf, erfc, exp2, expm1, floor, frac,
     log1p, log2, log10, pow, reciprocal, round, sin, sinh, tan, trunc,
 };
+#[cfg(test)]
+pub(crate) use matmul::plain_product;
 pub use matmul::{linear, linear_bias, matmul, matmul_nt};
 pub use moe::{MoeRoutes, grouped_mm, grouped_mm_nt, moe_permute, moe_route, moe_unpermute};
 pub use norm::{add_rms_norm, layer_norm, rms_norm};

@@ -22,7 +22,7 @@ pub(crate) trait Pass: fmt::Debug + Send + Sync {
 ///
 /// | Name | What it does |
 /// |---|---|
-/// | `fuse_products` | What lies around a product of at most 16 rows that a kernel of ours computes, and not a library, becomes a part of that kernel: norms before it, products of the same input, and element-wise operations after it. |
+/// | `fuse_products` | What lies around a product of at most 16 rows that a kernel of ours computes, and not a library, becomes a part of that kernel: norms before it, products of the same input, and element-wise operations, rotations and rows of states after it. |
 /// | `fuse_elementwise` | Element-wise operations and `#[kernel]`s that read what others have computed for the same element become one kernel. What only they read is never stored. |
 #[derive(Clone, Debug)]
 pub struct Passes(Vec<Arc<dyn Pass>>);
@@ -30,7 +30,7 @@ pub struct Passes(Vec<Arc<dyn Pass>>);
 impl Default for Passes {
     /// All built-in ones.
     fn default() -> Self {
-        Self(vec![Arc::new(FuseProducts), Arc::new(FuseElementwise::default())])
+        Self(vec![Arc::new(FuseProducts::default()), Arc::new(FuseElementwise::default())])
     }
 }
 

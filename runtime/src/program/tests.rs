@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use smallvec::SmallVec;
 
-use super::{Command, Program, elementwise::FuseElementwise, pass::Pass};
+use super::{Command, Passes, Program, elementwise::FuseElementwise, pass::Pass, products::FuseProducts};
 use crate::{
     DType,
     backend::{
@@ -45,6 +45,12 @@ mod kernels {
     #[kernel]
     pub(super) fn choose(c: bool, a: f32, b: i32) -> f32 {
         if c { a } else { b as f32 }
+    }
+
+    #[kernel(rows)]
+    pub(super) fn centred(x: Row<f32>) -> Row<f32> {
+        let mean = x.sum() / x.len() as f32;
+        x.map(|v| v - mean)
     }
 
     #[kernel]
@@ -117,18 +123,29 @@ struct Writer {
     rng: StdRng,
     base: u64,
     live: Vec<Made>,
+    /// Of products, `[4, 4]`.
+    weights: [View; 2],
     program: Program,
     poisons: bool,
+    /// Set if most of it is products, and what lies around them.
+    has_products: bool,
 }
 
 impl Writer {
     fn new(seed: u64, base: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
-        let poisons = rng.random();
-        let mut writer = Self { rng, base, live: Vec::new(), program: Program::default(), poisons };
-        let mut addr = base;
+        let (poisons, has_products) = (rng.random(), rng.random_range(0..3) == 0);
+        let square = Layout::contiguous(&[4, 4]).unwrap();
+        let weights = [0, 64].map(|at| View { addr: base + at, dtype: DType::F32, layout: square });
+        let live = weights.map(|view| Made { view, bytes: 64, is_given: true }).to_vec();
+        let mut writer =
+            Self { rng, base, live, weights, program: Program::default(), poisons, has_products };
+        let mut addr = base + 128;
         for _ in 0..4 {
-            let (dtype, shape) = (writer.dtype(), writer.shape());
+            let (dtype, shape) = match has_products {
+                true => (DType::F32, vec![6, 4]),
+                false => (writer.dtype(), writer.shape()),
+            };
             let view = View { addr, dtype, layout: Layout::contiguous(&shape).unwrap() };
             let bytes = (view.layout.count() * dtype.size()) as u64;
             addr += bytes.next_multiple_of(UNIT);
@@ -229,6 +246,24 @@ impl Writer {
         Some(())
     }
 
+    /// A product of few rows, or rows of which one will be multiplied.
+    fn rows(&mut self) -> Option<()> {
+        let mut fitting = self.live.clone();
+        fitting.retain(|made| made.view.dtype == DType::F32 && made.view.layout.shape() == [6, 4]);
+        let at = fitting.len().checked_sub(1 + self.rng.random_range(0..3))?;
+        let x = fitting[at].view;
+        if self.rng.random() {
+            let y = self.make(DType::F32, &[6, 4]);
+            self.push(Op::fixed(kernels::centred::DEFINITION), &[x], &[y], (0, 0));
+            return Some(());
+        }
+        let w = self.weights[self.rng.random_range(0..2)];
+        let w = View { layout: w.layout.permuted(&[1, 0]), ..w };
+        let y = self.make(DType::F32, &[6, 4]);
+        self.push(crate::ops::plain_product(), &[x, w], &[y], (0, 0));
+        Some(())
+    }
+
     fn reverse(&mut self) {
         let at = self.rng.random_range(0..self.live.len());
         let from = self.live[at];
@@ -282,8 +317,10 @@ impl Writer {
     }
 
     fn write(mut self) -> (Program, Vec<(u64, u64)>) {
+        let products = if self.has_products { 8 } else { 0 };
         for _ in 0..self.rng.random_range(5..40) {
             match self.rng.random_range(0..20) {
+                at if at < products => drop(self.rows()),
                 0..10 => drop(self.element_wise()),
                 10..12 => self.reverse(),
                 12 => drop(self.overwrite()),
@@ -344,7 +381,11 @@ impl Machine {
 }
 
 /// Returns whether a program computes the same after the pass, and the number of launches that are gone.
-fn agrees(machine: &mut Machine, seed: u64, pass: &FuseElementwise) -> (bool, usize) {
+fn agrees(machine: &mut Machine, seed: u64, pass: &dyn Pass) -> (bool, usize) {
+    agrees_after(machine, seed, |program| pass.run(program, &mut PassReport::new(pass.name())))
+}
+
+fn agrees_after(machine: &mut Machine, seed: u64, rewrite: impl FnOnce(&mut Program)) -> (bool, usize) {
     let base = machine.memory.addr();
     let (mut program, lasting) = Writer::new(seed, base).write();
     let expected = machine.run(&program, &lasting).unwrap();
@@ -352,7 +393,7 @@ fn agrees(machine: &mut Machine, seed: u64, pass: &FuseElementwise) -> (bool, us
         program.commands().iter().filter(|command| matches!(command, Command::Launch { .. })).count()
     };
     let before = launches(&program);
-    pass.run(&mut program, &mut PassReport::new(pass.name()));
+    rewrite(&mut program);
     (machine.run(&program, &lasting) == Ok(expected), before - launches(&program))
 }
 
@@ -366,13 +407,24 @@ fn passes_change_no_byte() {
     }
     // Otherwise, it shows nothing.
     assert!(gone > 2000, "{gone}");
+    let (mut gone, mut all_gone) = (0, 0);
+    for seed in 0..1500 {
+        let (same, joined) = agrees(&mut machine, seed, &FuseProducts::default());
+        assert!(same, "seed {seed}, products");
+        gone += joined;
+        let all = |program: &mut Program| drop(Passes::default().run(program));
+        let (same, joined) = agrees_after(&mut machine, seed, all);
+        assert!(same, "seed {seed}, all passes");
+        all_gone += joined;
+    }
+    assert!(gone > 300 && all_gone > gone + 1500, "{gone}, {all_gone}");
 }
 
 /// What each rule is for: without it, some program computes something else, or accesses memory that it must not.
 #[test]
 fn each_rule_is_needed() {
     use PassRefusal::{OtherElements, PlaceInUse, ReadBetween, WrittenBetween};
-    let is_found = |pass: &FuseElementwise| {
+    let is_found = |pass: &dyn Pass| {
         let mut machine = Machine::new();
         (0..1500).any(|seed| {
             let (same, _) = agrees(&mut machine, seed, pass);
@@ -389,4 +441,6 @@ fn each_rule_is_needed() {
     }
     let pass = FuseElementwise { keeps_frees: true, ..FuseElementwise::default() };
     assert!(is_found(&pass), "no program needs memory to be freed later");
+    let pass = FuseProducts { trusts_places: true };
+    assert!(is_found(&pass), "no program has another value where a member wrote");
 }

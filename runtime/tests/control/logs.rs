@@ -5,12 +5,23 @@ use std::{
     time::Duration,
 };
 
-use graphable::{PinnedLog, custom::CustomOp, prelude::*};
+use graphable::{LogReader, PendingRead, PinnedLog, custom::CustomOp, prelude::*};
 
 use crate::{
     device,
     support::{MODES, build, runtime, setups},
 };
+
+/// What a reader sees until a value is there.
+fn followed(reader: &mut LogReader<u32>, until: &PendingRead<u32>) -> Vec<u32> {
+    let mut seen = Vec::new();
+    let followed = reader.follow(until, |value| {
+        seen.push(value);
+        Ok::<_, Error>(())
+    });
+    followed.unwrap();
+    seen
+}
 
 /// Counts from `start` to `end`; appends each number, and those that three divides twice.
 #[graphable]
@@ -52,13 +63,7 @@ fn each_call_appends_once_in_every_mode() {
             let mut reader = log.reader(&step).unwrap();
             let last = graph.call(&step, start, end, &log).unwrap();
             let until = step.read_later(&last).unwrap();
-            let mut seen = Vec::new();
-            reader
-                .follow(&until, |value| {
-                    seen.push(value);
-                    Ok::<_, Error>(())
-                })
-                .unwrap();
+            let seen = followed(&mut reader, &until);
             assert_eq!(until.wait().unwrap(), [end], "{setup:?}, call {call}");
             assert_eq!(seen, expected(start, end), "{setup:?}, call {call}");
             assert!(reader.take().unwrap().is_empty(), "{setup:?}, call {call}: and not again");
@@ -280,13 +285,7 @@ fn logs_are_dropped_while_calls_are_under_way() {
         drop(log);
         let Some((mut reader, until)) = last else { continue };
         if round % 2 == 0 {
-            let mut seen = Vec::new();
-            reader
-                .follow(&until, |value| {
-                    seen.push(value);
-                    Ok::<_, Error>(())
-                })
-                .unwrap();
+            let seen = followed(&mut reader, &until);
             assert_eq!(seen, expected(0, 200), "round {round}");
         }
     }

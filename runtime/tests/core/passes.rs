@@ -102,5 +102,6 @@ fn a_product_where_another_one_was() {
 
 #[test]
 fn rows_of_a_kernel_that_are_no_rows_of_the_product() {
-    let _ = compare!(HeadsGraph);
+    // A GPU would normalise all of a row of the product; on the CPU, the parts run as they are.
+    assert_eq!(compare!(HeadsGraph), 0, "rows of other lengths were joined");
 }

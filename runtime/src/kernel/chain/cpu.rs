@@ -7,7 +7,7 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
-use super::{Argument, Chain};
+use super::{Chain, ElementSource};
 use crate::{
     backend::{Launch, cpu::Access},
     kernel::{
@@ -79,8 +79,8 @@ impl<'c, 'a> Plan<'c, 'a> {
                 let number = step.constant(i).map(|number| Origin::Source(Source::Constant(number)));
                 let operand = match (number, arguments.as_slice()) {
                     (Some(number), _) => plan.origin(number),
-                    (None, [Argument::Result { step, part }, ..]) => plan.read((*step, *part), *compute),
-                    (None, [Argument::Input(input), ..]) => {
+                    (None, [ElementSource::Result { step, part }, ..]) => plan.read((*step, *part), *compute),
+                    (None, [ElementSource::Input(input), ..]) => {
                         match known.iter().find(|known| (known.0, known.1) == (*input, *compute)) {
                             Some((_, _, operand)) => *operand,
                             None => {

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use smallvec::SmallVec;
 
-use super::{Argument, Chain};
+use super::{Chain, ElementSource};
 use crate::{
     DType, Result,
     backend::{Launch, cuda::kernels::Submit},
     kernel::{
         cuda::{
-            before,
-            map::{Map, Operand, Step, Stored, element},
+            before, element,
+            map::{Map, Operand, Step, Stored},
             mapped::Mapped,
         },
         instances::Instances,
@@ -63,8 +63,8 @@ fn map(chain: &Chain, names: Vec<String>, inputs: &[DType]) -> Map<'static> {
     for (step, name) in chain.steps.iter().zip(names) {
         let operands = step.arguments.iter().zip(step.tensors()).map(|(argument, compute)| {
             let (operand, dtype) = match *argument {
-                Argument::Input(input) => (Operand::Input(input.into()), inputs[usize::from(input)]),
-                Argument::Result { step, part } => {
+                ElementSource::Input(input) => (Operand::Input(input.into()), inputs[usize::from(input)]),
+                ElementSource::Result { step, part } => {
                     let (step, part) = (usize::from(step), usize::from(part));
                     (Operand::Result { step, part }, chain.steps[step].stored[part])
                 }

@@ -1,7 +1,7 @@
 //! Chains for passes over recordings, which know operations and no kernels.
 
-use super::{Argument, Chain, Elementwise, Step};
-use crate::backend::{ElementSource, ElementStep, JoinsElements, Op};
+use super::{Chain, Elementwise, Step};
+use crate::backend::{ElementStep, JoinsElements, Op};
 
 /// Joins kernels of elements.
 pub(in crate::kernel) static JOINER: Joiner = Joiner;
@@ -23,14 +23,10 @@ impl JoinsElements for Joiner {
 
 fn step(of: &ElementStep) -> Option<Step> {
     let kernel = Elementwise::of(&of.op)?;
-    let argument = |source: &ElementSource| match *source {
-        ElementSource::Input(input) => Argument::Input(input),
-        ElementSource::Result { step, part } => Argument::Result { step, part },
-    };
     Some(Step {
         definition: kernel.definition,
         constants: kernel.constants.into(),
-        arguments: of.sources.iter().map(argument).collect(),
+        arguments: of.sources.clone(),
         stored: of.stored.clone(),
     })
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     DType,
-    backend::{Op, View},
+    backend::{ElementSource, Op, View},
 };
 
 mod cpu;
@@ -52,15 +52,6 @@ impl<'a> Elementwise<'a> {
     }
 }
 
-/// The source of a tensor that a step reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Argument {
-    /// An input of the chain.
-    Input(u8),
-    /// A result of an earlier step.
-    Result { step: u8, part: u8 },
-}
-
 /// A kernel in a chain.
 #[derive(Clone)]
 pub(crate) struct Step {
@@ -68,7 +59,7 @@ pub(crate) struct Step {
     /// As those of [`Elementwise`].
     pub(crate) constants: SmallVec<[Option<Number>; 4]>,
     /// For each parameter that is a tensor.
-    pub(crate) arguments: SmallVec<[Argument; 4]>,
+    pub(crate) arguments: SmallVec<[ElementSource; 4]>,
     /// For each result, the type in which it would have been stored.
     pub(crate) stored: SmallVec<[DType; 2]>,
 }
@@ -139,8 +130,8 @@ impl Chain {
         for (at, step) in steps.iter().enumerate() {
             for (argument, compute) in step.arguments.iter().zip(step.tensors()) {
                 let is_there = match *argument {
-                    Argument::Input(input) => usize::from(input) < inputs,
-                    Argument::Result { step, part } => {
+                    ElementSource::Input(input) => usize::from(input) < inputs,
+                    ElementSource::Result { step, part } => {
                         result(at, (step, part)).is_some_and(|dtype| compute.fits(dtype))
                     }
                 };

@@ -5,7 +5,7 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-use super::{Argument, Chain, Step, cpu};
+use super::{Chain, ElementSource, Step, cpu};
 use crate::backend::{
     Launch, Operation, View,
     cpu::{Access, Fault},
@@ -47,7 +47,7 @@ impl fmt::Debug for Chain {
         for step in &self.steps {
             write!(f, "{step:?}; ")?;
         }
-        let outputs = self.outputs.iter().map(|&(step, part)| Argument::Result { step, part });
+        let outputs = self.outputs.iter().map(|&(step, part)| ElementSource::Result { step, part });
         write!(f, "writes ")?;
         listed(f, outputs)
     }
@@ -65,13 +65,13 @@ impl fmt::Debug for Step {
     }
 }
 
-fn listed(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = Argument>) -> fmt::Result {
+fn listed(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = ElementSource>) -> fmt::Result {
     for (i, argument) in all.enumerate() {
         let comma = if i > 0 { ", " } else { "" };
         match argument {
-            Argument::Input(input) => write!(f, "{comma}x{input}")?,
-            Argument::Result { step, part: 0 } => write!(f, "{comma}s{step}")?,
-            Argument::Result { step, part } => write!(f, "{comma}s{step}.{part}")?,
+            ElementSource::Input(input) => write!(f, "{comma}x{input}")?,
+            ElementSource::Result { step, part: 0 } => write!(f, "{comma}s{step}")?,
+            ElementSource::Result { step, part } => write!(f, "{comma}s{step}.{part}")?,
         }
     }
     Ok(())

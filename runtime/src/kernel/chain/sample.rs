@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Argument, Chain, Step, cuda::text};
+use super::{Chain, ElementSource, Step, cuda::text};
 use crate::{
     DType, Error, Float, Result, backend::cuda::compile_source, kernel::definition::Definition,
     kernel::instances,
@@ -25,31 +25,32 @@ pub fn compile_chain<T: Float>(definitions: &[&'static Definition], arch: &str) 
 /// A chain whose floats are stored as `float`, and the types of its inputs.
 pub(super) fn sample(definitions: &[&'static Definition], float: DType) -> Option<(Chain, Vec<DType>)> {
     let mut inputs: Vec<DType> = Vec::new();
-    let mut results: Vec<(Argument, DType)> = Vec::new();
+    let mut results: Vec<(ElementSource, DType)> = Vec::new();
     let mut steps: Vec<Step> = Vec::new();
     for (at, definition) in definitions.iter().enumerate() {
-        let mut arguments: SmallVec<[Argument; 4]> = SmallVec::new();
+        let mut arguments: SmallVec<[ElementSource; 4]> = SmallVec::new();
         for (_, compute) in definition.inputs {
-            let unread = |argument: &Argument| !arguments.contains(argument);
+            let unread = |argument: &ElementSource| !arguments.contains(argument);
             let fitting = results.iter().rev().find(|(of, dtype)| compute.fits(*dtype) && unread(of));
             let argument = fitting.map(|(of, _)| *of).unwrap_or_else(|| {
                 inputs.push(compute.stored(float));
-                Argument::Input((inputs.len() - 1) as u8)
+                ElementSource::Input((inputs.len() - 1) as u8)
             });
             arguments.push(argument);
         }
         let stored: SmallVec<[DType; 2]> =
             definition.outputs.iter().map(|compute| compute.stored(float)).collect();
         let own = stored.iter().enumerate();
-        results
-            .extend(own.map(|(part, dtype)| (Argument::Result { step: at as u8, part: part as u8 }, *dtype)));
+        results.extend(
+            own.map(|(part, dtype)| (ElementSource::Result { step: at as u8, part: part as u8 }, *dtype)),
+        );
         steps.push(Step { definition, constants: SmallVec::new(), arguments, stored });
     }
-    let is_read = |of: &Argument| steps.iter().any(|step| step.arguments.contains(of));
+    let is_read = |of: &ElementSource| steps.iter().any(|step| step.arguments.contains(of));
     let outputs: Vec<(u8, u8)> = results
         .iter()
         .filter_map(|(of, _)| match *of {
-            Argument::Result { step, part } if !is_read(of) => Some((step, part)),
+            ElementSource::Result { step, part } if !is_read(of) => Some((step, part)),
             _ => None,
         })
         .collect();

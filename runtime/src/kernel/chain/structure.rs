@@ -8,7 +8,7 @@ use std::{
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Argument, Step};
+use super::{ElementSource, Step};
 use crate::DType;
 
 /// Chains of different structure that a process makes. Their names and their code are kept as long as the process, as those
@@ -30,7 +30,7 @@ struct StepStructure {
     id: TypeId,
     /// A bit for each parameter that is a number.
     fixed: u32,
-    arguments: SmallVec<[Argument; 4]>,
+    arguments: SmallVec<[ElementSource; 4]>,
     stored: SmallVec<[DType; 2]>,
 }
 

@@ -7,7 +7,7 @@ use super::super::{
     definition::{Compute, Definition},
     source::result,
 };
-use crate::DType;
+use crate::{DType, backend::cuda::kernels::element};
 
 /// The loop, and its parameter.
 pub(in crate::kernel) struct Map<'a> {
@@ -57,19 +57,6 @@ impl Stored {
         let dtype = compute.stored(float);
         let name = if compute == Compute::U16 { "u16" } else { element(dtype) };
         Self { name, size: dtype.size() }
-    }
-}
-
-/// As `common.cuh` spells it.
-pub(crate) fn element(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "f32",
-        DType::F16 => "f16",
-        DType::Bf16 => "bf16",
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        DType::U8 => "u8",
-        DType::Bool => "boolean",
     }
 }
 

@@ -23,6 +23,8 @@ mod thin;
 pub(super) use thin::samples as fused_samples;
 
 pub(super) use cpu::product as product_on_cpu;
+#[cfg(test)]
+pub(crate) use operation::plain as plain_product;
 
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///

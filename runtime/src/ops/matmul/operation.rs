@@ -21,6 +21,12 @@ pub(super) const fn by_default() -> Op {
     Op::fixed(&ALL[0])
 }
 
+/// The product with the default switches, for programs of tests.
+#[cfg(test)]
+pub(crate) fn plain() -> Op {
+    Op::fixed(&ALL[0])
+}
+
 /// One for each combination of switches.
 static ALL: [MatMul; Numerics::COMBINATIONS] = {
     let mut all = [MatMul { numerics: Numerics::of_bits(0) }; Numerics::COMBINATIONS];

@@ -107,24 +107,22 @@ fn chains_run_what_switches_run() {
     }
 }
 
+/// The first GPU; without one, says that a test is skipped.
+fn gpu(test: &str) -> Option<CudaBackend> {
+    use std::io::Write as _;
+
+    CudaBackend::new(0, super::super::CudaOptions::default())
+        // A closed standard error is not a reason to fail.
+        .map_err(|error| drop(writeln!(std::io::stderr(), "GPU tests: skipped {test}: {error}")))
+        .ok()
+}
+
 /// On a GPU: between two captured graphs, after an error, what is launched must not run at once.
 #[test]
 fn nothing_runs_while_a_capture_is_suspended() {
-    use std::io::Write as _;
-
     use crate::backend::{Arenas as _, Graphs as _, Stream as _};
 
-    let mut b = match CudaBackend::new(0, super::super::CudaOptions::default()) {
-        Ok(backend) => backend,
-        Err(error) => {
-            // A closed standard error is not a reason to fail.
-            let _ = writeln!(
-                std::io::stderr(),
-                "GPU tests: skipped nothing_runs_while_a_capture_is_suspended: {error}"
-            );
-            return;
-        }
-    };
+    let Some(mut b) = gpu("nothing_runs_while_a_capture_is_suspended") else { return };
     let memory = b.alloc(4).unwrap();
     b.begin_capture(None).unwrap();
     b.suspend_capture().unwrap();
@@ -139,21 +137,9 @@ fn nothing_runs_while_a_capture_is_suspended() {
 /// On a GPU: a capture does not end inside a node, at whatever place, and the next one can begin.
 #[test]
 fn a_capture_does_not_end_inside_a_node() {
-    use std::io::Write as _;
-
     use crate::backend::{Arenas as _, Graphs as _, SharedMemory, Stream as _};
 
-    let mut b = match CudaBackend::new(0, super::super::CudaOptions::default()) {
-        Ok(backend) => backend,
-        Err(error) => {
-            // A closed standard error is not a reason to fail.
-            let _ = writeln!(
-                std::io::stderr(),
-                "GPU tests: skipped a_capture_does_not_end_inside_a_node: {error}"
-            );
-            return;
-        }
-    };
+    let Some(mut b) = gpu("a_capture_does_not_end_inside_a_node") else { return };
     let memory: SharedMemory = b.alloc(8).unwrap();
     let selector = View { addr: memory.addr(), dtype: DType::U32, layout: Layout::contiguous(&[]).unwrap() };
     let node = Conditional { selector, ..node(2, false) };

@@ -23,7 +23,7 @@ pub(crate) use moves::{Move, for_word, line};
 pub(crate) use product::{Product, ProductKernels};
 pub(crate) use submit::{Submit, submit};
 pub(super) use unit::Types;
-pub(crate) use unit::{Grid, Header, Kernel, SourceFile, Unit};
+pub(crate) use unit::{Grid, Header, Kernel, SourceFile, Unit, element};
 pub(crate) use view::{DeviceView, FaultSink};
 pub(crate) use walk::{Dim, Dims, THREADS, Walk};
 

@@ -134,19 +134,23 @@ pub(crate) struct Unit {
     pub(crate) t: Option<DType>,
 }
 
+/// An element type, as `common.cuh` spells it.
+pub(crate) fn element(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "f32",
+        DType::F16 => "f16",
+        DType::Bf16 => "bf16",
+        DType::I32 => "i32",
+        DType::U32 => "u32",
+        DType::U8 => "u8",
+        DType::Bool => "boolean",
+    }
+}
+
 impl Unit {
     /// The name of the type, as `common.cuh` spells it.
     pub(crate) fn defines(self) -> Vec<String> {
-        let name = |t: DType| match t {
-            DType::F32 => "f32",
-            DType::F16 => "f16",
-            DType::Bf16 => "bf16",
-            DType::I32 => "i32",
-            DType::U32 => "u32",
-            DType::U8 => "u8",
-            DType::Bool => "boolean",
-        };
-        let Some(t) = self.t.map(name) else { return Vec::new() };
+        let Some(t) = self.t.map(element) else { return Vec::new() };
         // `T` for the code; `T_f32` for the preprocessor.
         vec![format!("-DT={t}"), format!("-DT_{t}=1")]
     }

@@ -38,8 +38,8 @@ proptest! {
         is_half in any::<bool>(),
     ) {
         let t = if is_half { DType::F16 } else { DType::F32 };
-        let first = of(both::DEFINITION, &[Argument::Input(0), Argument::Input(1)]);
-        let second = Step { stored: smallvec![t], ..of(doubled::DEFINITION, &[Argument::Result { step: 0, part: 1 }]) };
+        let first = of(both::DEFINITION, &[ElementSource::Input(0), ElementSource::Input(1)]);
+        let second = Step { stored: smallvec![t], ..of(doubled::DEFINITION, &[ElementSource::Result { step: 0, part: 1 }]) };
         let chain = Chain::new(vec![first, second], 2, &[(1, 0)]).unwrap();
         let y = whole(0x4000 + shift * t.size() as u64, t, &shape);
         let mut x = [0, 1].map(|k| view(0x1000 * (k as u64 + 1), t, &shape, &strides(&shape, &kinds[k])));
@@ -57,7 +57,7 @@ fn numbers_are_parameters_of_one_kernel() {
     };
     let run = |a: f32, b: f32, dtype| {
         let chain =
-            Chain::new(vec![fixed(a, Argument::Input(0)), fixed(b, result(0))], 1, &[(1, 0)]).unwrap();
+            Chain::new(vec![fixed(a, ElementSource::Input(0)), fixed(b, result(0))], 1, &[(1, 0)]).unwrap();
         let mut run = Recorder::of(chain, &[whole(0x1000, dtype, &[8])], &[whole(0x2000, DType::F32, &[8])]);
         assert_eq!(run.calls.len(), 1);
         let (kernel, _, bytes) = run.calls.remove(0);
@@ -77,7 +77,8 @@ fn numbers_are_parameters_of_one_kernel() {
 fn the_largest_chain_fits_into_a_parameter() {
     let shape = [3, 5, 3, 5, 3, 5];
     let permuted = view(0x1000, DType::F32, &shape, &[1, 3, 15, 45, 225, 675]);
-    let reads = |i: u8| of(shifted::DEFINITION, &[Argument::Input(2 * i), Argument::Input(2 * i + 1)]);
+    let reads =
+        |i: u8| of(shifted::DEFINITION, &[ElementSource::Input(2 * i), ElementSource::Input(2 * i + 1)]);
     let numbers = Step { constants: smallvec![Some(1.0f32.number()); 16], ..of(sixteen::DEFINITION, &[]) };
     let steps: Vec<Step> = (0..8).map(reads).chain(vec![numbers; Chain::MOST_NUMBERS / 16]).collect();
     let chain = Chain::new(steps, Chain::MOST_INPUTS, &[(0, 0); Chain::MOST_OUTPUTS]).unwrap();
@@ -93,7 +94,7 @@ fn the_text_of_a_chain() {
     let steps = vec![
         Step {
             stored: smallvec![DType::Bf16; 2],
-            ..of(both::DEFINITION, &[Argument::Input(0), Argument::Input(1)])
+            ..of(both::DEFINITION, &[ElementSource::Input(0), ElementSource::Input(1)])
         },
         of(doubled::DEFINITION, &[result(0)]),
         large,

@@ -6,7 +6,7 @@ use crate::{
     DType,
     backend::{Backend, HostBlock, Launch, Op, SharedMemory, View, cpu::kernels::testing::Array},
     kernel::{
-        chain::{Argument, Chain, Step},
+        chain::{Chain, ElementSource, Step},
         definition::Padded,
         operation::operation,
     },
@@ -77,8 +77,8 @@ impl<'d> Bench<'d> {
         let mut results: Vec<SmallVec<[View; 1]>> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
             let read = step.arguments.iter().map(|argument| match *argument {
-                Argument::Input(input) => inputs[usize::from(input)],
-                Argument::Result { step, part } => results[usize::from(step)][usize::from(part)],
+                ElementSource::Input(input) => inputs[usize::from(input)],
+                ElementSource::Result { step, part } => results[usize::from(step)][usize::from(part)],
             });
             let read = read.collect();
             let own: SmallVec<[View; 1]> =

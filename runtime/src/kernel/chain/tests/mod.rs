@@ -72,13 +72,13 @@ fn cpu(threads: usize) -> CpuBackend {
 }
 
 /// A step without numbers whose results are f32.
-fn of(definition: &'static Definition, arguments: &[Argument]) -> Step {
+fn of(definition: &'static Definition, arguments: &[ElementSource]) -> Step {
     let stored = definition.outputs.iter().map(|_| DType::F32);
     Step { definition, constants: smallvec![], arguments: arguments.into(), stored: stored.collect() }
 }
 
-fn result(step: u8) -> Argument {
-    Argument::Result { step, part: 0 }
+fn result(step: u8) -> ElementSource {
+    ElementSource::Result { step, part: 0 }
 }
 
 /// Seeds of random chains: `GRAPHABLE_CHAINS` or `most` from `GRAPHABLE_CHAINS_FROM` or 0 on. One process makes at most
@@ -154,7 +154,7 @@ fn breaks_are_found() {
 fn results_are_rounded_as_they_would_be_stored() {
     let x = [70000.0f64, 1.0 + f64::powi(2.0, -11), 2049.0];
     let of_type = |dtype: DType| {
-        let mut first = of(shifted::DEFINITION, &[Argument::Input(0)]);
+        let mut first = of(shifted::DEFINITION, &[ElementSource::Input(0)]);
         first.constants = smallvec![None, Some(0.0f32.number())];
         first.stored = smallvec![dtype];
         let second = of(doubled::DEFINITION, &[result(0)]);
@@ -172,7 +172,7 @@ fn results_are_rounded_as_they_would_be_stored() {
 #[test]
 fn names_are_those_of_the_steps() {
     let steps = |n: u8| {
-        let first = of(shifted::DEFINITION, &[Argument::Input(0), Argument::Input(1)]);
+        let first = of(shifted::DEFINITION, &[ElementSource::Input(0), ElementSource::Input(1)]);
         let rest = (0..n).map(|i| of(doubled::DEFINITION, &[result(i)]));
         std::iter::once(first).chain(rest).collect::<Vec<_>>()
     };
@@ -194,19 +194,22 @@ fn chains_are_equal_by_steps_wiring_types_and_numbers() {
         Chain::new(steps, 2, outputs).unwrap().parameters(&mut hasher);
         hasher.finish()
     };
-    let first = || of(shifted::DEFINITION, &[Argument::Input(0), Argument::Input(1)]);
+    let first = || of(shifted::DEFINITION, &[ElementSource::Input(0), ElementSource::Input(1)]);
     let fixed = |by: f32| Step {
         constants: smallvec![None, Some(by.number())],
-        ..of(shifted::DEFINITION, &[Argument::Input(0)])
+        ..of(shifted::DEFINITION, &[ElementSource::Input(0)])
     };
     let second = of(doubled::DEFINITION, &[result(0)]);
     let all = [
         hash(vec![first(), second.clone()], &[(1, 0)]),
         hash(vec![first(), second.clone()], &[(0, 0)]),
         hash(vec![first(), second.clone()], &[(1, 0), (0, 0)]),
-        hash(vec![first(), of(doubled::DEFINITION, &[Argument::Input(0)])], &[(1, 0)]),
+        hash(vec![first(), of(doubled::DEFINITION, &[ElementSource::Input(0)])], &[(1, 0)]),
         hash(
-            vec![of(shifted::DEFINITION, &[Argument::Input(1), Argument::Input(0)]), second.clone()],
+            vec![
+                of(shifted::DEFINITION, &[ElementSource::Input(1), ElementSource::Input(0)]),
+                second.clone(),
+            ],
             &[(1, 0)],
         ),
         hash(vec![Step { stored: smallvec![DType::F16], ..first() }, second.clone()], &[(1, 0)]),
@@ -222,9 +225,10 @@ fn chains_are_equal_by_steps_wiring_types_and_numbers() {
 
 #[test]
 fn there_is_no_chain_beyond_the_limits_or_of_what_does_not_exist() {
-    let double = |of_what: Argument| of(doubled::DEFINITION, &[of_what]);
-    let doubles =
-        |n: u8| (0..n).map(|i| double(if i == 0 { Argument::Input(0) } else { result(i - 1) })).collect();
+    let double = |of_what: ElementSource| of(doubled::DEFINITION, &[of_what]);
+    let doubles = |n: u8| {
+        (0..n).map(|i| double(if i == 0 { ElementSource::Input(0) } else { result(i - 1) })).collect()
+    };
     let last = (Chain::MOST_STEPS - 1) as u8;
     let is_one =
         |steps: Vec<Step>, inputs: usize, outputs: &[(u8, u8)]| Chain::new(steps, inputs, outputs).is_some();
@@ -240,25 +244,33 @@ fn there_is_no_chain_beyond_the_limits_or_of_what_does_not_exist() {
     assert!(!is_one(vec![], 1, &[(0, 0)]), "no step");
     assert!(!is_one(doubles(2), 1, &[]), "nothing is written");
     assert!(!is_one(doubles(2), 1, &[(2, 0)]) && !is_one(doubles(2), 1, &[(1, 1)]), "no such result");
-    assert!(!is_one(vec![double(Argument::Input(1))], 1, &[(0, 0)]), "no such input");
+    assert!(!is_one(vec![double(ElementSource::Input(1))], 1, &[(0, 0)]), "no such input");
     assert!(!is_one(vec![double(result(0))], 1, &[(0, 0)]), "its own result");
     assert!(!is_one(
-        vec![double(Argument::Input(0)), double(Argument::Result { step: 0, part: 1 })],
+        vec![double(ElementSource::Input(0)), double(ElementSource::Result { step: 0, part: 1 })],
         1,
         &[(1, 0)]
     ));
     assert!(!is_one(vec![of(doubled::DEFINITION, &[])], 1, &[(0, 0)]), "a tensor is missing");
-    assert!(!is_one(vec![of(doubled::DEFINITION, &[Argument::Input(0); 2])], 1, &[(0, 0)]), "one too many");
-    assert!(!is_one(vec![of(centred::DEFINITION, &[Argument::Input(0)])], 1, &[(0, 0)]), "a kernel of rows");
-    assert!(!is_one(vec![of(noisy::DEFINITION, &[Argument::Input(0)])], 1, &[(0, 0)]), "random numbers");
-    let large = Step { stored: smallvec![DType::Bool], ..of(is_large::DEFINITION, &[Argument::Input(0)]) };
+    assert!(
+        !is_one(vec![of(doubled::DEFINITION, &[ElementSource::Input(0); 2])], 1, &[(0, 0)]),
+        "one too many"
+    );
+    assert!(
+        !is_one(vec![of(centred::DEFINITION, &[ElementSource::Input(0)])], 1, &[(0, 0)]),
+        "a kernel of rows"
+    );
+    assert!(!is_one(vec![of(noisy::DEFINITION, &[ElementSource::Input(0)])], 1, &[(0, 0)]), "random numbers");
+    let large =
+        Step { stored: smallvec![DType::Bool], ..of(is_large::DEFINITION, &[ElementSource::Input(0)]) };
     assert!(is_one(vec![large.clone()], 1, &[(0, 0)]));
     assert!(!is_one(vec![large, double(result(0))], 1, &[(1, 0)]), "a bool is not a float");
     assert!(
-        !is_one(vec![of(is_large::DEFINITION, &[Argument::Input(0)])], 1, &[(0, 0)]),
+        !is_one(vec![of(is_large::DEFINITION, &[ElementSource::Input(0)])], 1, &[(0, 0)]),
         "nor is it stored as one"
     );
-    let unstored = Step { stored: smallvec![DType::F32], ..of(both::DEFINITION, &[Argument::Input(0); 2]) };
+    let unstored =
+        Step { stored: smallvec![DType::F32], ..of(both::DEFINITION, &[ElementSource::Input(0); 2]) };
     assert!(!is_one(vec![unstored], 1, &[(0, 0)]), "the type of a result is missing");
 }
 
@@ -266,7 +278,7 @@ fn there_is_no_chain_beyond_the_limits_or_of_what_does_not_exist() {
 fn a_process_knows_a_bounded_number_of_structures() {
     let mut all = FxHashMap::default();
     let mut number = |outputs: &[(u8, u8)]| {
-        let steps = [of(doubled::DEFINITION, &[Argument::Input(0)])];
+        let steps = [of(doubled::DEFINITION, &[ElementSource::Input(0)])];
         structure::known_among(&mut all, 2, Structure::of(&steps, outputs), &steps).map(|known| known.number)
     };
     assert_eq!(number(&[(0, 0)]), Some(0));
@@ -295,7 +307,7 @@ fn kernels_of_elements_are_recognised() {
 /// Elements that another thread writes.
 #[test]
 fn an_input_that_overlaps_an_output_otherwise_is_refused() {
-    let step = of(doubled::DEFINITION, &[Argument::Input(0)]);
+    let step = of(doubled::DEFINITION, &[ElementSource::Input(0)]);
     let mut device = cpu(1);
     let memory = device.alloc(64).unwrap();
     let view = |at: u64, dtype, shape: &[usize], strides: &[usize]| View {

@@ -9,7 +9,7 @@ use crate::{
     backend::cpu::kernels::testing::{ALL, Array, random_layout, random_shape, random_value},
     kernel,
     kernel::{
-        chain::{Argument, Chain, Step},
+        chain::{Chain, ElementSource, Step},
         definition::{Compute, Definition, Kernel as _, Kind, Number},
         source::cuda_source,
     },
@@ -190,12 +190,12 @@ fn step(
     before: &[Step],
     bits: bool,
 ) -> Step {
-    let inputs = types.iter().enumerate().map(|(i, dtype)| (Argument::Input(i as u8), *dtype));
+    let inputs = types.iter().enumerate().map(|(i, dtype)| (ElementSource::Input(i as u8), *dtype));
     let results = before.iter().enumerate().flat_map(|(i, step)| {
         let stored = step.stored.iter().enumerate();
-        stored.map(move |(part, dtype)| (Argument::Result { step: i as u8, part: part as u8 }, *dtype))
+        stored.map(move |(part, dtype)| (ElementSource::Result { step: i as u8, part: part as u8 }, *dtype))
     });
-    let known: Vec<(Argument, DType)> = inputs.chain(results).collect();
+    let known: Vec<(ElementSource, DType)> = inputs.chain(results).collect();
     let fits = |compute: Compute, dtype: DType| {
         compute.fits(dtype) && (bits || compute == Compute::F32 || !dtype.is_float())
     };
@@ -240,17 +240,17 @@ fn number(rng: &mut StdRng, compute: Compute) -> Number {
 /// Bits of floats that are read as those of integers: moved, and halved.
 pub(super) fn of_bits(kernels: &[&'static Definition]) -> Case {
     let moves = kernels.iter().find(|definition| definition.outputs == [Compute::U16]).unwrap();
-    let of = |definition, arguments: &[Argument], stored: DType| Step {
+    let of = |definition, arguments: &[ElementSource], stored: DType| Step {
         definition,
         constants: SmallVec::new(),
         arguments: arguments.into(),
         stored: SmallVec::from_elem(stored, 1),
     };
-    let result = |step: u8| Argument::Result { step, part: 0 };
+    let result = |step: u8| ElementSource::Result { step, part: 0 };
     let steps = vec![
-        of(third::DEFINITION, &[Argument::Input(0)], DType::F16),
-        of(moves, &[Argument::Input(1), result(0), Argument::Input(2)], DType::F16),
-        of(scaled::DEFINITION, &[result(1), Argument::Input(0)], DType::F32),
+        of(third::DEFINITION, &[ElementSource::Input(0)], DType::F16),
+        of(moves, &[ElementSource::Input(1), result(0), ElementSource::Input(2)], DType::F16),
+        of(scaled::DEFINITION, &[result(1), ElementSource::Input(0)], DType::F32),
         of(halved::DEFINITION, &[result(2)], DType::I32),
     ];
     let array = |dtype: DType, values: &[f64]| {

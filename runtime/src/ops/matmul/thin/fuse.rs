@@ -37,6 +37,8 @@ const MOST_BYTES: usize = 72 << 10;
 /// The most operands, steps and products, whose places are parameters of the kernel, and the most parts.
 const MOST: usize = 16;
 const MOST_PARTS: usize = 64;
+/// The most words of the kernel's parameter, of which every device takes 4 KB.
+const MOST_WORDS: usize = 512;
 
 /// Returns one launch for `parts`; see [`Operation::fuse`](crate::backend::Operation::fuse).
 pub(in crate::ops::matmul) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
@@ -494,7 +496,8 @@ impl Finder {
 
     /// The launch.
     fn finish(self) -> Option<Launch> {
-        if self.outputs.is_empty() || self.weights.len() > MOST || !self.is_safe() {
+        let is_large = self.weights.len() > MOST || self.words() > MOST_WORDS;
+        if self.outputs.is_empty() || is_large || !self.is_safe() {
             return None;
         }
         // Sets in the order of their first products, each with as many of them.
@@ -541,6 +544,16 @@ impl Finder {
         }
         let op = ThinProduct { plan, parts: self.parts, between: self.between };
         Some(Launch { op: op.into(), inputs: self.inputs.into(), outputs: self.outputs.into(), workspace: 0 })
+    }
+
+    /// A bound of the words of the kernel's parameter: those of a turn are the most (`RopeParams` of `rope.cuh`), those of
+    /// a scatter are `Places`, and everything else is an address with some sizes.
+    fn words(&self) -> usize {
+        let Plan { operands, steps, turns, stores, .. } = &self.plan;
+        let scatters = stores.iter().filter(|store| store.scatter.is_some()).count();
+        let views = self.inputs.len() + self.outputs.len() + self.weights.len() + operands.len();
+        let numbers: usize = steps.iter().map(|step| step.constants.len()).sum();
+        32 * turns.len() + 12 * scatters + 4 * views + numbers + 32
     }
 
     /// Returns whether no block writes what another one reads: an output may only be at the place of an operand of the same
