@@ -26,9 +26,9 @@ pub trait GraphExec: Send + Sync + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// The properties that two captured graphs must share so that one executable can run either: for each node
-/// its kind, the kernel, its block, shared memory and attributes; the edges, and how each orders its ends.
-/// Grids, addresses and the other parameters may differ.
+/// The properties that two captured graphs must share so that one executable can run either: the kind of each node, the
+/// attributes of kernels, the edges, and how each edge orders its ends. Kernels, their grids and blocks, addresses and other
+/// parameters may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature(Arc<[u64]>);
 

@@ -65,7 +65,7 @@ impl fmt::Display for RerecordReason {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnsharedReason {
-    /// No other recording of its place has the same kernels, launches and edges.
+    /// No other recording of its place has the same nodes and edges.
     OtherTopology,
     /// The device cannot run it through the executable of another recording.
     Refused {
@@ -86,7 +86,7 @@ pub enum UnsharedReason {
 impl fmt::Display for UnsharedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OtherTopology => f.write_str("it has other kernels, launches or edges"),
+            Self::OtherTopology => f.write_str("it has other nodes or edges"),
             Self::Refused { why } => write!(f, "the device refuses: {why}"),
             Self::OverBudget { cost, budget } => {
                 write!(f, "an update took {cost:?}, and may take {budget:?}")

@@ -186,10 +186,10 @@ impl Runtime {
     ///
     /// An executable uses device memory and takes milliseconds to create. With sharing, recordings of one
     /// place in a graph object's calls, made for different bucket sizes, keys or addresses, share one
-    /// executable if they have the same kernels, launches and edges; it is updated in place when a different
-    /// one of them is to run. A call reaches a place once, so the layers of a loop do not share with each
-    /// other. If two recordings that share do run in one step, their results are correct, but slower to
-    /// compute, and they stop sharing. Sharing keeps graphs in host memory.
+    /// executable if they have the same nodes (as many kernels, copies and fills, in the same order; not necessarily the same
+    /// kernels) and edges; it is updated in place when a different one of them is to run. A call reaches a place once, so the
+    /// layers of a loop do not share with each other. If two recordings that share do run in one step, their results are
+    /// correct, but slower to compute, and they stop sharing. Sharing keeps graphs in host memory.
     ///
     /// On a GPU, the first segment of a call uploads host values with a kernel, in size classes from 256
     /// bytes to 32 KB, or has no such kernel if an input had to be padded in the call that recorded it.

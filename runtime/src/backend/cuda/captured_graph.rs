@@ -175,7 +175,10 @@ impl CudaBackend {
         let overlapped =
             self.overlap_bodies(&graph, &capture.bodies, |function| waiting.contains(&function))?;
         let topology = self.keeps_topology.then(|| self.topology(&graph, &capture.bodies)).transpose()?;
-        let signature = if lends { graph.signature()? } else { Err("it was captured for one executable") };
+        let signature = match lends {
+            true => graph.signature(head.as_ref().map(|head| &head.node))?,
+            false => Err("it was captured for one executable"),
+        };
         Ok(Some(CudaCapturedGraph {
             id: next_id(),
             graph: Some(Arc::new(graph)),

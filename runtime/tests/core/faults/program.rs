@@ -10,9 +10,13 @@ use graphable::{
 
 use crate::{custom_ops::times, support::*};
 
-const ROWS: &[Dim] = &[Dim::Symbol(0), Dim::Const(2)];
-/// Sizes of the calls, one step each: warm-up, recording, replay, another bucket, back again.
-pub(super) const SIZES: [usize; 8] = [3, 4, 3, 2, 1, 2, 4, 1];
+/// Elements of a row: as many as a GPU's own kernels of products of few rows need, of which there is one for two rows, and
+/// another one for four.
+const WIDTH: usize = 4;
+const ROWS: &[Dim] = &[Dim::Symbol(0), Dim::Const(WIDTH)];
+/// Sizes of the calls, one step each: warm-up, recording, replay, another bucket, back again. Both buckets are recorded in a
+/// call that fills them, so both recordings upload host values themselves.
+pub(super) const SIZES: [usize; 8] = [3, 4, 3, 1, 2, 1, 4, 2];
 
 /// A row of each: it reads the real number of rows.
 #[kernel(index)]
@@ -64,11 +68,13 @@ impl Program {
     pub(super) fn new(rt: &mut Runtime, setup: Setup) -> Result<Self> {
         // Whatever an update takes: the number of calls must not depend on a clock.
         rt.share_executables(setup.shares.then_some(Duration::MAX));
-        let w = Param::new(rt, &[2, 2], &[2.0, 0.0, 0.0, 3.0])?;
-        let counter = State::new(rt, &[2], &[0.0; 2])?;
+        let diagonal = |i: usize| if i % WIDTH == i / WIDTH { factor(i / WIDTH) } else { 0.0 };
+        let weights: Vec<f32> = (0..WIDTH * WIDTH).map(diagonal).collect();
+        let w = Param::new(rt, &[WIDTH, WIDTH], &weights)?;
+        let counter = State::new(rt, &[WIDTH], &[0.0; WIDTH])?;
         let ones = PinnedBuffer::new(rt, &[1.0; 2048])?;
-        let results = RefCell::new(PinnedBuffer::zeros(rt, 8)?);
-        let log = PinnedLog::new(rt, 2)?;
+        let results = RefCell::new(PinnedBuffer::zeros(rt, 4 * WIDTH)?);
+        let log = PinnedLog::new(rt, WIDTH)?;
         let inputs = vec![host("x", ROWS), device("d", ROWS), scalar("s"), host("ones", &[Dim::Const(2048)])];
         let spec = Spec { symbols: &["B"], ..Spec::inputs(inputs) };
         let spec = spec.mode(setup.mode).with(|o| {
@@ -80,8 +86,8 @@ impl Program {
 
     /// `((x + d) w^T) * s + counter`, after adding 1 to the counter; through a region that reads.
     fn call<'s>(&self, step: &Step<'s>, n: usize) -> Result<T<'s>> {
-        let x: Vec<f32> = (0..2 * n).map(|i| i as f32).collect();
-        let d = step.tensor(&[n, 2], &vec![0.5; 2 * n])?;
+        let x: Vec<f32> = (0..WIDTH * n).map(|i| i as f32).collect();
+        let d = step.tensor(&[n, WIDTH], &vec![0.5; WIDTH * n])?;
         let Self { graph, w, counter, ones, log, .. } = self;
         let ins = [In::Host((&x).into()), In::Device(&d), In::Scalar(10.0), In::Host(ones.into())];
         graph.call(step, &ins, (w, counter, log), |cx, a| {
@@ -89,7 +95,7 @@ impl Program {
                 let scope = k.0.scope();
                 let (next, sum) = join(
                     scope,
-                    || ops::add(&ops::load(scope, k.3)?, &ops::narrow(k.4, 0, 0, 2)?),
+                    || ops::add(&ops::load(scope, k.3)?, &ops::narrow(k.4, 0, 0, WIDTH)?),
                     || ops::add(k.0, k.1),
                 )?;
                 ops::store(k.3, &next)?;
@@ -110,7 +116,7 @@ impl Program {
     }
 
     pub(super) fn reset(&self, step: &Step<'_>, count: f32) -> Result<()> {
-        ops::store(&self.counter, &step.tensor(&[2], &[count; 2])?)
+        ops::store(&self.counter, &step.tensor(&[WIDTH], &[count; WIDTH])?)
     }
 
     /// One step of the program.
@@ -125,7 +131,7 @@ impl Program {
         let values = later.wait()?;
         assert_eq!(read.wait()?, values);
         let count = values[0] - 10.0 * projected(n)[0];
-        assert_eq!(reader.take()?, [count; 2], "appended once, and read when the call has ended");
+        assert_eq!(reader.take()?, [count; WIDTH], "appended once, and read when the call has ended");
         Ok(values)
     }
 
@@ -160,8 +166,13 @@ fn by_parity<'s>(y: &T<'s>, counter: &State<f32>) -> Result<T<'s>> {
     )
 }
 
+/// On the diagonal of the weights.
+fn factor(column: usize) -> f32 {
+    (2 + column) as f32
+}
+
 fn projected(n: usize) -> Vec<f32> {
-    (0..2 * n).map(|i| (i as f32 + 0.5) * if i % 2 == 0 { 2.0 } else { 3.0 }).collect()
+    (0..WIDTH * n).map(|i| (i as f32 + 0.5) * factor(i % WIDTH)).collect()
 }
 
 /// What a call of size `n` gives when the counter is at `count` after it.

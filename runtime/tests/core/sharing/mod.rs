@@ -258,6 +258,47 @@ fn another_topology_has_its_own() {
     assert_eq!(plan.count(FaultCall::Update), 0, "the signature says it");
 }
 
+/// Other kernels in the places of the first ones: products of few rows, of which a GPU has a kernel for each number of rows, and
+/// operations that a key chooses.
+#[test]
+fn other_kernels_share_one_executable() {
+    let (mut rt, plan) = sharing();
+    let sizes = [1, 2, 4, 8];
+    let spec = Spec { symbols: &["B"], ..Spec::inputs(vec![device("x", ROWS)]) };
+    let graph = spec.mode(Mode::Full).with(|o| o.bucket("B", Schedule::new(sizes))).build(&mut rt);
+    let weights: Vec<f32> = (0..64 * 64).map(|i| (i % 5) as f32).collect();
+    let w = Param::new(&rt, &[64, 64], &weights).unwrap();
+    let run = |rt: &mut Runtime, n: usize, negates: bool| {
+        let step = rt.step().unwrap();
+        let x: Vec<f32> = (0..64 * n).map(|i| (i % 7) as f32).collect();
+        let y =
+            graph.call(&step, &[In::Device(&step.tensor(&[n, 64], &x).unwrap())], (&w, negates), |cx, a| {
+                seg!("a", cx, (&a.t[0], &w, &negates), |k| {
+                    let y = ops::linear(k.0, k.1)?;
+                    if *k.2 { ops::neg(&y) } else { ops::relu(&y) }
+                })
+            });
+        let row = |i: usize| -> f32 { (0..64).map(|j| x[i / 64 * 64 + j] * weights[i % 64 * 64 + j]).sum() };
+        let sign = if negates { -1.0 } else { 1.0 };
+        let expected: Vec<f32> = (0..64 * n).map(|i| sign * row(i)).collect();
+        assert_eq!(step.read(&y.unwrap()).unwrap(), expected, "{n} rows, {negates}");
+    };
+    let cases: Vec<(usize, bool)> = sizes.into_iter().flat_map(|n| [(n, false), (n, true)]).collect();
+    for &(n, negates) in &cases {
+        run(&mut rt, n, negates);
+        run(&mut rt, n, negates);
+    }
+    assert_eq!((rt.stats().nodes, rt.stats().executables, rt.stats().unshared), (8, 1, 0));
+    for i in 0..40 {
+        let (n, negates) = cases[i * 3 % 8];
+        run(&mut rt, n, negates);
+    }
+    let stats = rt.stats();
+    assert_eq!((stats.nodes, stats.executables, stats.shares, stats.unshared), (8, 1, 7, 0));
+    assert_eq!(stats.updates, 7 + 40, "each call is of another recording than the one before");
+    assert_eq!(plan.count(FaultCall::Instantiate), 1);
+}
+
 /// Branches are part of the topology; with them sharing is right, too.
 #[test]
 fn branches_are_part_of_the_topology() {

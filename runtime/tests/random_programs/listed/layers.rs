@@ -10,6 +10,9 @@ use graphable::{
 
 use super::{Given, table};
 
+/// Elements that a head may have at most on a GPU; values are never that wide by themselves.
+const MOST_OF_A_HEAD: usize = 1024;
+
 /// Numbers around zero, one for each element of the shape, whose absolute values add up to about `total`.
 pub(super) fn weights<'s>(x: &Tensor<'s, f32>, shape: &[usize], total: f64) -> Result<Tensor<'s, f32>> {
     let count = shape.iter().product::<usize>();
@@ -54,11 +57,13 @@ fn normalized<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
     ops::group_norm(x, groups, &w, &b, 1e-1)
 }
 
-/// Attention of `[T, D]` to itself in heads that are `times` as wide: scores are changed in several ways.
+/// Attention of `[T, D]` to itself in heads that are `times` as wide, or as wide as they may be: scores are changed in several
+/// ways.
 fn attended<'s>(g: &Given<'_, 's>, times: usize) -> Result<Tensor<'s, f32>> {
     let x = ops::tanh(g.f(0)?)?;
     let bias = ops::matmul_nt(&x, &x)?;
     let width = x.dim(1).get()?;
+    let times = times.min(MOST_OF_A_HEAD / width).max(1);
     let heads = ops::unsqueeze(&ops::concat(&vec![&x; times], 1)?, 1)?;
     let sinks = ops::full(x.scope(), [1], 0.25f32)?;
     let slopes = ops::full(x.scope(), [1], 0.125f32)?;

@@ -42,6 +42,16 @@ impl KernelNode {
         Self { node, params: CUkernelNode { params: std::ptr::null_mut(), ..params } }
     }
 
+    /// Returns whether it is this node.
+    pub(super) fn is(&self, node: Handle) -> bool {
+        self.node == node
+    }
+
+    /// Returns the address of its function.
+    pub(super) fn function_address(&self) -> u64 {
+        self.params.function.addr() as u64
+    }
+
     /// Returns this node with the launch of the corresponding node in another graph. The nodes of an
     /// executable are identified by the graph from which it was instantiated, whatever it was updated to
     /// since.

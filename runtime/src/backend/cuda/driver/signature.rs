@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 
 use super::{
-    Graph,
+    Graph, KernelNode,
     graph::Edges,
     table::Updates,
-    types::{CUattributeValue, CUkernelNode, Handle},
+    types::{CUattributeValue, Handle},
 };
 use crate::{Error, Result, backend::Signature};
 
@@ -15,12 +15,17 @@ use crate::{Error, Result, backend::Signature};
 const ATTRIBUTES: [i32; 4] = [2, 4, 5, 8];
 
 impl Graph {
-    /// Returns the signature, or the reason why there is none. The driver has the final say when it updates:
-    /// the signature separates graphs that it would reject, and kernels that are not the same.
+    /// Returns the signature, or the reason why there is none. It separates graphs that the driver would reject; the driver
+    /// has the final say when it updates.
+    ///
+    /// An update replaces everything about a kernel but its attributes: the documentation of `cuGraphExecUpdate` names no other
+    /// limit for kernels of one context that launch nothing themselves. So graphs share although a product of four rows has
+    /// another kernel, with other blocks, than one of two rows. Only `head`, whose parameter is set between updates as well,
+    /// stays the node that it is, and with it the size of that parameter.
     ///
     /// # Errors
     /// See [`Context::check`](super::Context::check).
-    pub(crate) fn signature(&self) -> Result<Result<Signature, &'static str>> {
+    pub(crate) fn signature(&self, head: Option<&KernelNode>) -> Result<Result<Signature, &'static str>> {
         const KERNEL: i32 = 0;
         const COPY: i32 = 1;
         const FILL: i32 = 2;
@@ -39,9 +44,9 @@ impl Graph {
             words.push(kind as u64);
             match kind {
                 KERNEL => {
-                    if let Some(params) = self.kernel(node)? {
-                        self.kernel_words(api, node, &params, &mut words)?;
-                    }
+                    let head = head.filter(|head| head.is(node));
+                    words.push(head.map_or(0, KernelNode::function_address));
+                    self.attribute_words(api, node, &mut words)?;
                 }
                 // Of rows, only the address and the value can be changed.
                 FILL => match self.fill(node)? {
@@ -76,16 +81,7 @@ impl Graph {
         Ok(Ok(Signature::new(words)))
     }
 
-    fn kernel_words(
-        &self,
-        api: &Updates,
-        node: Handle,
-        params: &CUkernelNode,
-        words: &mut Vec<u64>,
-    ) -> Result<()> {
-        words.extend([params.function.addr() as u64, params.kernel.addr() as u64]);
-        words.extend(params.block.map(u64::from));
-        words.push(u64::from(params.shared));
+    fn attribute_words(&self, api: &Updates, node: Handle, words: &mut Vec<u64>) -> Result<()> {
         // An attribute that the device does not have is announced as absent, and has no value.
         for attribute in ATTRIBUTES {
             let mut value = CUattributeValue::default();
@@ -149,7 +145,7 @@ mod tests {
         };
         let (one, two) = (captured(&[(0, 1), (1024, 2)]), captured(&[(2048, 3), (1024, 4)]));
         let other = captured(&[(0, 5)]);
-        let signature = |graph: &Graph| graph.signature().unwrap();
+        let signature = |graph: &Graph| graph.signature(None).unwrap();
         assert_eq!(signature(&one), signature(&two));
         assert!(signature(&one).is_ok() && signature(&one) != signature(&other));
         let exec = one.instantiate(&stream).unwrap();
