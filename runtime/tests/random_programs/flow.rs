@@ -100,6 +100,9 @@ impl Locals<'_> {
                 6 if self.rules.extended => self.sized(rng),
                 _ => self.grow(rng),
             }
+            // By a generator of its own: a program without logs is what it always was.
+            let mut logged = StdRng::seed_from_u64(self.rules.seed << 31 ^ self.types.len() as u64);
+            self.append(&mut logged, 0.2);
         }
     }
 

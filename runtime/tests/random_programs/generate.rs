@@ -6,6 +6,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use crate::{
     drawn, fills, flow,
     instr::{Locals, May},
+    logged,
     program::{
         Block, Call, Code, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty,
         Var, any_code,
@@ -40,6 +41,8 @@ pub(crate) struct Rules {
     pub(crate) generators: usize,
     /// States with marks of tokens.
     pub(crate) marks: usize,
+    /// Logs.
+    pub(crate) logs: usize,
 }
 
 /// The program of a seed.
@@ -61,6 +64,7 @@ pub(crate) fn program(seed: u64) -> Program {
     let mut states: Vec<Vec<usize>> = (0..rng.random_range(0..3)).map(|_| vec![ROWS, width(rng)]).collect();
     states.extend(stated::states(seed));
     let marks = stated::marks(seed, &states);
+    let logs = logged::logs(seed, &states);
     let (extended, apart) = ([1, 3, 5, 6].contains(&(seed % 7)), seed.is_multiple_of(2));
     let (params_of, states_of) = (params.clone(), states.clone());
     let generators = drawn::generators(seed);
@@ -75,6 +79,7 @@ pub(crate) fn program(seed: u64) -> Program {
         states: states_of,
         generators,
         marks,
+        logs,
     };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let mut steps = steps(rng, &funcs, &params);
@@ -90,6 +95,7 @@ pub(crate) fn program(seed: u64) -> Program {
         states,
         generators,
         marks,
+        logs,
         funcs,
         steps,
         capturable,
@@ -363,6 +369,7 @@ impl Gen<'_> {
         let mut sized = StdRng::seed_from_u64(self.rules.seed << 18 ^ self.sites as u64);
         let mut drawn = StdRng::seed_from_u64(self.rules.seed << 24 ^ self.sites as u64);
         let mut stated = StdRng::seed_from_u64(self.rules.seed << 26 ^ self.sites as u64);
+        let mut logged = StdRng::seed_from_u64(self.rules.seed << 30 ^ self.sites as u64);
         let grown = if may.grow && sized.random_bool(0.5) { locals.grown(&mut sized) } else { None };
         for _ in 0..self.rng.random_range(1..9) {
             if self.rules.extended && sized.random_bool(0.3) {
@@ -378,6 +385,7 @@ impl Gen<'_> {
             if stated.random_bool(0.4) {
                 locals.stated(&mut stated);
             }
+            locals.append(&mut logged, 0.2);
         }
         self.may.pick &= locals.may.pick;
         let mut flow = StdRng::seed_from_u64(self.rules.seed << 28 ^ self.sites as u64);

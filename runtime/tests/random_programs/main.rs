@@ -13,6 +13,7 @@
 //! Four of seven programs use sizes ([`sized`]), make graph objects again, and estimate memory ([`disturb`]).
 //! One of three programs draws random numbers ([`drawn`]), of which the state of the generators is compared, too.
 //! Half of the programs have states of further shapes: statistics, rows of heads, marks of tokens ([`stated`]).
+//! Those with states append to logs ([`logged`]): what the host reads after a step is compared, too.
 //! One of three programs has control flow on the device ([`flow`]): branches and loops, nested, in segments, regions and
 //! branches that run side by side, which write state and draw.
 //! One of three programs fills inputs in place ([`fills`]), also while the device refuses.
@@ -83,6 +84,7 @@ mod folded;
 mod generate;
 mod instr;
 mod listed;
+mod logged;
 #[path = "../common/operations.rs"]
 mod operations;
 mod oracle;

@@ -26,6 +26,7 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
     let plan = &program.steps[at];
     grow(plan.v);
     let picks = program.picks();
+    let readers = world.readers(step)?;
     let mut ends = Vec::new();
     let mut machine = Machine { step, world, kept: Vec::new(), decisions: Vec::new() };
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
@@ -65,7 +66,7 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
         .iter()
         .map(|r| r.iter().map(|v| v.read(step)).collect::<Result<_>>())
         .collect::<Result<_>>()?;
-    Ok(StepOut { calls, states: world.states(step)?, decisions: machine.decisions, ends })
+    Ok(StepOut { calls, states: world.states(step, readers)?, decisions: machine.decisions, ends })
 }
 
 struct Machine<'a, 's> {

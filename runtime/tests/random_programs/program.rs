@@ -49,6 +49,8 @@ pub(crate) enum Arg {
     Generator(usize),
     /// Marks of tokens of the program.
     Marks(usize),
+    /// A log of the program.
+    Log(usize),
 }
 
 macro_rules! codes {
@@ -70,13 +72,14 @@ codes! {
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
     ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
-    Windows, Parts, Cell, Listed, Drawn, Statistics, RopeScatter, CacheView, MarkTokens, Flow,
+    Windows, Parts, Cell, Listed, Drawn, Statistics, RopeScatter, CacheView, MarkTokens, Append, Flow,
 }
 
 impl Code {
     /// Whether it writes a state and has no result.
     pub(crate) fn is_effect(self) -> bool {
-        matches!(self, Self::Store | Self::Accumulate | Self::Scatter | Self::RopeScatter | Self::MarkTokens)
+        use Code::{Accumulate, Append, MarkTokens, RopeScatter, Scatter, Store};
+        matches!(self, Store | Accumulate | Scatter | RopeScatter | MarkTokens | Append)
     }
 
     /// Whether it writes a state.
@@ -317,6 +320,8 @@ pub(crate) struct Program {
     pub(crate) generators: usize,
     /// The number of states that have marks of tokens; there are none without other states.
     pub(crate) marks: usize,
+    /// The number of logs to which segments append; there are none without states.
+    pub(crate) logs: usize,
     pub(crate) funcs: Vec<Func>,
     pub(crate) steps: Vec<StepPlan>,
     /// Whether every function can be captured whole: nothing depends on values.
@@ -390,6 +395,7 @@ impl fmt::Display for Instr {
                 Arg::State(i) => format!("state{i}"),
                 Arg::Generator(i) => format!("generator{i}"),
                 Arg::Marks(i) => format!("marks{i}"),
+                Arg::Log(i) => format!("log{i}"),
             })
             .collect();
         if let Some((fork, branch)) = self.branch {
@@ -464,8 +470,8 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "params {:?}, states {:?}, {} generators, {} marks, captured first: {}, trip {:?}",
-            self.params, self.states, self.generators, self.marks, self.capture, self.trip
+            "params {:?}, states {:?}, {} generators, {} marks, {} logs, captured first: {}, trip {:?}",
+            self.params, self.states, self.generators, self.marks, self.logs, self.capture, self.trip
         )?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;

@@ -276,6 +276,7 @@ fn one_step<'s>(
     let plan = &program.steps[at];
     grow(plan.v);
     let picks = program.picks();
+    let readers = world.readers(step)?;
     let mut out = StepOut::default();
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
     let mut flats = Vec::new();
@@ -353,7 +354,7 @@ fn one_step<'s>(
     if results.iter().any(|r| !r.is_empty()) {
         held.push((step.keep(&results)?, read_all(step, &results)?));
     }
-    out.states = world.states(step)?;
+    out.states = world.states(step, readers)?;
     Ok(out)
 }
 

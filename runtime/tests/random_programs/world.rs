@@ -3,10 +3,11 @@
 
 use std::cell::Cell;
 
-use graphable::{Param, Result, Rng, Runtime, State, Step, ops};
+use graphable::{LogReader, Param, PinnedLog, Result, Rng, Runtime, State, Step, ops};
 use rand::{Rng as _, SeedableRng, rngs::StdRng};
 
 use crate::{
+    logged::ROOM,
     program::{Arg, Block, Elem, Input, Program, Size, Ty},
     stated::MARKS,
     value::{End, Flat, OwnedRef, Val, nonsense},
@@ -18,7 +19,11 @@ pub(crate) struct World {
     states: Vec<State<f32>>,
     generators: Vec<Rng>,
     marks: Vec<State<bool>>,
+    logs: Vec<PinnedLog<f32>>,
 }
+
+/// Readers of the logs, which began before the first call of a step.
+pub(crate) struct Readers(Vec<LogReader<f32>>);
 
 fn floats(seed: u64, count: usize) -> Vec<f32> {
     let mut rng = StdRng::seed_from_u64(seed);
@@ -39,7 +44,8 @@ impl World {
         let generators = (0..program.generators as u64).map(|i| Rng::new(rt, program.seed ^ i << 40));
         let generators = generators.collect::<Result<_>>()?;
         let marks = (0..program.marks).map(|_| State::zeros(rt, &MARKS)).collect::<Result<_>>()?;
-        Ok(Self { params, states, generators, marks })
+        let logs = (0..program.logs).map(|_| PinnedLog::new(rt, ROOM)).collect::<Result<_>>()?;
+        Ok(Self { params, states, generators, marks, logs })
     }
 
     /// Drops the parameters that step `at` replaces, and makes new ones.
@@ -58,6 +64,7 @@ impl World {
             Arg::State(i) => self.states.get(i).map(OwnedRef::State),
             Arg::Generator(i) => self.generators.get(i).map(OwnedRef::Generator),
             Arg::Marks(i) => self.marks.get(i).map(OwnedRef::Marks),
+            Arg::Log(i) => self.logs.get(i).map(OwnedRef::Log),
             Arg::Local(_) => None,
         };
         let missing = |arg| nonsense(format!("{arg:?} is not there"));
@@ -68,12 +75,28 @@ impl World {
     pub(crate) fn all(&self) -> Vec<OwnedRef<'_>> {
         let changing =
             self.states.iter().map(OwnedRef::State).chain(self.generators.iter().map(OwnedRef::Generator));
-        let marks = self.marks.iter().map(OwnedRef::Marks);
+        let marks = self.marks.iter().map(OwnedRef::Marks).chain(self.logs.iter().map(OwnedRef::Log));
         self.params.iter().map(OwnedRef::Param).chain(changing).chain(marks).collect()
     }
 
-    /// What every state and every generator holds now.
-    pub(crate) fn states<'s>(&self, step: &Step<'s>) -> Result<Vec<Flat>> {
+    /// Begins to read what the calls of a step append to the logs.
+    pub(crate) fn readers(&self, step: &Step<'_>) -> Result<Readers> {
+        self.logs.iter().map(|log| log.reader(step)).collect::<Result<_>>().map(Readers)
+    }
+
+    /// What every state and every generator holds now, and what was appended to the logs.
+    pub(crate) fn states<'s>(&self, step: &Step<'s>, readers: Readers) -> Result<Vec<Flat>> {
+        // All that was appended is there when what was launched after it has ended.
+        let mut states = self.owned_states(step)?;
+        step.synchronize()?;
+        for mut reader in readers.0 {
+            let bits: Vec<u32> = reader.take()?.into_iter().map(f32::to_bits).collect();
+            states.push(Flat { elem: Elem::F32, shape: vec![bits.len()], bits });
+        }
+        Ok(states)
+    }
+
+    fn owned_states<'s>(&self, step: &Step<'s>) -> Result<Vec<Flat>> {
         let states = self.states.iter().map(|s| Ok(Val::F(ops::load(step.scope(), s)?)));
         let generators = self.generators.iter().map(|g| Ok(Val::U(ops::rng_state(g, step.scope())?)));
         let marks = self.marks.iter().map(|m| Ok(Val::B(ops::load(step.scope(), m)?)));

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
-    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, Result, Rng, Scope, Shape, State, Step,
-    Tensor, bf16, join_all,
+    AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, PinnedLog, Result, Rng, Scope, Shape,
+    State, Step, Tensor, bf16, join_all,
     ops::{self, AttentionMask, RopeConfig},
 };
 
@@ -51,13 +51,14 @@ pub(crate) struct Flat {
     pub(crate) bits: Vec<u32>,
 }
 
-/// A parameter, a state, a generator or marks of the program.
+/// A parameter, a state, a generator, marks or a log of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OwnedRef<'a> {
     Param(&'a Param<f32>),
     State(&'a State<f32>),
     Generator(&'a Rng),
     Marks(&'a State<bool>),
+    Log(&'a PinnedLog<f32>),
 }
 
 macro_rules! from {
@@ -175,6 +176,7 @@ impl LiveIn for OwnedRef<'_> {
             Self::State(s) => s.write_key(k),
             Self::Generator(g) => g.write_key(k),
             Self::Marks(m) => m.write_key(k),
+            Self::Log(log) => log.write_key(k),
         }
     }
 }
@@ -217,6 +219,7 @@ impl LiveIn for Live<'_, '_> {
                     Arg::State(n) => 2 << 32 | *n as u64,
                     Arg::Generator(n) => 3 << 32 | *n as u64,
                     Arg::Marks(n) => 4 << 32 | *n as u64,
+                    Arg::Log(n) => 5 << 32 | *n as u64,
                 });
             }
             i.nums.write_key(k);
@@ -582,7 +585,7 @@ impl<'s> Env<'_, 's, '_> {
                 return listed::run(i, vals).map(Some);
             }
             Code::Drawn => return self.drawn(i).map(Some),
-            Code::Statistics | Code::RopeScatter | Code::CacheView | Code::MarkTokens => {
+            Code::Statistics | Code::RopeScatter | Code::CacheView | Code::MarkTokens | Code::Append => {
                 return self.stated(i);
             }
             Code::Windows => windows::kept(f(0)?, n(0))?,

@@ -1,7 +1,7 @@
 //! Operations on states of certain shapes.
 
 use graphable::{
-    Result, State, Tensor,
+    PinnedLog, Result, State, Tensor,
     ops::{self, AttentionMask, RopeConfig, RopeStyle},
 };
 
@@ -28,6 +28,10 @@ impl<'s> Env<'_, 's, '_> {
                 ops::mark_tokens(self.marks(i, 0)?, self.u(i, 1)?)?;
                 Ok(None)
             }
+            Code::Append => {
+                ops::append(self.log(i, 0)?, self.f(i, 1)?)?;
+                Ok(None)
+            }
             _ => self.of_cache(i, self.f(i, 0)?, self.state(i, 1)?).map(|y| Some(Val::F(y))),
         }
     }
@@ -39,6 +43,14 @@ impl<'s> Env<'_, 's, '_> {
         let keys = ops::cache_view(state).narrow(0, start, rows)?.reshape([rows, 1, width])?;
         let q = ops::unsqueeze(x, 1)?;
         ops::squeeze(&ops::attention(&q, &keys, &keys, AttentionMask::None, 0.5)?, 1)
+    }
+
+    fn log(&self, i: &Instr, at: usize) -> Result<&PinnedLog<f32>> {
+        let arg = i.args.get(at).copied().ok_or_else(|| nonsense(format!("no argument {at}")))?;
+        match self.owned(arg)? {
+            OwnedRef::Log(log) => Ok(log),
+            other => Err(nonsense(format!("{other:?} is no log"))),
+        }
     }
 
     fn marks(&self, i: &Instr, at: usize) -> Result<&State<bool>> {
