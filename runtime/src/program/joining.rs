@@ -157,11 +157,10 @@ fn emit(
         made.extend(earlier.iter().map(|member| (*member, None)));
         made.insert(place, Some(Box::new(launch)));
     }
-    let rewritten = (first..).zip(commands).filter_map(|(at, command)| match made.remove(&at) {
-        None => Some((at, command)),
-        Some(launch) => Some((at, Command::Launch { launch: launch?, workspace: 0 })),
-    });
-    moved.in_new_places(rewritten.collect())
+    moved.in_new_places((first..).zip(commands).map(|(at, command)| match made.remove(&at) {
+        None => (at, Some(command)),
+        Some(launch) => (at, launch.map(|launch| Command::Launch { launch, workspace: 0 })),
+    }))
 }
 
 impl Piece<'_> {

@@ -9,6 +9,7 @@
 //! *values* ([`values`]): what one operation wrote to a range of bytes, until they are written again or freed.
 
 mod command;
+mod common;
 mod elementwise;
 mod joining;
 mod moved;

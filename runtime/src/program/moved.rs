@@ -1,5 +1,7 @@
 //! What follows reads that have moved down: memory is freed, and poisoned, after its last use.
 
+use std::ops;
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -16,38 +18,51 @@ impl Moved {
         let Some((&place, earlier)) = members.split_last() else { return };
         for &at in earlier {
             let Command::Launch { launch, .. } = &commands[at - first] else { continue };
-            for later in at + 1..place {
-                let (Command::Free { addr, bytes } | Command::Poison { addr, bytes }) =
-                    commands[later - first]
-                else {
-                    continue;
-                };
-                if launch.inputs.iter().any(|view| overlap(view.range(), (addr, addr + bytes))) {
-                    let to = self.0.entry(later).or_insert(place);
-                    *to = (*to).max(place);
-                }
+            for view in &launch.inputs {
+                self.is_read(commands, first, view.range(), at + 1..place);
             }
         }
     }
 
-    /// Puts the commands in their order. Memory that was written since is neither freed nor poisoned: it is that of another
-    /// tensor.
-    pub(super) fn in_new_places(mut self, commands: Vec<(usize, Command)>) -> Vec<Command> {
+    /// What frees a byte of `range` among these commands goes behind the launch that follows them, which reads it.
+    pub(super) fn is_read(
+        &mut self,
+        commands: &[Command],
+        first: usize,
+        range: Range,
+        between: ops::Range<usize>,
+    ) {
+        for at in between.clone() {
+            if let Command::Free { addr, bytes } | Command::Poison { addr, bytes } = commands[at - first]
+                && overlap(range, (addr, addr + bytes))
+            {
+                let to = self.0.entry(at).or_insert(between.end);
+                *to = (*to).max(between.end);
+            }
+        }
+    }
+
+    /// Puts the commands in their order, without those that are `None`. Memory that was written since is neither freed nor
+    /// poisoned: it is that of another tensor.
+    pub(super) fn in_new_places(
+        mut self,
+        commands: impl IntoIterator<Item = (usize, Option<Command>)>,
+    ) -> Vec<Command> {
         let mut waiting: FxHashMap<usize, Vec<(usize, Command)>> = FxHashMap::default();
-        let mut out = Vec::with_capacity(commands.len());
+        let mut out = Vec::new();
         // Of launches so far.
         let mut written: Vec<(usize, SmallVec<[Range; 2]>)> = Vec::new();
         for (at, command) in commands {
-            if let Some(place) = self.0.remove(&at) {
-                waiting.entry(place).or_default().push((at, command));
+            if let (Some(place), Some(command)) = (self.0.remove(&at), &command) {
+                waiting.entry(place).or_default().push((at, command.clone()));
                 continue;
             }
-            if let Command::Launch { launch, workspace } = &command {
+            if let Some(Command::Launch { launch, workspace }) = &command {
                 let workspace = (launch.workspace, launch.workspace + workspace);
                 written
                     .push((at, launch.outputs.iter().map(|view| view.range()).chain([workspace]).collect()));
             }
-            out.push(command);
+            out.extend(command);
             for (from, command) in waiting.remove(&at).unwrap_or_default() {
                 let since = written.partition_point(|(by, _)| *by < from);
                 let mut left: SmallVec<[Range; 2]> = SmallVec::new();
@@ -72,7 +87,8 @@ fn range_of(command: &Command) -> Option<Range> {
     }
 }
 
-fn overlap(one: Range, other: Range) -> bool {
+/// Returns whether both have a byte in common.
+pub(super) fn overlap(one: Range, other: Range) -> bool {
     one.0.max(other.0) < one.1.min(other.1)
 }
 

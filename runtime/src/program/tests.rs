@@ -5,7 +5,13 @@ use std::hash::Hasher;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use smallvec::SmallVec;
 
-use super::{Command, Passes, Program, elementwise::FuseElementwise, pass::Pass, products::FuseProducts};
+use super::{
+    Command, Passes, Program,
+    common::{CommonSubexpressions, Rule},
+    elementwise::FuseElementwise,
+    pass::Pass,
+    products::FuseProducts,
+};
 use crate::{
     DType,
     backend::{
@@ -92,6 +98,38 @@ impl Operation for Reverse {
         }
         let y = access.slice_mut::<u8>(&launch.outputs[0]);
         y.iter_mut().zip(x.iter().rev()).for_each(|(y, x)| *y = *x);
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(
+        &self,
+        _: &mut dyn crate::backend::cuda::kernels::Submit,
+        _: &Launch,
+    ) -> crate::Result<()> {
+        unreachable!("of the CPU")
+    }
+}
+
+/// `[x] -> [y]`, both contiguous bytes: adds those of `x` to those of `y`, in place.
+#[derive(Debug)]
+struct Increase;
+
+impl Operation for Increase {
+    fn name(&self) -> &'static str {
+        "increase"
+    }
+
+    fn parameters(&self, _: &mut dyn Hasher) {}
+
+    fn writes_in_place(&self) -> bool {
+        true
+    }
+
+    fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
+        let x = access.slice::<u8>(&launch.inputs[0]);
+        let y = access.slice_mut::<u8>(&launch.outputs[0]);
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = y.wrapping_add(*x));
         Ok(())
     }
 
@@ -284,6 +322,43 @@ impl Writer {
         }
     }
 
+    /// Changes a part of a tensor in place.
+    fn increase(&mut self) -> Option<()> {
+        let (from, to) =
+            (self.rng.random_range(0..self.live.len()), self.rng.random_range(0..self.live.len()));
+        let (from, to) = (self.live[from], self.live[to]);
+        if to.view.dtype == DType::Bool || from.view.addr == to.view.addr {
+            return None;
+        }
+        let layout = Layout::contiguous(&[from.bytes.min(to.bytes) as usize]).unwrap();
+        let bytes = |made: Made| View { dtype: DType::U8, layout, ..made.view };
+        self.push(Op::fixed(&Increase), &[bytes(from)], &[bytes(to)], (0, 0));
+        Some(())
+    }
+
+    /// Launches once more what was launched, at the same addresses.
+    fn again(&mut self) -> Option<()> {
+        let launches = self.program.commands().iter().rev().filter_map(|command| match command {
+            Command::Launch { launch, workspace: 0 } => Some((**launch).clone()),
+            _ => None,
+        });
+        let launch = launches.take(12).nth(self.rng.random_range(0..12))?;
+        let is_live = |view: &View| {
+            let (start, end) = view.range();
+            self.live.iter().any(|made| made.view.addr <= start && end <= made.view.addr + made.bytes)
+        };
+        if !launch.inputs.iter().all(is_live) {
+            return None;
+        }
+        let outputs: Vec<View> = match launch.op.operation().writes_in_place() {
+            true if launch.outputs.iter().all(is_live) => launch.outputs.to_vec(),
+            true => return None,
+            false => launch.outputs.iter().map(|view| self.make(view.dtype, view.layout.shape())).collect(),
+        };
+        self.push(launch.op, &launch.inputs, &outputs, (0, 0));
+        Some(())
+    }
+
     /// Writes a part of a tensor in place.
     fn overwrite(&mut self) -> Option<()> {
         let (from, to) =
@@ -319,11 +394,13 @@ impl Writer {
     fn write(mut self) -> (Program, Vec<(u64, u64)>) {
         let products = if self.has_products { 8 } else { 0 };
         for _ in 0..self.rng.random_range(5..40) {
-            match self.rng.random_range(0..20) {
+            match self.rng.random_range(0..24) {
                 at if at < products => drop(self.rows()),
                 0..10 => drop(self.element_wise()),
                 10..12 => self.reverse(),
                 12 => drop(self.overwrite()),
+                13..16 => drop(self.again()),
+                16 => drop(self.increase()),
                 _ => self.free(),
             }
         }
@@ -407,6 +484,13 @@ fn passes_change_no_byte() {
     }
     // Otherwise, it shows nothing.
     assert!(gone > 2000, "{gone}");
+    let mut gone = 0;
+    for seed in 0..1500 {
+        let (same, joined) = agrees(&mut machine, seed, &CommonSubexpressions::default());
+        assert!(same, "seed {seed}, common subexpressions");
+        gone += joined;
+    }
+    assert!(gone > 200, "{gone}");
     let (mut gone, mut all_gone) = (0, 0);
     for seed in 0..1500 {
         let (same, joined) = agrees(&mut machine, seed, &FuseProducts::default());
@@ -441,6 +525,12 @@ fn each_rule_is_needed() {
     }
     let pass = FuseElementwise { keeps_frees: true, ..FuseElementwise::default() };
     assert!(is_found(&pass), "no program needs memory to be freed later");
+    for rule in
+        [Rule::InPlace, Rule::OtherInputs, Rule::Leaves, Rule::Changes, Rule::WrittenOver, Rule::FreesMove]
+    {
+        let pass = CommonSubexpressions { ignored: Some(rule) };
+        assert!(is_found(&pass), "no program needs {rule:?}");
+    }
     let pass = FuseProducts { trusts_places: true };
     assert!(is_found(&pass), "no program has another value where a member wrote");
 }

@@ -1,8 +1,15 @@
 //! What passes make of operations whose memory is used again in between.
 
-use graphable::{Mode, Passes, inspect::TreeNode, prelude::*};
+use std::sync::LazyLock;
 
-use crate::device;
+use graphable::{
+    Mode, Passes,
+    custom::CustomOp,
+    inspect::{PassRefusal, PassReport, TreeNode},
+    prelude::*,
+};
+
+use crate::{custom_ops, device};
 
 #[derive(Params)]
 struct Weights {
@@ -104,4 +111,109 @@ fn a_product_where_another_one_was() {
 fn rows_of_a_kernel_that_are_no_rows_of_the_product() {
     // A GPU would normalise all of a row of the product; on the CPU, the parts run as they are.
     assert_eq!(compare!(HeadsGraph), 0, "rows of other lengths were joined");
+}
+
+/// The same norm three times, with equal products, one after the other was freed.
+#[graphable]
+fn equal(x: &Tensor<f32>, y: &Tensor<f32>, w: &Weights) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    let a = ops::rms_norm(x, &w.norms[0], 1e-5)?;
+    let p = ops::linear(&a, &w.products[0])?;
+    drop(a);
+    let b = ops::rms_norm(x, &w.norms[0], 1e-5)?;
+    let q = ops::linear(&b, &w.products[0])?;
+    let c = ops::rms_norm(x, &w.norms[0], 1e-5)?;
+    Ok((ops::sub(&p, &ops::mul(&q, y)?)?, ops::linear(&c, &w.products[1])?))
+}
+
+/// Equal operations, both of whose results leave.
+#[graphable]
+fn both_leave(x: &Tensor<f32>, _y: &Tensor<f32>, w: &Weights) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    Ok((ops::rms_norm(x, &w.norms[0], 1e-5)?, ops::rms_norm(x, &w.norms[0], 1e-5)?))
+}
+
+#[test]
+fn equal_operations_are_computed_once() {
+    assert!(compare!(EqualGraph) > 0, "nothing was joined");
+    assert_eq!(compare!(BothLeaveGraph), 0);
+}
+
+/// What a pass did to the recordings of a runtime.
+fn reports(rt: &Runtime, pass: &str) -> Vec<PassReport> {
+    let passes = rt.tree().nodes.into_iter().flat_map(|node| node.passes);
+    passes.filter(|report| report.pass == pass).collect()
+}
+
+#[test]
+fn a_report_says_what_was_computed_once() {
+    let report = |passes: Passes, leaves: bool| {
+        let options = graphable::CpuOptions::default().test_mode(1).threads(1);
+        let mut rt = Runtime::with_backend(device::backend(options)).unwrap();
+        rt.set_passes(passes);
+        let w = Weights::new(&rt).unwrap();
+        let equal = EqualGraph::builder().mode(Mode::Full).build(&mut rt).unwrap();
+        let both_leave = BothLeaveGraph::builder().mode(Mode::Full).build(&mut rt).unwrap();
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            let x = step.tensor(&[2, 4], &[1.0f32; 8]).unwrap();
+            match leaves {
+                true => both_leave.call(&step, &x, &x, &w).map(drop).unwrap(),
+                false => equal.call(&step, &x, &x, &w).map(drop).unwrap(),
+            }
+        }
+        reports(&rt, "common_subexpressions").iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let of_equal = report(Passes::default(), false);
+    let made = "1 x rms_norm for 3 operations each, 1 x matmul for 2 operations each";
+    assert_eq!(of_equal, [format!("common_subexpressions: {made}")]);
+    let of_both = report(Passes::default(), true);
+    let refused = "not rms_norm with rms_norm (1 x): a result of the second leaves from its own memory";
+    assert_eq!(of_both, [format!("common_subexpressions: {refused}")]);
+    assert_eq!(report(Passes::default().without("common_subexpressions"), false), [""; 0]);
+}
+
+/// As [`custom_ops::scaled_add`], declared deterministic.
+static DECLARED: LazyLock<CustomOp> =
+    LazyLock::new(|| custom_ops::adds_in_order(CustomOp::builder("declared").deterministic()));
+
+/// Equal operations on equal views, but not on equal values; and two of a user, of which one may differ from run to run.
+#[graphable]
+fn looks_equal(
+    x: &Tensor<f32>,
+    state: &State<f32>,
+    rng: &Rng,
+) -> Result<(Tensor<f32>, Tensor<f32>, Tensor<f32>)> {
+    let scope = x.scope();
+    let before = ops::add(x, &ops::load(scope, state)?)?;
+    ops::store(state, &before)?;
+    let after = ops::add(x, &ops::load(scope, state)?)?;
+    let u = ops::uniform::<f32>(rng, scope, [2], 0.0..1.0)?;
+    let v = ops::uniform::<f32>(rng, scope, [2], 0.0..1.0)?;
+    let (one, other) = (custom_ops::scaled_add(x, x, 2.0)?, custom_ops::scaled_add(x, x, 2.0)?);
+    let declared = || DECLARED.call(scope).view(x).view(x).scalar(4.0f32).output::<f32>(x.shape()).run();
+    let (two, three) = (declared()?, declared()?);
+    let sum = ops::add(&ops::add(&one, &other)?, &ops::add(&two, &three)?)?;
+    Ok((ops::sub(&after, &before)?, ops::sub(&u, &v)?, sum))
+}
+
+#[test]
+fn what_only_looks_equal_is_computed_twice() {
+    let options = graphable::CpuOptions::default().test_mode(1).threads(1);
+    let mut rt = Runtime::with_backend(device::backend(options)).unwrap();
+    let (state, rng) = (State::<f32>::zeros(&rt, &[2]).unwrap(), Rng::new(&rt, 7).unwrap());
+    let graph = LooksEqualGraph::builder().mode(Mode::Full).audit_every(2).build(&mut rt).unwrap();
+    for _ in 0..5 {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[2], &[1.0f32, 2.0]).unwrap();
+        let (written, drawn, sum) = graph.call(&step, &x, &state, &rng).unwrap();
+        assert_eq!(step.read(&written).unwrap(), [1.0, 2.0]);
+        assert!(step.read(&drawn).unwrap().iter().all(|v| *v != 0.0));
+        assert_eq!(step.read(&sum).unwrap(), [16.0, 32.0]);
+    }
+    let reports = reports(&rt, "common_subexpressions");
+    assert!(!reports.is_empty());
+    for report in reports {
+        assert_eq!(report.made.iter().map(|made| made.operation).collect::<Vec<_>>(), ["declared"]);
+        let refused: Vec<_> = report.refused.iter().map(|r| (r.operation, r.why)).collect();
+        assert_eq!(refused, [("scaled_add", PassRefusal::MayDiffer)]);
+    }
 }

@@ -35,7 +35,7 @@ pub struct PassMade {
 pub struct PassRefused {
     /// The name of an operation.
     pub operation: &'static str,
-    /// The name of the operation that it was not joined with, whose result it reads.
+    /// The name of the operation that it was not joined with: one whose result it reads, or one that computes the same.
     pub after: &'static str,
     /// The reason.
     pub why: PassRefusal,
@@ -63,6 +63,12 @@ pub enum PassRefusal {
     TooFar,
     /// No kernel does both.
     NoKernel,
+    /// Memory of a result is written before its last use.
+    Overwritten,
+    /// A result of the second leaves the recording, the branch or the body, from its own memory.
+    Leaves,
+    /// Equal inputs need not give equal results, because an operation of a user was not declared deterministic.
+    MayDiffer,
 }
 
 impl fmt::Display for PassRefusal {
@@ -75,6 +81,9 @@ impl fmt::Display for PassRefusal {
             Self::TooLong => "one kernel would have too many steps, inputs or outputs",
             Self::TooFar => "too many operations lie between them",
             Self::NoKernel => "no kernel does both",
+            Self::Overwritten => "memory of a result is written before its last use",
+            Self::Leaves => "a result of the second leaves from its own memory",
+            Self::MayDiffer => "equal inputs need not give equal results",
         })
     }
 }
