@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use graphable::{Error, Mode, Result, Stats};
 
 use crate::{
+    drawn_passes::{Chosen, Counts},
     listed, oracle,
     program::{Code, Elem, Program, StepPlan, any_code, any_instr},
     run::{self, Setup},
@@ -21,8 +22,12 @@ pub(crate) struct Failure {
 
 /// The modes that a program is run in.
 fn setups(program: &Program) -> Vec<Setup> {
-    let setup =
-        |mode, audit_every| Setup { mode, audit_every, moves: usize::MAX, shares: false, passes: true };
+    // Of the programs that run in both modes, each runs with all passes, and with some in any order.
+    let draws = |mode| (mode == Mode::Full) == program.seed.is_multiple_of(2);
+    let setup = |mode, audit_every| {
+        let passes = if draws(mode) { Chosen::Drawn(program.seed) } else { Chosen::All };
+        Setup { mode, audit_every, moves: usize::MAX, shares: false, passes }
+    };
     let copying = |mode, audit_every| Setup { moves: 1, ..setup(mode, audit_every) };
     let sharing = |setup| Setup { shares: true, ..setup };
     let mut all = vec![setup(Mode::None, 0), setup(Mode::Piecewise, 0)];
@@ -46,7 +51,7 @@ fn setups(program: &Program) -> Vec<Setup> {
         all.push(copying(Mode::Full, 0));
     }
     // The operations of bodies one by one.
-    let unchanged = |setup| Setup { passes: false, ..setup };
+    let unchanged = |setup| Setup { passes: Chosen::None, ..setup };
     match program.seed % 8 {
         4 => all.push(unchanged(setup(Mode::Piecewise, 0))),
         1 if program.capturable => all.push(unchanged(setup(Mode::Full, 0))),
@@ -101,8 +106,7 @@ pub(crate) struct Met {
     pub(crate) draws: u64,
     /// Programs with control flow on the device.
     pub(crate) flows: u64,
-    /// Operations that passes made of several, in recordings that are there at the end.
-    pub(crate) joined: u64,
+    pub(crate) passes: Counts,
 }
 
 impl Met {
@@ -119,7 +123,7 @@ impl Met {
             replaced: steps(|s| !s.replace.is_empty()),
             draws: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Drawn)).into(),
             flows: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Flow)).into(),
-            joined: 0,
+            passes: Counts::default(),
             sizes: program.steps.windows(2).filter(|s| grows && s[0].v != s[1].v).count() as u64,
         }
     }
@@ -128,13 +132,17 @@ impl Met {
 /// What the runs counted, one for each setup, and what the program met.
 pub(crate) fn check(program: &Program) -> Result<(Vec<Stats>, Met), Failure> {
     let expected = guarded("the program itself", || oracle::run(program))?;
-    let (mut stats, mut joined) = (Vec::new(), 0);
+    let (mut stats, mut passes) = (Vec::new(), Counts::default());
     for setup in setups(program) {
         let audited = if setup.audit_every > 0 { ", audited" } else { "" };
         let copying = if setup.moves < usize::MAX { ", copying" } else { "" };
         let sharing = if setup.shares { ", sharing" } else { "" };
-        let passes = if setup.passes { "" } else { ", without passes" };
-        let what = format!("mode {}{audited}{copying}{sharing}{passes}", setup.mode);
+        let with = match setup.passes {
+            Chosen::All => String::new(),
+            Chosen::None => ", without passes".into(),
+            Chosen::Drawn(_) => format!(", passes {}", setup.passes.names().join(" ")),
+        };
+        let what = format!("mode {}{audited}{copying}{sharing}{with}", setup.mode);
         let run = guarded(&what, || run::run(program, setup))?;
         for (at, (got, expected)) in run.steps.iter().zip(&expected).enumerate() {
             if let Some(text) = difference(got, expected, approximate(program)) {
@@ -145,9 +153,9 @@ pub(crate) fn check(program: &Program) -> Result<(Vec<Stats>, Met), Failure> {
             }
         }
         stats.push(run.stats);
-        joined += run.joined;
+        passes.add(&run.passes);
     }
-    Ok((stats, Met { joined, ..Met::of(program, &expected) }))
+    Ok((stats, Met { passes, ..Met::of(program, &expected) }))
 }
 
 /// On a GPU the algorithm of a product depends on how its operands are aligned, and how a reduction is divided

@@ -370,6 +370,7 @@ impl Gen<'_> {
         let mut drawn = StdRng::seed_from_u64(self.rules.seed << 24 ^ self.sites as u64);
         let mut stated = StdRng::seed_from_u64(self.rules.seed << 26 ^ self.sites as u64);
         let mut logged = StdRng::seed_from_u64(self.rules.seed << 30 ^ self.sites as u64);
+        let mut again = StdRng::seed_from_u64(self.rules.seed << 32 ^ self.sites as u64);
         let grown = if may.grow && sized.random_bool(0.5) { locals.grown(&mut sized) } else { None };
         for _ in 0..self.rng.random_range(1..9) {
             if self.rules.extended && sized.random_bool(0.3) {
@@ -379,6 +380,9 @@ impl Gen<'_> {
                 locals.fail(self.rng);
             }
             locals.grow(self.rng);
+            if self.rules.seed % 4 == 3 && again.random_bool(0.4) {
+                locals.again(&mut again);
+            }
             if drawn.random_bool(0.3) {
                 locals.draw(&mut drawn);
             }

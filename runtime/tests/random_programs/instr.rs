@@ -540,6 +540,19 @@ impl<'a> Locals<'a> {
         Some(())
     }
 
+    /// Adds an operation once more, with the same arguments, whatever was written since.
+    pub(crate) fn again(&mut self, rng: &mut StdRng) {
+        let is_there = |arg: &Arg| !matches!(arg, Arg::Local(t) if !self.is_there(*t));
+        let may_be = |i: &&Instr| {
+            i.op.is_plain() && i.branch.is_none() && i.args.iter().all(is_there) && self.is_there(i.dst)
+        };
+        let all: Vec<&Instr> = self.code.iter().filter(may_be).collect();
+        let Some(first) = all.choose(rng).copied().cloned() else { return };
+        let dst = self.types.len();
+        self.types.push(self.types[first.dst].clone());
+        self.code.push(Instr { dst, ..first });
+    }
+
     /// Values that the code made.
     pub(crate) fn droppable(&self) -> impl Iterator<Item = usize> {
         self.alive().map(|(t, _)| t).filter(|t| *t >= self.inputs && !self.pinned.contains(t))

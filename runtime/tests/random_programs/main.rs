@@ -17,6 +17,7 @@
 //! One of three programs has control flow on the device ([`flow`]): branches and loops, nested, in segments, regions and
 //! branches that run side by side, which write state and draw.
 //! One of three programs fills inputs in place ([`fills`]), also while the device refuses.
+//! Runs have all passes over their recordings, or some in any order ([`drawn_passes`]); one of four programs has equal operations.
 //! Some functions are captured before the first step, some calls fail or panic. [`run`] drives the runtime
 //! as generated code does; a segment's code is part of its key, since one closure interprets it. [`oracle`]
 //! knows no segments. Outputs, state and what was read are compared bit by bit, but for programs whose
@@ -77,6 +78,7 @@ mod custom_ops;
 mod device;
 mod disturb;
 mod drawn;
+mod drawn_passes;
 mod fills;
 mod flow;
 #[path = "../common/folded.rs"]
@@ -219,8 +221,10 @@ fn random_programs() {
             ("sizes of regions that changed", met.sizes),
             ("programs that draw random numbers", met.draws),
             ("programs with control flow on the device", met.flows),
-            ("joined operations", met.joined),
         ] {
+            assert!(count >= 20, "only {count} {what} in {programs} programs");
+        }
+        for (what, count) in met.passes.expected() {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
     }
@@ -235,7 +239,7 @@ fn add_met(sums: &mut Met, met: &Met) {
     sums.sizes += met.sizes;
     sums.draws += met.draws;
     sums.flows += met.flows;
-    sums.joined += met.joined;
+    sums.passes.add(&met.passes);
 }
 
 fn add(sums: &mut Stats, s: &Stats) {

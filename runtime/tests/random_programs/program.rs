@@ -82,6 +82,45 @@ impl Code {
         matches!(self, Store | Accumulate | Scatter | RopeScatter | MarkTokens | Append)
     }
 
+    /// Whether it only computes one tensor from its arguments.
+    pub(crate) fn is_plain(self) -> bool {
+        use Code::*;
+        matches!(
+            self,
+            Add | Sub
+                | Mul
+                | Div
+                | SiluMul
+                | Tanh
+                | Relu
+                | Silu
+                | Gelu
+                | Neg
+                | Scale
+                | ScaleKey
+                | MatMul
+                | MatMulNt
+                | Linear
+                | Softmax
+                | LogSoftmax
+                | RmsNorm
+                | LayerNorm
+                | Sum
+                | Mean
+                | Max
+                | Contiguous
+                | Concat
+                | Gt
+                | Where
+                | ToBf16
+                | AddBf16
+                | Load
+                | Rope
+                | ScaledAdd
+                | IndexedAdd
+        )
+    }
+
     /// Whether it writes a state.
     pub(crate) fn writes(self) -> bool {
         self.is_effect() || self == Self::Statistics

@@ -12,7 +12,7 @@ use std::{
 
 use graphable::{
     __private::{EagerTensors as _, Finish, Inputs, Piecewise, Site, Support, Synthetic, capture_all},
-    Error, Kept, Mode, Passes, Result, Runtime, Scalar, Stats, Step,
+    Error, Kept, Mode, Result, Runtime, Scalar, Stats, Step,
     backend::{
         cpu::CpuOptions,
         faulty::{FaultPlan, FaultyBackend},
@@ -22,6 +22,7 @@ use graphable::{
 use crate::{
     build::{self, Built},
     disturb::{estimate, invalidate, invalidate_for_good, make_temporaries, temporaries, varies},
+    drawn_passes::{Chosen, Counts},
     fills::{Filled, Given, check_held},
     folded::Folded,
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Source, Stmt},
@@ -38,15 +39,16 @@ pub(crate) struct Setup {
     pub(crate) moves: usize,
     /// Whether recordings share executables.
     pub(crate) shares: bool,
-    pub(crate) passes: bool,
+    /// The passes over recordings, in their order.
+    pub(crate) passes: Chosen,
 }
 
 /// What a run gave, and what the runtime counted.
 pub(crate) struct Run {
     pub(crate) steps: Vec<StepOut>,
     pub(crate) stats: Stats,
-    /// Operations that passes made of several.
-    pub(crate) joined: u64,
+    /// What passes did.
+    pub(crate) passes: Counts,
 }
 
 /// How often a step must have been seen before it must not record any more: one warm-up, one recording,
@@ -138,9 +140,7 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     let backend = FaultyBackend::new(crate::device::backend(options), Arc::clone(&faults));
     let mut rt = Runtime::with_backend(Box::new(backend))?;
     rt.share_executables(setup.shares.then_some(Duration::MAX));
-    if !setup.passes {
-        rt.set_passes(Passes::none());
-    }
+    rt.set_passes(setup.passes.passes()?);
     // Of some: names in events take time.
     let folds = program.seed.is_multiple_of(4);
     rt.keep_events(folds);
@@ -258,9 +258,8 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
     match folded.differs_from(&stats).filter(|_| folds) {
         Some(difference) => Err(nonsense(difference)),
         None => {
-            let tree = rt.tree();
-            let made = tree.nodes.iter().flat_map(|node| &node.passes).flat_map(|report| &report.made);
-            Ok(Run { steps, stats, joined: made.map(|made| made.count as u64).sum() })
+            let passes = if setup.mode == Mode::None { Counts::default() } else { Counts::of(&rt) };
+            Ok(Run { steps, stats, passes })
         }
     }
 }
