@@ -196,6 +196,16 @@ fn marked(tokens: View<u32, 1>, seen: &mut View<bool, 2>, [i]: [i32; 1]) {
 }
 
 #[kernel(index)]
+fn thrown(x: View<f32, 2>, r: Random, to: &mut View<f32, 1>, s: Random, [i, j]: [i32; 2]) {
+    to.set([s.below(to.dim(0) as u32)], x.at([i, j]) + r.normal());
+}
+
+#[kernel(index)]
+fn drawn(r: Random, [i, _]: [i32; 2]) -> (f32, u32, i32) {
+    (r.gumbel(), r.bits(), i)
+}
+
+#[kernel(index)]
 fn causal([i, j]: [i32; 2]) -> bool {
     j <= i
 }
@@ -277,6 +287,8 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         embedded::DEFINITION,
         put::DEFINITION,
         marked::DEFINITION,
+        thrown::DEFINITION,
+        drawn::DEFINITION,
         causal::DEFINITION,
     ];
     let all: Vec<&'static Definition> =

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{
-    index::lang::{Data, Part},
+    index::lang::{Data, Numbers, Part},
     random::Random,
 };
 
@@ -46,6 +46,8 @@ pub(super) enum Input<'a> {
     U8(&'a [u8]),
     /// The first and the second word of each random number.
     Random(Randoms<'a>),
+    /// The random numbers of elements by their index.
+    Numbers(Numbers),
     /// All of a tensor.
     View(&'a Data<'a>),
 }
@@ -124,6 +126,10 @@ impl<'a> Block<'a> {
         self.inputs.push(Input::View(data));
     }
 
+    pub(super) fn draw(&mut self, numbers: Numbers) {
+        self.inputs.push(Input::Numbers(numbers));
+    }
+
     pub(super) fn compute(&mut self, part: Part) {
         self.part = Some(part);
     }
@@ -141,6 +147,14 @@ impl<'a> Block<'a> {
         match self.inputs.get(at) {
             Some(Input::Random(numbers)) => *numbers,
             _ => Randoms::default(),
+        }
+    }
+
+    /// The random numbers of an input, by index.
+    pub fn input_numbers(&self, at: usize) -> Numbers {
+        match self.inputs.get(at) {
+            Some(Input::Numbers(numbers)) => *numbers,
+            _ => Numbers::default(),
         }
     }
 

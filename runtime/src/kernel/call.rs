@@ -251,7 +251,7 @@ impl<'s> Call<'s> {
     }
 
     /// The memory of the generator of each argument that is a random number.
-    fn generators(&self) -> impl Iterator<Item = View> {
+    pub(super) fn generators(&self) -> impl Iterator<Item = View> {
         self.arguments.iter().filter_map(|given| match given {
             Given::Random(state) => Some(*state),
             Given::Tensor(_) | Given::Constant(_) => None,
@@ -261,11 +261,7 @@ impl<'s> Call<'s> {
     /// Adds the generators to the inputs, and the real sizes on which the place of an element depends.
     fn draws(&self, marks: Marks, inputs: &mut SmallVec<[View; 4]>) -> Draws {
         inputs.extend(self.generators());
-        let ahead = self.generators().enumerate().map(|(i, state)| {
-            let before = self.generators().take(i).filter(|other| other.addr == state.addr);
-            before.count() as u32
-        });
-        let mut draws = Draws { ahead: ahead.collect(), padded: Padded::default() };
+        let mut draws = Draws { ahead: self.ahead(), padded: Padded::default() };
         for axis in 1..MAX_RANK {
             if let Some(count) = marks.get(axis).and_then(|symbol| self.scope.real_count(symbol)) {
                 inputs.push(count);
@@ -275,8 +271,17 @@ impl<'s> Call<'s> {
         draws
     }
 
+    /// Returns, for each argument that is a random number, how many before it draw from the same generator.
+    pub(super) fn ahead(&self) -> SmallVec<[u32; 2]> {
+        let ahead = self.generators().enumerate().map(|(i, state)| {
+            let before = self.generators().take(i).filter(|other| other.addr == state.addr);
+            before.count() as u32
+        });
+        ahead.collect()
+    }
+
     /// Counts the calls of this launch, one for each argument that is a random number.
-    fn advance(&self) -> Result<()> {
+    pub(super) fn advance(&self) -> Result<()> {
         for (i, state) in self.generators().enumerate() {
             let is_same = |other: &View| other.addr == state.addr;
             if !self.generators().take(i).any(|other| is_same(&other)) {

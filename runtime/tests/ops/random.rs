@@ -2,7 +2,7 @@
 //! advance a generator.
 
 use graphable::{
-    DType, Error, Float, Integer, Random, Rng, RngState, Runtime, Step, Tensor, bf16, f16, kernel, ops,
+    DType, Error, Float, Integer, Random, Rng, RngState, Runtime, State, Step, Tensor, bf16, f16, kernel, ops,
 };
 
 use crate::harness::{device, for_types, is_argument};
@@ -92,6 +92,66 @@ fn kernels_draw_what_is_defined() {
         assert!(step.read(&bits).unwrap().into_iter().eq(all().map(|(_, r)| r.bits() ^ r.more_bits())));
         assert_eq!(rng.save(step).unwrap(), RngState { seed: SEED, counter: 1 });
     });
+}
+
+#[test]
+fn kernels_of_indices_draw_by_the_place_in_the_result() {
+    /// Every place of a matrix, and of its transpose.
+    #[kernel(index)]
+    fn placed(x: View<f32, 2>, r: Random, #[key] n: u32, s: Random, [i, j]: [i32; 2]) -> (f32, u32, u32) {
+        (x.at([j, i]) + r.uniform(), s.bits() ^ s.more_bits(), r.below(n))
+    }
+    /// Without a view, and with a loop.
+    #[kernel(index)]
+    fn summed(r: Random, [i]: [i32; 1]) -> (f32, i32) {
+        let mut sum = 0.0;
+        for _ in 0..4 {
+            sum += r.uniform();
+        }
+        (sum, i)
+    }
+    /// A random place of a state is written.
+    #[kernel(index)]
+    fn thrown(to: &mut View<u32, 1>, r: Random, [i]: [i32; 1]) {
+        to.set([r.below(u32::MAX) % to.dim(0) as u32], i as u32 + 1)
+    }
+    with_two(|step, rng, other| {
+        let (rows, columns) = (37, 21);
+        let x: Vec<f32> = (0..rows * columns).map(|i| i as f32).collect();
+        let x = step.tensor([columns, rows], &x).unwrap();
+        let (uniform, bits, below) = placed(&x, rng, 1000, rng, [rows, columns]).unwrap();
+        let want = defined(0, rows * columns).enumerate();
+        let want = want.map(|(k, r)| (k % columns * rows + k / columns) as f32 + r.uniform());
+        assert!(step.read(&uniform).unwrap().into_iter().eq(want));
+        let want = defined(1, rows * columns).map(|s| s.bits() ^ s.more_bits());
+        assert!(step.read(&bits).unwrap().into_iter().eq(want));
+        assert!(step.read(&below).unwrap().into_iter().eq(defined(0, rows * columns).map(|r| r.below(1000))));
+        assert_eq!(rng.save(step).unwrap().counter, 2);
+        let (sums, _) = summed::<f32>(step.scope(), rng, [1000]).unwrap();
+        let four = |r: Random| (0..4).fold(0.0, |sum, _| sum + r.uniform());
+        assert!(step.read(&sums).unwrap().into_iter().eq(defined(2, 1000).map(four)));
+        // An empty one counts as any other.
+        summed::<f32>(step.scope(), rng, [0]).unwrap();
+        assert_eq!(rng.save(step).unwrap().counter, 4);
+        let state = RngState { seed: 5, counter: 0 };
+        assert_eq!(
+            summed::element(Random::at(state, 3), [3]).0,
+            four(Random::at(state, 3)),
+            "the function for users"
+        );
+        other.save(step).unwrap();
+    });
+    let mut rt = Runtime::new(device()).unwrap();
+    let (rng, to) = (Rng::new(&rt, SEED).unwrap(), State::<u32>::zeros(&rt, &[40]).unwrap());
+    let step = rt.step().unwrap();
+    thrown(step.scope(), &to, &rng, [300]).unwrap();
+    let mut want = vec![0; 40];
+    for (i, r) in defined(0, 300).enumerate() {
+        // The last of equal places.
+        want[r.below(u32::MAX) as usize % 40] = i as u32 + 1;
+    }
+    assert_eq!(step.read(&ops::load(step.scope(), &to).unwrap()).unwrap(), want);
+    assert_eq!(rng.save(&step).unwrap().counter, 1);
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream)
         parameters.push(match input.view {
             _ if first == Some(i) => quote!(#name: &#crate_path::Tensor<'s, #ty>),
             Some(_) if input.is_written => quote!(#name: &#crate_path::State<#ty>),
+            None if input.scalar == Scalar::Random => quote!(#name: &#crate_path::Rng),
             Some(_) => quote!(#name: &(impl #crate_path::AsOperand<'s, #ty> + ?::core::marker::Sized)),
             None if input.is_key => key(input),
             None => quote!(#name: impl #p::kernel::Argument<'s, #ty>),
@@ -42,9 +43,10 @@ pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream)
     };
     let arguments = header.inputs.iter().map(|input| {
         let (name, ty) = (&input.name, element_of(input.scalar));
-        match input.is_key {
-            true => quote!(#call.key(#name);),
-            false => quote!(#call.argument::<#ty>(#name)?;),
+        match input.scalar {
+            Scalar::Random => quote!(#call.random(#name)?;),
+            _ if input.is_key => quote!(#call.key(#name);),
+            _ => quote!(#call.argument::<#ty>(#name)?;),
         }
     });
     let mutable = (!header.inputs.is_empty()).then(|| quote!(mut));
@@ -80,6 +82,7 @@ pub(super) fn block(header: &Header) -> TokenStream {
     let reads = header.inputs.iter().zip(&inputs).enumerate().map(|(i, (input, x))| {
         let (read, element) = (format_ident!("input_{}", slice(input.scalar)), native::ty(input.scalar, at));
         match input.view.map(Literal::usize_unsuffixed) {
+            None if input.scalar == Scalar::Random => quote!(let #x = block.input_numbers(#i);),
             None => quote!(let #x = #lang::rows::one::<#element>(block.#read(#i), 0);),
             Some(rank) => quote! {
                 let ::core::option::Option::Some(#x) = block.input_view(#i) else { return };
@@ -98,6 +101,10 @@ pub(super) fn block(header: &Header) -> TokenStream {
             }
         }
     });
+    let arguments = header.inputs.iter().zip(&inputs).map(|(input, x)| match input.scalar {
+        Scalar::Random => quote!(#x.at(index)),
+        _ => quote!(#x),
+    });
     let result = if let [one] = &results[..] { quote!(#one) } else { quote!((#(#results),*)) };
     let rank = Literal::usize_unsuffixed(header.index.len());
     quote! {
@@ -106,7 +113,7 @@ pub(super) fn block(header: &Header) -> TokenStream {
         #(#reads)*
         #(#places)*
         #lang::views::each::<#rank>(part, |number, index| {
-            let #result = #kernel::run(&context, #(#inputs,)* index);
+            let #result = #kernel::run(&context, #(#arguments,)* index);
             #(#stores)*
         });
         block.report(context.fault());

@@ -185,8 +185,8 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
 
 /// Refuses a random number where there is none.
 fn check_random(ty: &Type, form: Form, is_value: bool, key: Option<&Attribute>, errors: &mut Errors) {
-    if form != Form::Elements {
-        let message = "only a `#[kernel]`, which sees one element at a time, has random numbers";
+    if form.has_rows() {
+        let message = "kernels of rows have no random numbers";
         let help = "draw them with an operation such as `ops::uniform`, and pass this kernel the tensor";
         errors.push(Code::KernelType, ty, message, help);
     } else if !is_value {

@@ -29,15 +29,17 @@ impl<'s> Call<'s> {
         self.check_shape(index, &given.sizes, given.marks)?;
         let operands: SmallVec<[Operand; 4]> = self.checked(index)?;
         let mut inputs: SmallVec<[View; 4]> = operands.iter().map(|operand| operand.view).collect();
+        inputs.extend(self.generators());
         let of = operands.iter().enumerate().map(|(i, operand)| (Owner::Input(i as u8), operand.marks));
         let padded = self.count(of.chain([(Owner::Results, given.marks)]), &mut inputs);
-        let op = self.operation(Indexed { index, padded });
+        let op = self.operation(Indexed { index, padded, ahead: self.ahead() });
         let results = R::allocate(self.scope, &op, &|_| (&given.sizes[..], given.marks))?;
         self.refuse_mixed(&inputs, &results.views())?;
         // Devices refuse empty grids.
         if !given.sizes.contains(&0) {
             self.scope.launch(op, &inputs, &results.views())?;
         }
+        self.advance()?;
         Ok(results)
     }
 

@@ -7,9 +7,10 @@ use super::{
         block::{Beyond, Block, Output},
         cpu::{Kind, Source, place},
         definition::Compute,
+        random::draws::generator,
         tasks::run_all,
     },
-    lang::{Data, Floats, Part, Values},
+    lang::{Data, Floats, Numbers, Part, Values},
     operation::{Kernel, Owner},
 };
 use crate::{
@@ -30,9 +31,11 @@ const LOOPS: usize = 8;
 /// Returns the first index out of range, in the order of the elements.
 pub(super) fn run(kernel: &Kernel<'_>, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
     let Some(first) = launch.outputs.first() else { return Ok(()) };
-    let operands = operands(kernel, access, launch);
+    let [tensors, generators, counts] = kernel.split(launch);
     let sizes = sizes(first);
-    let real = real_sizes(kernel, access, launch, Owner::Results, sizes);
+    let real = real_sizes(kernel, access, counts, Owner::Results, sizes);
+    let operands =
+        operands(kernel, access, (tensors, counts), &mut numbers(kernel, access, generators, real));
     let count = first.layout.count();
     let weight = if kernel.index.straight { 1 } else { LOOPS };
     let each = if count * weight < PARALLEL { count.max(1) } else { TASK / weight };
@@ -59,14 +62,34 @@ pub(super) fn run(kernel: &Kernel<'_>, access: &Access<'_>, launch: &Launch) -> 
 enum Operand<'a> {
     View(Data<'a>),
     Value(Source<'a>),
+    Random(Numbers),
 }
 
-fn operands<'a>(kernel: &Kernel<'_>, access: &Access<'a>, launch: &Launch) -> SmallVec<[Operand<'a>; 4]> {
-    let mut views = launch.inputs.iter().take(kernel.tensors()).enumerate();
+/// The numbers of each parameter that is a random number.
+fn numbers<'n>(
+    kernel: &'n Kernel<'_>,
+    access: &'n Access<'_>,
+    generators: &'n [View],
+    real: [u32; MAX_RANK],
+) -> impl Iterator<Item = Numbers> + 'n {
+    let all = generators.iter().zip(kernel.ahead);
+    all.map(move |(view, ahead)| Numbers::new(generator(access, view).after(*ahead), real))
+}
+
+fn operands<'a>(
+    kernel: &Kernel<'_>,
+    access: &Access<'a>,
+    (tensors, counts): (&[View], &[View]),
+    numbers: &mut dyn Iterator<Item = Numbers>,
+) -> SmallVec<[Operand<'a>; 4]> {
+    let mut views = tensors.iter().enumerate();
     let parameters = kernel.definition.inputs.iter().zip(kernel.index.views).enumerate();
     let all = parameters.map(|(i, ((_, compute), rank))| {
         if let Some(number) = kernel.constants.get(i).copied().flatten() {
             return Operand::Value(Source::Constant(number));
+        }
+        if *compute == Compute::Random {
+            return numbers.next().map_or(Operand::Value(Source::None), Operand::Random);
         }
         let Some((tensor, view)) = views.next() else { return Operand::Value(Source::None) };
         if rank.is_none() {
@@ -74,7 +97,7 @@ fn operands<'a>(kernel: &Kernel<'_>, access: &Access<'a>, launch: &Launch) -> Sm
         }
         let mut strides = [0; MAX_RANK];
         strides[..view.layout.rank()].copy_from_slice(view.layout.strides());
-        let sizes = real_sizes(kernel, access, launch, Owner::Input(tensor as u8), sizes(view));
+        let sizes = real_sizes(kernel, access, counts, Owner::Input(tensor as u8), sizes(view));
         Operand::View(Data { values: values(access, view, *compute), sizes, strides })
     });
     all.collect()
@@ -93,12 +116,12 @@ fn sizes(view: &View) -> [u32; MAX_RANK] {
 fn real_sizes(
     kernel: &Kernel<'_>,
     access: &Access<'_>,
-    launch: &Launch,
+    counts: &[View],
     of: Owner,
     mut sizes: [u32; MAX_RANK],
 ) -> [u32; MAX_RANK] {
     for padded in kernel.padded.iter().filter(|padded| padded.of == of) {
-        let view = launch.inputs.get(kernel.tensors() + usize::from(padded.count));
+        let view = counts.get(usize::from(padded.count));
         if let (Some(view), Some(size)) = (view, sizes.get_mut(usize::from(padded.axis))) {
             *size = (*size).min(access.count(view) as u32);
         }
@@ -138,6 +161,7 @@ impl Task<'_> {
         for (operand, (raw, value)) in operands.iter().zip(&mut words) {
             match operand {
                 Operand::View(data) => block.view(data),
+                Operand::Random(numbers) => block.draw(*numbers),
                 Operand::Value(source) => {
                     let (raw, value) = (std::slice::from_mut(raw), std::slice::from_mut(value));
                     block.read(source.read(0, 1, raw, value));

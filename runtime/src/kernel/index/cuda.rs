@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::{
     super::{
-        cuda::{LANGUAGE, element},
-        definition::{Definition, Index},
+        cuda::{before, draws, element},
+        definition::{Compute, Definition, Index},
         instances::{Instance, Instances},
         source::{Functions, result},
     },
@@ -76,13 +76,13 @@ fn per_thread(index: &Index) -> u32 {
 
 /// Launches a kernel.
 pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-    let Kernel { definition, index, constants, padded } = *kernel;
+    let Kernel { definition, index, constants, padded, ahead } = *kernel;
     let Some(first) = launch.outputs.first() else { return Ok(()) };
     let count = first.layout.count();
     if count == 0 {
         return Ok(());
     }
-    let (tensors, counts) = launch.inputs.split_at(kernel.tensors().min(launch.inputs.len()));
+    let [tensors, generators, counts] = kernel.split(launch);
     let fixed = constants.iter().enumerate().fold(0, |bits, (i, c)| bits | u32::from(c.is_some()) << i);
     let views = || tensors.iter().chain(&launch.outputs);
     let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
@@ -97,13 +97,20 @@ pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch)
     let sink = gpu.faults();
     words.extend([count as u64, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
     words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
+    words.extend(generators.iter().map(|view| view.addr));
+    words.extend(ahead.iter().map(|ahead| u64::from(*ahead)));
     let shape = first.layout.shape();
     let divisors: SmallVec<[Divisor; 6]> = shape.iter().map(|size| Divisor::new(*size)).collect();
     words.extend(shape.iter().map(|size| *size as u64));
     words.extend(divisors.iter().map(|divisor| u64::from(divisor.multiplier)));
     words.extend(divisors.iter().map(|divisor| u64::from(divisor.shift)));
     words.extend((0..shape.len()).map(|axis| real(Owner::Results, axis)));
-    let ranks = index.views.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0).map(|(_, rank)| rank);
+    let ranks = index
+        .views
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| is_tensor(definition, fixed, *i))
+        .map(|(_, rank)| rank);
     for (i, (view, _)) in tensors.iter().zip(ranks).enumerate().filter(|(_, (_, rank))| rank.is_some()) {
         words.extend(view.layout.shape().iter().map(|size| *size as u64));
         words.extend(view.layout.strides().iter().map(|stride| *stride as u64));
@@ -113,6 +120,12 @@ pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch)
     let blocks = (count as u64).div_ceil(each).clamp(1, MOST_BLOCKS) as u32;
     let entry = Entry::plain(&instance.source, &instance.entry);
     gpu.submit_bytes(entry, Grid::line(blocks, THREADS), bytemuck::cast_slice(&words))
+}
+
+/// Returns whether a parameter is a tensor, and neither a number nor a random number.
+fn is_tensor(definition: &Definition, fixed: u32, parameter: usize) -> bool {
+    let is_random = definition.inputs.get(parameter).is_some_and(|(_, compute)| *compute == Compute::Random);
+    fixed & 1 << parameter == 0 && !is_random
 }
 
 /// Returns whether what a thread computes never spans two rows of the last dimension, and can be stored at once.
@@ -159,7 +172,7 @@ fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, St
     let mut functions = Functions::default();
     let name = functions.add(definition);
     let entry = format!("{name}_index");
-    let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{VIEWS}\n{}\n", functions.text);
+    let mut text = format!("{}\n{VIEWS}\n{}\n", before(draws(definition)), functions.text);
     params(&mut text, definition, index, fixed);
     let word = if wide { "u64" } else { "u32" };
     let all = THREADS * per_thread(index);
@@ -247,8 +260,17 @@ fn arguments(text: &mut String, definition: &Definition, index: &Index, variant:
     let Variant { float, fixed, wide, padded, .. } = variant;
     let word = if wide { "u64" } else { "u32" };
     let mut arguments = String::from("cx");
-    let (mut tensor, mut constant) = (0, 0);
+    let (mut tensor, mut constant, mut generator) = (0, 0, 0);
     for (i, ((_, compute), rank)) in definition.inputs.iter().zip(index.views).enumerate() {
+        if *compute == Compute::Random {
+            let _ = writeln!(
+                text,
+                "    const lang::Generator x{i} = lang::generator(p.generators[{generator}], p.ahead[{generator}]);"
+            );
+            let _ = write!(arguments, ", lang::number(x{i}, views::unpadded<{padded}>(p.out, at))");
+            generator += 1;
+            continue;
+        }
         let (ty, stored) = (compute.name(), element(compute.stored(float)));
         let _ = match (fixed & 1 << i != 0, rank) {
             (true, _) => {
@@ -277,7 +299,8 @@ fn arguments(text: &mut String, definition: &Definition, index: &Index, variant:
 /// The parameters of the entry.
 fn params(text: &mut String, definition: &Definition, index: &Index, fixed: u32) {
     let constants = fixed.count_ones() as usize;
-    let tensors = definition.inputs.len() - constants;
+    let generators = definition.inputs.iter().filter(|(_, compute)| *compute == Compute::Random).count();
+    let tensors = definition.inputs.len() - constants - generators;
     text.push_str("struct IndexParams {\n");
     let array = |name: &str, count: usize| match count {
         0 => String::new(),
@@ -287,6 +310,8 @@ fn params(text: &mut String, definition: &Definition, index: &Index, fixed: u32)
     text.push_str(&array("y", definition.outputs.len()));
     text.push_str("    u64 count;\n    FaultSink sink;\n    u64 op;\n");
     text.push_str(&array("constants", constants));
+    text.push_str(&array("generators", generators));
+    text.push_str(&array("ahead", generators));
     let _ = writeln!(text, "    views::Out<{}> out;", index.rank);
     for (i, rank) in index.views.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0) {
         if let Some(rank) = rank {

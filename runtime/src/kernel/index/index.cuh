@@ -133,4 +133,12 @@ template <bool PADDED, int R> DEVICE bool is_real(const Out<R>& out, const u32* 
     return real;
 }
 
+// The row-major number of an element among those that are not padding.
+template <bool PADDED, int R> DEVICE u64 unpadded(const Out<R>& out, const u32* at) {
+    u64 n = at[0];
+#pragma unroll
+    for (int k = 1; k < R; ++k) n = n * real_size<PADDED>(out.size[k], out.real[k]) + at[k];
+    return n;
+}
+
 }  // namespace views

@@ -6,8 +6,9 @@ use super::super::{
         Integer,
         rows::{Context, Nothing, Stored},
     },
+    random::Random,
 };
-use crate::{base::rank::MAX_RANK, bf16, f16};
+use crate::{RngState, base::rank::MAX_RANK, bf16, f16};
 
 /// A tensor as a kernel of indices sees it.
 #[derive(Clone, Copy, Debug)]
@@ -222,6 +223,30 @@ pub fn written<T>((value, place): (T, u32)) -> Option<(usize, T)> {
 #[inline(always)]
 pub fn dim<T: Readable, const N: usize>(view: View<'_, T, N>, axis: usize) -> i32 {
     view.sizes.get(axis).map_or(1, |size| size.cast_signed())
+}
+
+/// The random numbers of the elements of a launch, from one generator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers {
+    /// The generator, and the number of the call.
+    state: RngState,
+    /// Sizes of the results without padding.
+    real: [u32; MAX_RANK],
+}
+
+impl Numbers {
+    pub(super) fn new(state: RngState, real: [u32; MAX_RANK]) -> Self {
+        Self { state, real }
+    }
+
+    /// The number of the element at an index.
+    #[must_use]
+    #[inline]
+    pub fn at<const N: usize>(self, index: [i32; N]) -> Random {
+        let all = index.iter().zip(self.real);
+        let place = all.fold(0, |place, (at, real)| place * u64::from(real) + u64::from(at.cast_unsigned()));
+        Random::at(self.state, place)
+    }
 }
 
 /// Elements of the results that a task computes.

@@ -17,7 +17,7 @@ use super::{
     cpu,
 };
 use crate::backend::{
-    Launch,
+    Launch, View,
     cpu::{Access, Fault},
 };
 #[cfg(feature = "cuda")]
@@ -30,7 +30,7 @@ pub(super) struct PaddedDim {
     pub(super) of: Owner,
     /// The number of the dimension.
     pub(super) axis: u8,
-    /// The number of the scalar, among the inputs after the tensors.
+    /// The number of the scalar, among the inputs after the tensors and the generators.
     pub(super) count: u8,
 }
 
@@ -43,28 +43,32 @@ pub(super) enum Owner {
     Results,
 }
 
-/// The padded dimensions of a launch of a kernel of indices.
+/// What follows the tensors among the inputs of a launch of a kernel of indices: generators, and the real sizes of padded
+/// dimensions.
 pub(super) struct Indexed {
     /// The definition's.
     pub(super) index: &'static Index,
     pub(super) padded: SmallVec<[PaddedDim; 4]>,
+    /// For each parameter that is a random number: how many before it draw from the same generator.
+    pub(super) ahead: SmallVec<[u32; 2]>,
 }
 
 impl fmt::Debug for Indexed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.padded.fmt(f)
+        write!(f, "{:?} {:?}", self.padded, self.ahead)
     }
 }
 
 impl Hash for Indexed {
     fn hash<H: Hasher>(&self, to: &mut H) {
         self.padded.hash(to);
+        self.ahead.hash(to);
     }
 }
 
 impl Further for Indexed {
     fn is_empty(&self) -> bool {
-        self.padded.is_empty()
+        self.padded.is_empty() && self.ahead.is_empty()
     }
 
     fn run_on_cpu(
@@ -74,8 +78,8 @@ impl Further for Indexed {
         access: &Access<'_>,
         launch: &Launch,
     ) -> Result<(), Fault> {
-        let Self { index, padded } = self;
-        Kernel { definition: of, index, constants, padded }.run_on_cpu(access, launch)
+        let Self { index, padded, ahead } = self;
+        Kernel { definition: of, index, constants, padded, ahead }.run_on_cpu(access, launch)
     }
 
     #[cfg(feature = "cuda")]
@@ -86,8 +90,8 @@ impl Further for Indexed {
         gpu: &mut dyn Submit,
         launch: &Launch,
     ) -> Result<()> {
-        let Self { index, padded } = self;
-        Kernel { definition: of, index, constants, padded }.launch_on_gpu(gpu, launch)
+        let Self { index, padded, ahead } = self;
+        Kernel { definition: of, index, constants, padded, ahead }.launch_on_gpu(gpu, launch)
     }
 }
 
@@ -98,12 +102,13 @@ pub(in crate::kernel) struct Kernel<'a> {
     /// Empty if every parameter is a tensor.
     pub(super) constants: &'a Constants,
     pub(super) padded: &'a [PaddedDim],
+    pub(super) ahead: &'a [u32],
 }
 
 impl<'a> Kernel<'a> {
-    /// With a tensor for every parameter, none of them padded.
+    /// With a tensor for every parameter, none of them padded; it draws no random numbers.
     pub(in crate::kernel) fn plain(definition: &'a Definition, index: &'a Index) -> Self {
-        Self { definition, index, constants: &[], padded: &[] }
+        Self { definition, index, constants: &[], padded: &[], ahead: &[] }
     }
 
     /// Runs it on host memory.
@@ -117,8 +122,12 @@ impl<'a> Kernel<'a> {
         cuda::launch(self, gpu, launch)
     }
 
-    /// Number of inputs that are tensors; real sizes follow.
-    pub(super) fn tensors(&self) -> usize {
-        self.definition.inputs.len() - self.constants.iter().flatten().count()
+    /// The inputs that are tensors, the generators, and the real sizes.
+    pub(super) fn split<'l>(&self, launch: &'l Launch) -> [&'l [View]; 3] {
+        let others = self.constants.iter().flatten().count() + self.ahead.len();
+        let tensors = self.definition.inputs.len().saturating_sub(others);
+        let (tensors, rest) = launch.inputs.split_at(tensors.min(launch.inputs.len()));
+        let (generators, real) = rest.split_at(self.ahead.len().min(rest.len()));
+        [tensors, generators, real]
     }
 }

@@ -71,13 +71,8 @@ impl Numbers {
         result: &View,
     ) -> impl Iterator<Item = Self> + 'n {
         let places = (!draws.padded.is_empty()).then(|| Places::new(draws.padded, access, real, result));
-        generators.iter().zip(&draws.ahead).map(move |(view, ahead)| {
-            let state = match access.slice::<u32>(view) {
-                [a, b, c, d, ..] => RngState::of_words([*a, *b, *c, *d]),
-                _ => RngState::default(),
-            };
-            Self { state: state.after(*ahead), places }
-        })
+        let all = generators.iter().zip(&draws.ahead);
+        all.map(move |(view, ahead)| Self { state: generator(access, view).after(*ahead), places })
     }
 
     /// The words of elements from `start` on.
@@ -93,6 +88,14 @@ impl Numbers {
             known = Some((number, words));
             (*first, *second) = Random::of_block(words, index).words();
         }
+    }
+}
+
+/// The state of a generator in host memory.
+pub(in crate::kernel) fn generator(access: &Access<'_>, view: &View) -> RngState {
+    match access.slice::<u32>(view) {
+        [a, b, c, d, ..] => RngState::of_words([*a, *b, *c, *d]),
+        _ => RngState::default(),
     }
 }
 

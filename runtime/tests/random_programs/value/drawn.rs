@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Bernoulli,
     Dropout,
     Randperm,
-    /// A kernel with two numbers for each element.
+    /// A kernel with two numbers for each element: of matrices, one of indices.
     Noisy,
     /// A kernel without a tensor.
     Signs,
@@ -54,6 +54,11 @@ fn noisy(x: f32, r: Random, s: Random) -> f32 {
     x + r.uniform() - 0.25 * s.normal()
 }
 
+#[kernel(index)]
+fn noisy_at(x: View<f32, 2>, r: Random, s: Random, [i, j]: [i32; 2]) -> f32 {
+    x.at([i, j]) + r.uniform() - 0.25 * s.normal()
+}
+
 #[kernel]
 fn signs(r: Random, #[key] size: f32) -> f32 {
     if r.bits() >> 31 == 1 { size } else { -size }
@@ -84,6 +89,7 @@ fn drawn<'s>(kind: Kind, rng: &Rng, like: &Val<'s>) -> Result<Val<'s>> {
         Kind::Bernoulli => ops::bernoulli(rng, &ops::sigmoid(float()?)?)?,
         Kind::Dropout => ops::dropout(rng, float()?, 0.25)?,
         Kind::Randperm => return Ok(Val::U(ops::randperm(rng, scope, ROWS)?)),
+        Kind::Noisy if shape.len() == 2 => noisy_at(float()?, rng, rng, shape)?,
         Kind::Noisy => noisy(float()?, rng, rng)?,
         Kind::Signs => signs(scope, rng, 0.5, shape)?,
         Kind::State => return Ok(Val::U(ops::rng_state(rng, scope)?)),

@@ -2,7 +2,7 @@
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use super::{Writer, ty, view};
+use super::{Writer, randoms, ty, view};
 use crate::program::{
     Argument, Expr, Function, IndexParts, Loop, Program, Read, Set, Statement, Ty, Value, View,
 };
@@ -43,7 +43,7 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
         inputs,
         dimensions,
         IndexParts { views: indexed, rank, state },
-        exact,
+        (exact, randoms(seed)),
     );
     let arguments = (0..inputs)
         .map(|i| match views.iter().find(|(view, _)| *view == i) {
@@ -70,7 +70,7 @@ impl Writer<'_> {
         inputs: usize,
         views: Vec<(usize, usize)>,
         parts: IndexParts,
-        exact: bool,
+        (exact, randoms): (bool, Vec<usize>),
     ) -> Function {
         let mut variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
         let mut names: Vec<String> = (0..inputs).map(|i| format!("p{i}")).collect();
@@ -90,12 +90,13 @@ impl Writer<'_> {
         let (state, index) = (parts.state.clone(), Some(parts));
         let writer = Writer::new(rng, callees, exact, variables, names);
         let mut writer = Writer { scope, outputs: outputs.clone(), views, state, ..writer };
+        writer.randoms = randoms.len();
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=4);
         writer.statements(count, 2, &mut body);
         let results = outputs.iter().map(|ty| writer.expr(*ty, 4)).collect();
         let Writer { variables, names, .. } = writer;
-        let (name, fixed, randoms, row) = ("k9".into(), Vec::new(), Vec::new(), None);
+        let (name, fixed, row) = ("k9".into(), Vec::new(), None);
         Function { name, variables, names, inputs, outputs, body, results, fixed, randoms, row, index }
     }
 

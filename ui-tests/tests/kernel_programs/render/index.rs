@@ -16,6 +16,7 @@ pub(super) fn kernel(program: &Program, function: &Function, index: &IndexParts)
             }
         })
         .collect();
+    parameters.extend((0..function.randoms.len()).map(|i| format!("r{i}: Random")));
     if let (Some(sizes), Some(ty)) = (&index.state, function.outputs.last()) {
         parameters.push(format!("state: &mut View<{}, {}>", ty.name(), sizes.len()));
     }

@@ -13,8 +13,8 @@ fn of_rows(x: Row<f32>, r: Random) -> Row<f32> {
 }
 
 #[kernel(index)]
-fn of_views(x: View<f32, 1>, r: Random, [i]: [i32; 1]) -> f32 {
-    x.at([i]) + r.uniform()
+fn of_views(x: View<f32, 1>, r: View<Random, 1>, [i]: [i32; 1]) -> f32 {
+    x.at([i]) + r.at([i]).uniform()
 }
 
 #[kernel]
