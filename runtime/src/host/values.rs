@@ -21,7 +21,8 @@ use crate::{
     model::params::ConfigValue,
     ops::{
         AttentionConfig, AttentionInput, AttentionMask, AttentionSlopes, AvgPoolConfig, ConvConfig,
-        ConvTransposeConfig, MaxPoolConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig,
+        ConvTransposeConfig, LongRopeConfig, MaxPoolConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle,
+        YarnConfig,
     },
     tensor::live_out::{Decoder, LiveOut},
     value::{
@@ -269,6 +270,7 @@ impl LiveIn for RopeScaling {
                 ([3.0, factor], original_max_position_embeddings).write_key(k);
             }
             Self::Yarn(yarn) => yarn.write_key(k),
+            Self::LongRope(config) => config.write_key(k),
             Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
                 let numbers = [4.0, factor, low_freq_factor, high_freq_factor];
                 (numbers, original_max_position_embeddings).write_key(k);
@@ -286,6 +288,17 @@ impl LiveIn for YarnConfig {
     }
 }
 impl ConfigValue for YarnConfig {}
+
+impl LiveIn for LongRopeConfig {
+    fn write_key(&self, k: &mut KeyWriter) {
+        let Self { divisors, original, most, attention_factor } = *self;
+        k.word(6);
+        (original, most, attention_factor).write_key(k);
+        divisors.short.write_key(k);
+        divisors.long.write_key(k);
+    }
+}
+impl ConfigValue for LongRopeConfig {}
 
 impl LiveIn for RopeOptions {
     fn write_key(&self, k: &mut KeyWriter) {
@@ -450,6 +463,19 @@ mod tests {
             [plain, plain.beta(9.0, 1.0), plain.truncate(false), plain.attention_factor(1.0)].map(yarn),
         );
         all.push(yarn(plain.mscale(1.0, 1.0)));
+        let long = |short: &[f32], long: &[f32], original, most| {
+            RopeScaling::LongRope(LongRopeConfig::new(short, long, original, most))
+        };
+        let longs = [
+            long(&[1.0, 2.0], &[3.0, 4.0], 8, 16),
+            long(&[1.0, 2.0], &[3.0, 5.0], 8, 16),
+            long(&[1.5, 2.0], &[3.0, 4.0], 8, 16),
+            long(&[1.0, 2.0], &[3.0, 4.0], 9, 16),
+            long(&[1.0, 2.0], &[3.0, 4.0], 8, 17),
+        ];
+        all.extend(longs.map(|scaling| rope.scaling(scaling)));
+        let given = LongRopeConfig::new(&[1.0, 2.0], &[3.0, 4.0], 8, 16).attention_factor(1.0);
+        all.push(rope.scaling(RopeScaling::LongRope(given)));
         let keys: HashSet<Vec<u64>> = all.iter().map(words).collect();
         assert_eq!(keys.len(), all.len());
         assert_ne!(words(&AttentionMask::None), words(&AttentionMask::Causal));

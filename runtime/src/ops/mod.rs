@@ -129,7 +129,9 @@ pub use random::{
 };
 pub use recurrent::{gru_cell, lstm_cell};
 pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
-pub use rope::{RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig, rope, rope_scatter};
+pub use rope::{
+    LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig, rope, rope_scatter,
+};
 pub use sampling::{
     NO_TOKEN, PerRow, SampleConfig, apply_min_p, apply_presence_penalty, apply_repetition_penalty,
     apply_temperature, apply_top_k, apply_top_p, choose_token, mark_tokens, sample, sample_with,

@@ -4,7 +4,7 @@ use std::f64::consts::PI;
 
 use graphable::{
     Float, Result, State, Tensor, bf16, f16,
-    ops::{self, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig},
+    ops::{self, LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -70,7 +70,7 @@ fn rule(rng: &mut StdRng, theta: f32, dim: usize, length: f64) -> (RopeScaling, 
     let (f, exponent) = (f64::from(factor), dim as f64 / (dim as f64 - 2.0));
     let original_max_position_embeddings = rng.random_range(2u32..40);
     let old = f64::from(original_max_position_embeddings);
-    match rng.random_range(0..7) {
+    match rng.random_range(0..9) {
         0 => (RopeScaling::None, default(base, dim), 1.0),
         1 => (RopeScaling::Linear { factor }, default(base, dim).into_iter().map(|x| x / f).collect(), 1.0),
         2 => (RopeScaling::Ntk { factor }, default(base * f.powf(exponent), dim), 1.0),
@@ -91,9 +91,26 @@ fn rule(rng: &mut StdRng, theta: f32, dim: usize, length: f64) -> (RopeScaling, 
             let mixed = [low_freq_factor, high_freq_factor].map(f64::from);
             (rule, llama3(default(base, dim), f, mixed, old), 1.0)
         }
+        // `_compute_longrope_parameters` of `transformers`.
+        5 | 6 => {
+            let mut factors = || (0..dim / 2).map(|_| rng.random_range(0.5f32..20.0)).collect::<Vec<_>>();
+            let (short, long) = (factors(), factors());
+            let given = if length > old { &long } else { &short };
+            let frequencies = default(base, dim).into_iter().zip(given).map(|(x, by)| x / f64::from(*by));
+            let frequencies = frequencies.collect();
+            let most = rng.random_range(1..400);
+            let config = LongRopeConfig::new(&short, &long, original_max_position_embeddings, most);
+            let grown = f64::from(most) / old;
+            let (config, magnitude) = match rng.random_bool(0.3) {
+                true => (config.attention_factor(1.25), 1.25),
+                false if grown <= 1.0 => (config, 1.0),
+                false => (config, (1.0 + grown.ln() / old.ln()).sqrt()),
+            };
+            (RopeScaling::LongRope(config), frequencies, magnitude)
+        }
         which => {
             let (fast, slow) = (rng.random_range(4.0f32..40.0), rng.random_range(0.1f32..3.0));
-            let truncate = which == 5;
+            let truncate = which == 7;
             let config =
                 YarnConfig::new(factor, original_max_position_embeddings).beta(fast, slow).truncate(truncate);
             let grown = |by: f64| 0.1 * by * f.ln() + 1.0;
@@ -208,7 +225,13 @@ fn rows_of_a_cache_are_scaled_alike() {
     let mut rng = StdRng::seed_from_u64(3);
     let config = RopeConfig::new(1e4, RopeStyle::HalfSplit).partial(6);
     let scaling = RopeScaling::DynamicNtk { factor: 3.0, original_max_position_embeddings: 8 };
-    for config in [config.scaling(scaling), config.scaling(scaling).sections([1, 2])] {
+    // Positions are below 50: long, or short.
+    let long = |original| {
+        let config = LongRopeConfig::new(&[1.0, 2.0, 3.0], &[4.0, 5.0, 7.0], original, 4096);
+        config.attention_factor(1.0)
+    };
+    let [short, long] = [50, 2].map(|original| config.scaling(RopeScaling::LongRope(long(original))));
+    for config in [config.scaling(scaling), config.scaling(scaling).sections([1, 2]), short, long] {
         let cache = State::<f32>::zeros(&rt, &[5, 2, 8]).unwrap();
         let step = rt.step().unwrap();
         let (x, _) = input::<f32>(&step, &mut rng, &[4, 2, 8], (-1.0, 1.0));
@@ -269,6 +292,13 @@ fn impossible_parameters_are_refused() {
             RopeScaling::Yarn(yarn.beta(1.0, 0.0)),
             RopeScaling::Yarn(yarn.attention_factor(0.0)),
             RopeScaling::Yarn(yarn.mscale(1.0, f32::NAN)),
+            RopeScaling::LongRope(LongRopeConfig::new(&[1.0; 3], &[1.0; 4], 64, 128)),
+            RopeScaling::LongRope(LongRopeConfig::new(&[1.0; 4], &[1.0; 5], 64, 128)),
+            RopeScaling::LongRope(LongRopeConfig::new(&[1.0, 1.0, 0.0, 1.0], &[1.0; 4], 64, 128)),
+            RopeScaling::LongRope(LongRopeConfig::new(&[1.0; 4], &[f32::NAN; 4], 64, 128)),
+            RopeScaling::LongRope(LongRopeConfig::new(&[1.0; 4], &[1.0; 4], 0, 128)),
+            RopeScaling::LongRope(LongRopeConfig::new(&[1.0; 4], &[1.0; 4], 1, 128)),
+            RopeScaling::LongRope(LongRopeConfig::new(&[1.0; 4], &[1.0; 4], 64, 128).attention_factor(-1.0)),
         ];
         for scaling in wrong {
             assert!(is_argument(by(plain.scaling(scaling))), "{scaling:?}");

@@ -97,11 +97,12 @@ fn rotate<T: Real>(x: Strided<'_, T>, positions: Positions<'_>, out: &mut [T], r
     let &[_, t_len, heads, d] = x.layout.shape() else { return };
     let Rope { style, dim, frequencies, sections, .. } = rotation;
     let half = dim / 2;
-    let base =
-        if frequencies.dynamic.is_some() { frequencies.base(positions.length()) } else { frequencies.theta };
+    let length = if frequencies.is_dynamic() { positions.length() } else { 0 };
+    let (base, divisors) = (frequencies.base(length), frequencies.divisors(length));
+    let divisor = |i: usize| divisors.map_or(1.0, |all| f64::from(all[i]));
     // Of each pair: its frequency, and the section whose position turns it.
     let pairs: Vec<(f64, usize)> =
-        (0..half).map(|i| (frequencies.of(base, dim, i), sections.of(i))).collect();
+        (0..half).map(|i| (frequencies.of(base, dim, i) / divisor(i), sections.of(i))).collect();
     let positions = &positions;
     in_blocks(out, heads * d, dim + d, |block, to, workspace| {
         let (b, t) = (block / t_len, block % t_len);

@@ -5,9 +5,10 @@ use bytemuck::{Pod, Zeroable};
 use super::{
     super::scatter::cuda_places::Places,
     operation::{Rope, RopeStyle},
+    scaling::Divisors,
 };
 use crate::{
-    Result,
+    Error, Result,
     backend::{
         Launch, View,
         cuda::kernels::{Grid, Kernel, SourceFile, Submit, submit},
@@ -65,6 +66,51 @@ struct ScatterParams {
 }
 const _: () = assert!(size_of::<ScatterParams>() == 312);
 
+/// Mirrors `DIVISORS` of `rope.cu`.
+const DIVISORS: usize = 128;
+
+/// Mirrors `Divisors` of `rope.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct DivisorsOf {
+    short: [f32; DIVISORS],
+    long: [f32; DIVISORS],
+}
+
+/// Mirrors `LongParams` of `rope.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct LongParams {
+    rope: Params,
+    divisors: DivisorsOf,
+}
+const _: () = assert!(size_of::<LongParams>() == 1256);
+
+/// Mirrors `LongScatterParams` of `rope.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct LongScatterParams {
+    scatter: ScatterParams,
+    divisors: DivisorsOf,
+}
+const _: () = assert!(size_of::<LongScatterParams>() == 1336);
+
+impl DivisorsOf {
+    /// # Errors
+    /// Returns [`Error::Argument`] if there are too many.
+    fn new(op: &'static str, all: &Divisors) -> Result<Self> {
+        let pairs = all.short.len();
+        if pairs > DIVISORS {
+            let why = format!("divisors of {pairs} pairs; on a GPU there may be up to {DIVISORS}");
+            return Err(Error::Argument { op, why });
+        }
+        let mut new = Self::zeroed();
+        new.short[..pairs].copy_from_slice(&all.short);
+        new.long[..pairs].copy_from_slice(&all.long);
+        Ok(new)
+    }
+}
+
 impl Params {
     /// Those of the angles, of `[batches, times]` rows of heads of `size` elements.
     fn of(rotation: Rope, [batches, times]: [usize; 2], size: usize, position_strides: [usize; 3]) -> Self {
@@ -81,7 +127,11 @@ impl Params {
             per_frequency: frequencies.per_frequency,
             magnitude: frequencies.magnitude,
             growth: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.factor),
-            original: frequencies.dynamic.map_or(0.0, |dynamic| f64::from(dynamic.original)),
+            original: match (frequencies.dynamic, frequencies.long) {
+                (Some(dynamic), _) => f64::from(dynamic.original),
+                (None, Some(long)) => f64::from(long.original),
+                (None, None) => 0.0,
+            },
             exponent: frequencies.dynamic.map_or(0.0, |dynamic| dynamic.exponent),
             half: (dim / 2) as u32,
             interleaved: (style == RopeStyle::Interleaved).into(),
@@ -108,6 +158,10 @@ pub(super) fn rope(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope) -> Res
     let mut counts = launch.inputs[2..].iter();
     let real = rotation.padded.map(|given| if given { counts.next() } else { None });
     let Some((params, grid)) = rotate(gpu, launch, rotation, real) else { return Ok(()) };
+    if let Some(long) = rotation.frequencies.long {
+        let params = LongParams { rope: params, divisors: DivisorsOf::new("rope", long.divisors)? };
+        return submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope_long"), grid, &params);
+    }
     submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope"), grid, &params)
 }
 
@@ -117,6 +171,11 @@ pub(super) fn rope_scatter(gpu: &mut dyn Submit, launch: &Launch, rotation: Rope
     };
     let to = Places::find(gpu, launch, &launch.inputs[2], launch.inputs.get(3))?;
     let params = ScatterParams { rope, to };
+    if let Some(long) = rotation.frequencies.long {
+        let divisors = DivisorsOf::new("rope_scatter", long.divisors)?;
+        let params = LongScatterParams { scatter: params, divisors };
+        return submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope_scatter_long"), grid, &params);
+    }
     submit(gpu, Kernel::of(&SOURCE, launch.inputs[0].dtype, "rope_scatter"), grid, &params)
 }
 

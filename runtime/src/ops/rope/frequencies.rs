@@ -2,7 +2,7 @@
 
 use std::{f64::consts::TAU, hash::Hasher};
 
-use super::scaling::{RopeScaling, YarnConfig};
+use super::scaling::{Divisors, LongRopeConfig, RopeScaling, YarnConfig};
 use crate::{Error, Result};
 
 /// Pair `i` turns by `position * frequency * ((1 - kept) * inverse + kept)`, where `frequency` is `base^(-2i/dim)` and
@@ -19,6 +19,15 @@ pub(in crate::ops) struct Frequencies {
     /// Factor of cosines and sines.
     pub(super) magnitude: f64,
     pub(super) dynamic: Option<Dynamic>,
+    pub(super) long: Option<Long>,
+}
+
+/// Each pair has divisors of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Long {
+    pub(super) divisors: &'static Divisors,
+    /// The length up to which a sequence is short.
+    pub(super) original: u32,
 }
 
 /// The base grows with the length of the sequence.
@@ -56,9 +65,9 @@ fn exponent(op: &'static str, dim: usize) -> Result<f64> {
 }
 
 impl Frequencies {
-    /// Whether the base depends on the positions.
+    /// Whether the frequencies depend on the positions.
     pub(in crate::ops) fn is_dynamic(&self) -> bool {
-        self.dynamic.is_some()
+        self.dynamic.is_some() || self.long.is_some()
     }
 
     /// The frequencies of `dim` elements, scaled.
@@ -71,6 +80,7 @@ impl Frequencies {
             per_frequency: 0.0,
             magnitude: 1.0,
             dynamic: None,
+            long: None,
         };
         Ok(match *scaling {
             RopeScaling::None => plain,
@@ -87,6 +97,7 @@ impl Frequencies {
                 Self { dynamic: Some(Dynamic { factor, original, exponent }), ..plain }
             }
             RopeScaling::Yarn(yarn) => plain.yarn(op, dim, &yarn)?,
+            RopeScaling::LongRope(config) => plain.long_rope(op, dim, &config)?,
             RopeScaling::Llama3 {
                 factor,
                 low_freq_factor,
@@ -149,6 +160,38 @@ impl Frequencies {
         })
     }
 
+    fn long_rope(self, op: &'static str, dim: usize, config: &LongRopeConfig) -> Result<Self> {
+        let LongRopeConfig { divisors, original, most, attention_factor } = *config;
+        for (what, all) in [("short", &divisors.short), ("long", &divisors.long)] {
+            if all.len() != dim / 2 {
+                let why = format!("there are {} {what} divisors for {} pairs", all.len(), dim / 2);
+                return Err(Error::Argument { op, why });
+            }
+            if let Some(wrong) = all.iter().find(|one| !one.is_finite() || **one <= 0.0) {
+                positive(op, &format!("one of the {what} divisors"), *wrong)?;
+            }
+        }
+        let (length, grown) = (length(op, original)?, f64::from(most) / f64::from(original));
+        let magnitude = match attention_factor {
+            Some(given) => positive(op, "attention_factor", given)?,
+            None if grown <= 1.0 => 1.0,
+            None if original > 1 => (1.0 + grown.ln() / length.ln()).sqrt(),
+            None => {
+                let why =
+                    "original_max_position_embeddings is 1; it must be more, or `attention_factor` be given"
+                        .into();
+                return Err(Error::Argument { op, why });
+            }
+        };
+        Ok(Self { magnitude, long: Some(Long { divisors, original }), ..self })
+    }
+
+    /// Returns the divisors of the pairs in sequences of `length` positions, if each pair has its own.
+    pub(super) fn divisors(&self, length: u64) -> Option<&'static [f32]> {
+        let Long { divisors, original } = self.long?;
+        Some(if length > u64::from(original) { &divisors.long } else { &divisors.short })
+    }
+
     /// Returns the base for sequences of `length` positions.
     pub(super) fn base(&self, length: u64) -> f64 {
         match self.dynamic {
@@ -169,7 +212,7 @@ impl Frequencies {
 
     /// Writes all numbers, which distinguish operations.
     pub(super) fn write(&self, to: &mut dyn Hasher) {
-        let Self { theta, inverse, offset, per_pair, per_frequency, magnitude, dynamic } = *self;
+        let Self { theta, inverse, offset, per_pair, per_frequency, magnitude, dynamic, long } = *self;
         for number in [theta, inverse, offset, per_pair, per_frequency, magnitude] {
             to.write_u64(number.to_bits());
         }
@@ -178,6 +221,12 @@ impl Frequencies {
             to.write_u64(factor.to_bits());
             to.write_u32(original);
             to.write_u64(exponent.to_bits());
+        }
+        to.write_u8(long.is_some().into());
+        if let Some(Long { divisors, original }) = long {
+            to.write_u32(original);
+            to.write_usize(divisors.short.len());
+            divisors.short.iter().chain(&divisors.long).for_each(|one| to.write_u32(one.to_bits()));
         }
     }
 }

@@ -26,7 +26,7 @@ pub use config::{RopeConfig, RopeOptions};
 pub(super) use cuda::{ANGLES, angles};
 pub use operation::RopeStyle;
 pub(super) use operation::{Rope, RopeScatter};
-pub use scaling::{RopeScaling, YarnConfig};
+pub use scaling::{LongRopeConfig, RopeScaling, YarnConfig};
 
 /// Rotary position embedding: turns pairs of elements of each head by an angle that grows with the
 /// position.
@@ -98,7 +98,7 @@ pub fn rope<'s, T: Float>(
     refuse(NAME, scope, positions.marks, 0..first)?;
 
     let mut counts: SmallVec<[View; 2]> = SmallVec::new();
-    if rotation.frequencies.dynamic.is_some() {
+    if rotation.frequencies.is_dynamic() {
         let symbols = [if batched { marks.get(0) } else { None }, marks.get(time)];
         for (symbol, padded) in symbols.into_iter().zip(&mut rotation.padded) {
             let count = symbol.and_then(|symbol| scope.real_count(symbol));

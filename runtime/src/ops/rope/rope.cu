@@ -13,10 +13,8 @@ DEVICE u64 real_count(u64 count, u64 all) {
     return real < all ? real : all;
 }
 
-// The logarithm of the base. With dynamic scaling it grows with the largest real position of the times that count. The
-// whole block calls.
-template <typename Counts> DEVICE double base_of(const RopeParams& p, Counts counts) {
-    if (p.growth == 0.0) return p.log2_theta;
+// The length of the sequence: one more than the largest real position of the times that count. The whole block calls.
+template <typename Counts> DEVICE double length_of(const RopeParams& p, Counts counts) {
     __shared__ u32 most;
     const u64 batches = real_count(p.real[0], p.rows / p.times), times = real_count(p.real[1], p.times);
     const u64 sections = p.sections ? p.sections : 1;
@@ -32,14 +30,20 @@ template <typename Counts> DEVICE double base_of(const RopeParams& p, Counts cou
     }
     atomicMax(&most, mine);
     __syncthreads();
-    const double length = (double)most + 1.0;
+    return (double)most + 1.0;
+}
+
+// The logarithm of the base. With dynamic scaling it grows with the length. The whole block calls.
+template <typename Counts> DEVICE double base_of(const RopeParams& p, Counts counts) {
+    if (p.growth == 0.0) return p.log2_theta;
+    const double length = length_of(p, counts);
     if (length <= p.original) return p.log2_theta;
     return p.log2_theta + p.exponent * log2(p.growth * length / p.original - (p.growth - 1.0));
 }
 
 // Writes the rotated heads of row `row` of `x` to `y`, which holds all heads of one row. The whole block
-// calls; heads are dealt out over grid.y.
-DEVICE void turn(const RopeParams& p, double log2_base, u64 row, T* y) {
+// calls; heads are dealt out over grid.y. `divisor` is that of the frequency of a pair.
+template <typename Divisor> DEVICE void turn(const RopeParams& p, double log2_base, u64 row, T* y, Divisor divisor) {
     __shared__ f32 sines[PAIRS], cosines[PAIRS];
     const u64 first = p.heads * blockIdx.y / gridDim.y;
     const u64 heads = p.heads * (blockIdx.y + 1) / gridDim.y - first;
@@ -51,7 +55,7 @@ DEVICE void turn(const RopeParams& p, double log2_base, u64 row, T* y) {
         const u32 n = p.half - from < PAIRS ? p.half - from : PAIRS;
         __syncthreads();
         for (u32 i = threadIdx.x; i < n; i += THREADS) {
-            rope_angle(p, log2_base, row, from + i, &sines[i], &cosines[i]);
+            rope_angle(p, log2_base, row, from + i, &sines[i], &cosines[i], divisor(from + i));
         }
         __syncthreads();
         for (u64 e = threadIdx.x; e < heads * n; e += THREADS) {
@@ -72,10 +76,15 @@ DEVICE void turn(const RopeParams& p, double log2_base, u64 row, T* y) {
     }
 }
 
+// The divisor of all pairs.
+struct One {
+    DEVICE double operator()(u32) const { return 1.0; }
+};
+
 // With fewer registers than four blocks allow, some would spill.
 extern "C" __global__ void __launch_bounds__(THREADS, 4) rope(const __grid_constant__ RopeParams p) { in_order();
     const double log2_base = base_of(p, [](u64) { return true; });
-    for (u64 row = blockIdx.x; row < p.rows; row += gridDim.x) turn(p, log2_base, row, (T*)p.y + row * p.heads * p.size);
+    for (u64 row = blockIdx.x; row < p.rows; row += gridDim.x) turn(p, log2_base, row, (T*)p.y + row * p.heads * p.size, One());
 }
 
 // Each row goes to a row of a state, if it is written.
@@ -94,6 +103,49 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_scatter(const __gr
     });
     for (u64 row = blockIdx.x; row < n; row += gridDim.x) {
         u64 slot;
-        if (p.to.place(row, n, &slot)) turn(p.rope, log2_base, row, (T*)p.rope.y + slot * p.rope.heads * p.rope.size);
+        if (p.to.place(row, n, &slot)) turn(p.rope, log2_base, row, (T*)p.rope.y + slot * p.rope.heads * p.rope.size, One());
+    }
+}
+
+#define DIVISORS 128
+
+// Divisors of pairs, of short sequences and of long ones.
+struct Divisors {
+    f32 of[2][DIVISORS];
+};
+
+struct LongParams {
+    RopeParams rope;
+    Divisors divisors;
+};
+static_assert(sizeof(LongParams) == 1256, "mirrored by cuda.rs");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_long(const __grid_constant__ LongParams p) { in_order();
+    const bool is_long = length_of(p.rope, [](u64) { return true; }) > p.rope.original;
+    for (u64 row = blockIdx.x; row < p.rope.rows; row += gridDim.x) {
+        turn(p.rope, p.rope.log2_theta, row, (T*)p.rope.y + row * p.rope.heads * p.rope.size,
+             [&](u32 i) { return (double)p.divisors.of[is_long][i]; });
+    }
+}
+
+struct LongScatterParams {
+    ScatterParams scatter;
+    Divisors divisors;
+};
+static_assert(sizeof(LongScatterParams) == 1336, "mirrored by cuda.rs");
+
+extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_scatter_long(const __grid_constant__ LongScatterParams p) { in_order();
+    const RopeParams& rope = p.scatter.rope;
+    const u64 n = p.scatter.to.count();
+    const bool is_long = length_of(rope, [&](u64 i) {
+        const u32 row = p.scatter.to.at(i);
+        return row != SKIP && row < p.scatter.to.rows;
+    }) > rope.original;
+    for (u64 row = blockIdx.x; row < n; row += gridDim.x) {
+        u64 slot;
+        if (p.scatter.to.place(row, n, &slot)) {
+            turn(rope, rope.log2_theta, row, (T*)rope.y + slot * rope.heads * rope.size,
+                 [&](u32 i) { return (double)p.divisors.of[is_long][i]; });
+        }
     }
 }

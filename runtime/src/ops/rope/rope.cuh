@@ -16,7 +16,7 @@ struct RopeParams {
     // Of the frequency of a pair, the part `kept` is not scaled by `inverse` (frequencies.rs).
     double inverse, offset, per_pair, per_frequency;
     double magnitude;  // factor of sines and cosines
-    double growth, original, exponent;  // of dynamic scaling; growth 0: none
+    double growth, original, exponent;  // of dynamic scaling; growth 0: none. `original` is also that of divisors
     u64 real[2];      // u32*: the number of real batches and times, for dynamic scaling; 0: all
     u32 half;         // pairs that rotate
     u32 interleaved;  // how they pair
@@ -47,13 +47,15 @@ DEVICE double turns_of(const RopeParams& p, double log2_base, u32 i) {
     return frequency * 0.15915494309189535;
 }
 
-// The sine and the cosine of pair `i` at row `row`, times their factor.
-DEVICE void rope_angle(const RopeParams& p, double log2_base, u64 row, u32 i, f32* sine, f32* cosine) {
+// The sine and the cosine of pair `i` at row `row`, times their factor; the frequency is divided by a number, which is 1 for
+// most rules.
+DEVICE void rope_angle(
+    const RopeParams& p, double log2_base, u64 row, u32 i, f32* sine, f32* cosine, double divisor = 1.0) {
     const u32* positions =
         (const u32*)p.positions + row / p.times * p.position_strides[1] + row % p.times * p.position_strides[2];
     // In f64: in f32 the angle of a far position is off by more than a bf16 ulp.
     const u32 at = positions[p.sections > 1 ? section_of(p, i) * p.position_strides[0] : 0];
-    const double turns = (double)at * turns_of(p, log2_base, i);
+    const double turns = (double)at * (turns_of(p, log2_base, i) / divisor);
     double s, c;
     sincospi(2.0 * (turns - rint(turns)), &s, &c);
     *sine = (f32)(s * p.magnitude);

@@ -1,5 +1,7 @@
 //! How frequencies of rotary embedding are scaled for long sequences.
 
+use std::sync::{Mutex, PoisonError};
+
 /// A rule that lowers the frequencies of [`rope`](super::rope), so that positions beyond those of the training turn
 /// no further than what the model has seen. The names are those of Hugging Face's `rope_scaling`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,6 +45,83 @@ pub enum RopeScaling {
         /// The length of sequences in the training.
         original_max_position_embeddings: u32,
     },
+    /// LongRoPE (Ding et al. 2024), as Phi-3 has it: each pair has divisors of its own, one for short sequences and one for
+    /// long ones.
+    LongRope(LongRopeConfig),
+}
+
+/// Parameters of [`RopeScaling::LongRope`].
+///
+/// ```
+/// use graphable::ops::{LongRopeConfig, RopeConfig, RopeScaling, RopeStyle};
+///
+/// // Heads of 8 elements, trained for 4096 positions and then for 131072.
+/// let (short, long) = ([1.0, 1.02, 1.1, 1.3], [1.08, 2.5, 16.0, 64.0]);
+/// let config = LongRopeConfig::new(&short, &long, 4096, 131_072);
+/// let rope = RopeConfig::new(10_000.0, RopeStyle::HalfSplit).scaling(RopeScaling::LongRope(config));
+/// # let _ = rope;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LongRopeConfig {
+    pub(crate) divisors: &'static Divisors,
+    pub(crate) original: u32,
+    pub(crate) most: u32,
+    pub(crate) attention_factor: Option<f32>,
+}
+
+/// The divisors of the frequencies of pairs.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Divisors {
+    pub(crate) short: Box<[f32]>,
+    pub(crate) long: Box<[f32]>,
+}
+
+impl Divisors {
+    /// The process keeps them, equal ones once, so that parameters of operations can be copied.
+    fn kept(short: &[f32], long: &[f32]) -> &'static Self {
+        static ALL: Mutex<Vec<&'static Divisors>> = Mutex::new(Vec::new());
+        let bits = |all: &[f32]| all.iter().map(|one| one.to_bits()).collect::<Vec<_>>();
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |known: &&&Self| bits(&known.short) == bits(short) && bits(&known.long) == bits(long);
+        if let Some(known) = all.iter().find(is_same) {
+            return known;
+        }
+        let new = Box::leak(Box::new(Self { short: short.into(), long: long.into() }));
+        all.push(new);
+        new
+    }
+}
+
+impl LongRopeConfig {
+    /// The frequency of pair `i` is divided by `short[i]` while the sequence, which is one more than the largest position of
+    /// the call, has at most `original_max_position_embeddings` positions, and by `long[i]` beyond (`short_factor`,
+    /// `long_factor`). Positions of padding, and of rows that [`rope_scatter`](super::rope_scatter) skips, do not count. Keys
+    /// that were rotated in earlier calls keep their angles, as in `transformers`.
+    ///
+    /// Cosines and sines are multiplied by `sqrt(1 + ln(s) / ln(original_max_position_embeddings))`, where `s` is
+    /// `max_position_embeddings / original_max_position_embeddings`, if that is more than 1.
+    ///
+    /// The divisors are kept as long as the process; equal ones are kept once.
+    #[must_use]
+    pub fn new(
+        short: &[f32],
+        long: &[f32],
+        original_max_position_embeddings: u32,
+        max_position_embeddings: u32,
+    ) -> Self {
+        Self {
+            divisors: Divisors::kept(short, long),
+            original: original_max_position_embeddings,
+            most: max_position_embeddings,
+            attention_factor: None,
+        }
+    }
+
+    /// Sets the number by which cosines and sines are multiplied.
+    #[must_use]
+    pub const fn attention_factor(self, factor: f32) -> Self {
+        Self { attention_factor: Some(factor), ..self }
+    }
 }
 
 /// Parameters of [`RopeScaling::Yarn`].

@@ -3,8 +3,8 @@
 use graphable::{
     Result, Tensor,
     ops::{
-        self, AttentionConfig, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig,
-        RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig,
+        self, AttentionConfig, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, LongRopeConfig,
+        MaxPoolConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig,
     },
 };
 
@@ -99,6 +99,11 @@ fn turned(g: &Given<'_, '_>, dim: usize) -> RopeOptions {
             high_freq_factor: 4.0,
             original_max_position_embeddings: 8,
         }),
+        _ if g.n(2, 2) == 0 => {
+            let divisors = |by: f32| (0..dim / 2).map(|i| 1.0 + by * i as f32).collect::<Vec<_>>();
+            let long = LongRopeConfig::new(&divisors(0.25), &divisors(1.5), 3, 24);
+            config.scaling(RopeScaling::LongRope(long))
+        }
         _ => config.scaling(RopeScaling::Linear { factor: 3.0 }),
     }
 }
