@@ -25,6 +25,7 @@ pages! {
     host_values: "host-values.md";
     numerics: "numerics.md";
     own_kernels: "own-kernels.md";
+    passes: "passes.md";
     random: "random.md";
     readme: "README.md";
     serving: "serving.md";

@@ -448,6 +448,19 @@ pub enum Error {
         why: String,
     },
 
+    /// A pass of a user over a recording returned an error or panicked. Nothing was recorded.
+    #[error(
+        "the pass `{pass}` failed on {segment}: {why}; correct it, or leave it out (`Passes::without`, `Runtime::set_passes`)"
+    )]
+    PassFailed {
+        /// The name of the pass.
+        pass: &'static str,
+        /// The segment, or the whole call.
+        segment: String,
+        /// The cause, as the pass states it.
+        why: String,
+    },
+
     /// The CUDA source of a custom operation does not compile.
     #[error("the CUDA source of {op} does not compile: {log}")]
     Compile {

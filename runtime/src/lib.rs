@@ -166,6 +166,28 @@ pub use value::layout::{Layout, Marks};
 pub use value::live_in::{DeviceValue, Key, LiveIn};
 pub use value::raw::RawTensor;
 
+pub mod passes {
+    //! Passes of your own over recordings: look at what a function launches, and replace launches by operations of yours.
+    //!
+    //! [`Pass`] is the trait, with an example; [`Passes::with`](crate::Passes::with) adds one to the passes of a
+    //! [runtime](crate::Runtime::set_passes) or of a [graph](crate::GraphBuilder::passes). A replacement is made of a
+    //! [`CustomOp`](crate::custom::CustomOp::replacement) or a [`kernel`].
+    //!
+    //! # Stability
+    //!
+    //! **What a program looks like may change.** The names of operations, which launches an operation consists of, the order of
+    //! their inputs, and what built-in passes make of them are not covered by semantic versioning: a pass should leave alone what it does
+    //! not recognise. The types and methods are stable.
+
+    pub use crate::{
+        backend::Constant,
+        base::bound::Bound,
+        custom::CustomReplacement,
+        kernel::replacement::{KernelReplacement, kernel},
+        program::users::{Launch, LaunchId, Nesting, NewLaunch, Pass, PassFailure, Program, TensorRef},
+    };
+}
+
 pub mod inspect {
     //! Snapshots of a runtime, to print, draw or store.
     //!

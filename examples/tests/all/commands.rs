@@ -385,3 +385,17 @@ fn tree_explains_bad_options() {
     let nowhere = folder.0.join("missing").join("t.json").display().to_string();
     says(&["branchy", "--device", "cpu", "--timeline", &nowhere], &["missing", "cannot write it", "help:"]);
 }
+
+#[test]
+fn passes_of_ones_own_do_what_they_say() {
+    let output = run(env!("CARGO_BIN_EXE_own_pass"), &[]);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{err}");
+    let has = |what: &str| assert!(out.lines().any(|line| line.starts_with(what)), "{what}: {out}");
+    has("at most 0.0000 from the exact results");
+    has("2 audits");
+    has("counts: 1 x add; 2 x gelu; 2 x ");
+    has("fast_gelu (within 0.05): 2 x fast_gelu for 1 operation each");
+    let far = out.lines().filter(|line| line.starts_with("at most 0.0") && !line.contains("0.0000"));
+    assert_eq!(far.count(), 5, "{out}");
+}

@@ -15,6 +15,7 @@ use crate::Error;
 
 mod arenas;
 mod conditional;
+mod constant;
 #[allow(unsafe_code)] // Addresses become slices, and `gemm` takes pointers: each block has its proof.
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -33,6 +34,7 @@ mod stream;
 
 pub use arenas::{Arena, Arenas};
 pub use conditional::Conditional;
+pub use constant::Constant;
 pub use diagnostics::Diagnostics;
 pub(crate) use elements::{ElementSource, ElementStep, JoinsElements};
 pub use graphs::{CapturedGraph, GraphExec, Graphs, Signature, Update};

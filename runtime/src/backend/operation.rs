@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 #[cfg(feature = "cuda")]
 use super::cuda::kernels::Submit;
 use super::{
-    JoinsElements,
+    Constant, JoinsElements,
     cpu::{Access, Fault},
 };
 #[cfg(feature = "cuda")]
@@ -85,6 +85,11 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
     /// same place: a pass may then make one operation of several.
     fn joins_elements(&self) -> Option<&'static dyn JoinsElements> {
         None
+    }
+
+    /// Returns the numbers that are fixed parameters of it, in the order of the parameters.
+    fn constants(&self) -> Vec<Constant> {
+        Vec::new()
     }
 
     /// If [`run_cpu`](Self::run_cpu) can run it.

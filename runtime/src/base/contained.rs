@@ -1,6 +1,7 @@
 //! Values of users, whose destructors run wherever the runtime lets go of them.
 
 use std::{
+    any::Any,
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
 };
@@ -14,6 +15,11 @@ impl<T> Contained<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Some(value))
     }
+
+    /// Returns the value, which is there until this is dropped.
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
 }
 
 impl<T> Drop for Contained<T> {
@@ -24,4 +30,16 @@ impl<T> Drop for Contained<T> {
             mem::forget(payload);
         }
     }
+}
+
+/// Returns the message of a panic.
+pub(crate) fn what_panicked(panic: Box<dyn Any + Send>) -> String {
+    let said = panic.downcast::<String>().map(|said| *said);
+    let said = said.or_else(|panic| panic.downcast::<&'static str>().map(|said| said.to_string()));
+    let said = said.unwrap_or_else(|payload| {
+        // A value of the user's, whose drop may panic again.
+        mem::forget(payload);
+        "without a message".into()
+    });
+    format!("it panicked: {said}")
 }

@@ -2,6 +2,7 @@
 //! depends on a device or a runtime.
 
 pub(crate) mod batch;
+pub(crate) mod bound;
 pub(crate) mod contained;
 pub(crate) mod dtype;
 pub(crate) mod mode;

@@ -1,5 +1,7 @@
 //! The arguments of a launch.
 
+use crate::backend::Constant;
+
 /// One argument of a launch, in the order of the kernel's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Argument {
@@ -82,6 +84,21 @@ impl Argument {
             Self::RealSize(_) => "the address of a real size".into(),
             Self::Workspace => "the address of the workspace".into(),
         }
+    }
+
+    /// Returns the value, if it is one.
+    pub(crate) fn constant(&self) -> Option<Constant> {
+        let Self::Value { bytes, of } = self else { return None };
+        let [a, b, c, d, ..] = *bytes;
+        let low = [a, b, c, d];
+        Some(match of {
+            ScalarType::F32 => Constant::Float(f32::from_ne_bytes(low).into()),
+            ScalarType::F64 => Constant::Float(f64::from_ne_bytes(*bytes)),
+            ScalarType::I32 => Constant::Integer(i32::from_ne_bytes(low).into()),
+            ScalarType::U32 => Constant::Integer(u32::from_ne_bytes(low).into()),
+            ScalarType::I64 => Constant::Integer(i64::from_ne_bytes(*bytes).into()),
+            ScalarType::U64 => Constant::Integer(u64::from_ne_bytes(*bytes).into()),
+        })
     }
 
     /// A value.

@@ -58,6 +58,7 @@ mod cuda;
 mod gradient;
 mod operation;
 mod parts;
+mod replacement;
 
 use std::{
     fmt,
@@ -75,6 +76,7 @@ pub use argument::ScalarArgument;
 pub use call::{AndOutput, Call};
 pub use cpu::{CpuCall, CpuFailure};
 pub use gradient::{AnyTensor, Backward};
+pub use replacement::CustomReplacement;
 
 #[cfg(feature = "cuda")]
 pub use crate::backend::cuda::custom::{

@@ -1,10 +1,8 @@
 //! A user's operation as the runtime launches it: its identity, its code for each device, and its arguments.
 
 use std::{
-    any::Any,
     fmt,
     hash::{Hash as _, Hasher},
-    mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -23,11 +21,14 @@ use crate::{Error, backend::cuda::kernels::Submit};
 use crate::{
     Result,
     backend::{
-        Launch, Operation, View,
+        Constant, Launch, Operation, View,
         cpu::{Access, Fault},
         shapes::Shapes,
     },
-    base::{contained::Contained, plan::Site},
+    base::{
+        contained::{Contained, what_panicked},
+        plan::Site,
+    },
     value::owned::next_id,
 };
 
@@ -192,18 +193,6 @@ impl CustomOperation {
     }
 }
 
-/// Returns the message of a panic.
-fn what_panicked(panic: Box<dyn Any + Send>) -> String {
-    let said = panic.downcast::<String>().map(|said| *said);
-    let said = said.or_else(|panic| panic.downcast::<&'static str>().map(|said| said.to_string()));
-    let said = said.unwrap_or_else(|payload| {
-        // A value of the user's, whose drop may panic again.
-        mem::forget(payload);
-        "without a message".into()
-    });
-    format!("it panicked: {said}")
-}
-
 impl Operation for CustomOperation {
     fn name(&self) -> &'static str {
         self.definition.name
@@ -227,6 +216,15 @@ impl Operation for CustomOperation {
 
     fn has_cpu_code(&self) -> bool {
         self.definition.cpu.is_some()
+    }
+
+    fn constants(&self) -> Vec<Constant> {
+        self.arguments.iter().filter_map(Argument::constant).collect()
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_supports(&self, _: &mut dyn Submit) -> Result<bool> {
+        Ok(self.definition.cuda.is_some())
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {

@@ -4,7 +4,8 @@ use std::{borrow::Cow, fmt};
 
 use super::{FunctionSpec, GraphObject, Options, spec::InputSpec};
 use crate::{
-    Batching, Limits, Mode, Numerics, Plan, Policy, Result, Runtime, Schedule, host::piecewise::BodyId,
+    Batching, Limits, Mode, Numerics, Passes, Plan, Policy, Result, Runtime, Schedule,
+    host::piecewise::BodyId,
 };
 
 /// The options of a graph; returned by the `builder` function of the graph type that `#[graphable]`
@@ -122,6 +123,34 @@ impl<G> GraphBuilder<G> {
     /// those of the [runtime](Runtime::set_numerics).
     pub fn numerics(mut self, numerics: Numerics) -> Self {
         self.options.numerics(numerics);
+        self
+    }
+
+    /// Sets the passes over recordings of calls of this graph, instead of those of the [runtime](Runtime::set_passes).
+    ///
+    /// They are part of the keys of recordings: graphs of one function with other passes share none.
+    ///
+    /// ```
+    /// # use graphable::{Passes, prelude::*};
+    /// # #[graphable]
+    /// # fn forward(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    /// #     ops::neg(&ops::abs(x)?)
+    /// # }
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// let fused = ForwardGraph::builder().build(&mut rt)?;
+    /// let plain = ForwardGraph::builder().passes(Passes::none()).build(&mut rt)?;
+    /// # for _ in 0..3 {
+    /// #     let step = rt.step()?;
+    /// #     let x = step.tensor(&[1], &[1.0f32])?;
+    /// #     assert_eq!(step.read(&fused.call(&step, &x)?)?, step.read(&plain.call(&step, &x)?)?);
+    /// # }
+    /// # let mut kernels: Vec<usize> = rt.tree().nodes.iter().map(|node| node.kernels).collect();
+    /// # kernels.sort();
+    /// # assert_eq!(kernels, [1, 2]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn passes(mut self, passes: Passes) -> Self {
+        self.options.passes(passes);
         self
     }
 

@@ -112,6 +112,7 @@ impl<'s> GraphCall<'s> {
             core.launcher().flush()?;
             let warmups_before = core.log.stats().warmups;
             let numerics = function.options.numerics.unwrap_or(core.settings.numerics());
+            let passes = function.options.passes.as_ref().unwrap_or(core.settings.passes()).clone();
             core.begin_call(ActiveCall {
                 name,
                 graph: function.id,
@@ -120,6 +121,7 @@ impl<'s> GraphCall<'s> {
                 dispatched: key_of_batch.is_some(),
                 adapters: key_of_batch.filter(|_| function.tells_adapters_apart()).map(|key| key.adapters),
                 numerics,
+                passes,
                 block: SharedMemory::clone(&function.block.memory),
                 block_id: function.block.id,
                 scalars: function.scalars.len(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{dispatch::buckets::Schedule, listed::Listed};
-use crate::{Batching, Limits, Numerics, Policy, base::mode::Mode};
+use crate::{Batching, Limits, Numerics, Passes, Policy, base::mode::Mode};
 
 /// The options of a builder.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Options {
     pub(super) enabled: bool,
     /// `None`: those of the runtime.
     pub(super) numerics: Option<Numerics>,
+    /// Likewise.
+    pub(super) passes: Option<Passes>,
 }
 
 impl Default for Options {
@@ -36,6 +38,7 @@ impl Default for Options {
             listed: Vec::new(),
             enabled: true,
             numerics: None,
+            passes: None,
         }
     }
 }
@@ -105,5 +108,10 @@ impl Options {
     /// Sets the switches of the numerics.
     pub fn numerics(&mut self, numerics: Numerics) {
         self.numerics = Some(numerics);
+    }
+
+    /// Sets the passes over recordings.
+    pub fn passes(&mut self, passes: Passes) {
+        self.passes = Some(passes);
     }
 }

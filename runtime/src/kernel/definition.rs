@@ -3,7 +3,7 @@
 use std::any::TypeId;
 
 use super::block::Block;
-use crate::{DType, base::rank::MAX_RANK};
+use crate::{DType, backend, base::rank::MAX_RANK};
 
 /// A type that kernels compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -226,6 +226,21 @@ impl Uses {
 pub struct Number {
     pub(super) compute: Compute,
     pub(super) bits: u32,
+}
+
+impl Number {
+    /// Its value.
+    pub(super) fn value(self) -> backend::Constant {
+        let Self { compute, bits } = self;
+        match compute {
+            Compute::F32 => backend::Constant::Float(f32::from_bits(bits).into()),
+            Compute::I32 => backend::Constant::Integer((bits as i32).into()),
+            Compute::Bool => backend::Constant::Bool(bits != 0),
+            Compute::U32 | Compute::U16 | Compute::U8 | Compute::Random => {
+                backend::Constant::Integer(bits.into())
+            }
+        }
+    }
 }
 
 #[cfg(feature = "cuda")]

@@ -24,6 +24,7 @@ mod instances;
 pub mod lang;
 pub(crate) mod operation;
 pub(crate) mod random;
+pub(crate) mod replacement;
 pub(crate) mod rows;
 pub(crate) mod source;
 mod tasks;

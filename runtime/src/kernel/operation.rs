@@ -17,7 +17,7 @@ use super::{
     rows,
 };
 use crate::backend::{
-    JoinsElements, Launch, Op, Operation,
+    self, JoinsElements, Launch, Op, Operation,
     cpu::{Access, Fault},
 };
 #[cfg(feature = "cuda")]
@@ -232,6 +232,10 @@ impl<F: Further> Operation for Fixed<F> {
         self.definition.id.hash(&mut to);
         self.constants.hash(&mut to);
         self.further.hash(&mut to);
+    }
+
+    fn constants(&self) -> Vec<backend::Constant> {
+        self.constants.iter().flatten().map(|number| number.value()).collect()
     }
 
     fn joins_elements(&self) -> Option<&'static dyn JoinsElements> {

@@ -62,6 +62,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
             dispatched: false,
             adapters: None,
             numerics: crate::Numerics::default(),
+            passes: crate::Passes::default(),
             block: SharedMemory::clone(&block.memory),
             block_id: block.id,
             scalars: 0,

@@ -68,7 +68,7 @@ pub(super) fn join(
     report: &mut PassReport,
 ) -> Vec<Command> {
     let values = Values::of(&commands, first);
-    let mut piece = Piece { commands: &commands, first, values: &values, writes: Writes::default() };
+    let mut piece = Piece::new(&commands, first, &values);
     // The members of each, in order.
     let mut groups: Vec<Vec<usize>> = Vec::new();
     // The group of each launch that has one, and the last launch whose first input begins at an address.
@@ -117,8 +117,7 @@ pub(super) fn join(
             }
             groups.push(group);
         }
-        launch.outputs.iter().for_each(|view| piece.writes.note(view.range(), at));
-        piece.writes.note((launch.workspace, launch.workspace + workspace), at);
+        piece.note_writes(at);
     }
     // Each pair once, unless it came together later.
     refused.sort_unstable_by_key(|(after, at, _)| (*at, *after));
@@ -131,39 +130,91 @@ pub(super) fn join(
         }
     }
     groups.retain(|group| group.len() > 1);
-    let made = groups.into_iter().filter_map(|group| Some((how.make(&piece, &group)?, group))).collect();
-    emit(how, commands, first, made, report)
+    let made = groups
+        .into_iter()
+        .filter_map(|members| Some(Joined { launch: how.make(&piece, &members)?, workspace: 0, members }));
+    let made = made.collect();
+    emit(commands, first, made, how.moves_frees(), report)
 }
 
-/// Puts the launch of each group at its place, instead of its members.
-fn emit(
-    how: &dyn Join,
+/// A launch that does what several do, one after the other.
+#[derive(Debug)]
+pub(super) struct Joined {
+    pub(super) launch: Launch,
+    /// The bytes of its workspace.
+    pub(super) workspace: u64,
+    /// The launches, in order.
+    pub(super) members: Vec<usize>,
+}
+
+/// Puts the launch of each group at its place, instead of its members. Memory that is read later than before is freed later,
+/// too, unless a test wants to see what happens then.
+pub(super) fn emit(
     commands: Vec<Command>,
     first: usize,
-    groups: Vec<(Launch, Vec<usize>)>,
+    groups: Vec<Joined>,
+    moves_frees: bool,
     report: &mut PassReport,
 ) -> Vec<Command> {
     if groups.is_empty() {
         return commands;
     }
-    let mut made: FxHashMap<usize, Option<Box<Launch>>> = FxHashMap::default();
+    let mut made: FxHashMap<usize, Option<Command>> = FxHashMap::default();
     let mut moved = Moved::default();
-    for (launch, members) in groups {
+    for Joined { launch, workspace, members } in groups {
         let Some((&place, earlier)) = members.split_last() else { continue };
         report.add_made(launch.op.name(), members.len());
-        if how.moves_frees() {
+        if moves_frees {
             moved.reads_move(&commands, first, &members);
         }
         made.extend(earlier.iter().map(|member| (*member, None)));
-        made.insert(place, Some(Box::new(launch)));
+        made.insert(place, Some(Command::Launch { launch: Box::new(launch), workspace }));
     }
     moved.in_new_places((first..).zip(commands).map(|(at, command)| match made.remove(&at) {
         None => (at, Some(command)),
-        Some(launch) => (at, launch.map(|launch| Command::Launch { launch, workspace: 0 })),
+        Some(launch) => (at, launch),
     }))
 }
 
+impl<'p> Piece<'p> {
+    /// A piece whose first command has the index `first`, with no writes so far.
+    pub(super) fn new(commands: &'p [Command], first: usize, values: &'p Values) -> Self {
+        Self { commands, first, values, writes: Writes::default() }
+    }
+}
+
 impl Piece<'_> {
+    /// A launch has written.
+    fn note_writes(&mut self, at: usize) {
+        let Some(Command::Launch { launch, workspace }) = self.commands.get(at - self.first) else { return };
+        launch.outputs.iter().for_each(|view| self.writes.note(view.range(), at));
+        self.writes.note((launch.workspace, launch.workspace + workspace), at);
+    }
+
+    /// Returns why the members cannot all be where the last one is.
+    pub(super) fn check_all_move(&mut self, members: &[usize]) -> Result<(), PassRefusal> {
+        let (Some(&begin), Some(&end)) = (members.first(), members.last()) else { return Ok(()) };
+        if end - begin >= WINDOW {
+            return Err(PassRefusal::TooFar);
+        }
+        (begin..=end).for_each(|at| self.note_writes(at));
+        let (_, earlier) = members.split_last().unwrap_or((&end, &[]));
+        earlier.iter().try_for_each(|at| self.check_moves(&Err, std::slice::from_ref(at), members))
+    }
+
+    /// Returns why an output of a member, which nobody else needs, cannot be written at the place of the last one: its memory may
+    /// be that of another tensor by then.
+    pub(super) fn check_written(
+        &self,
+        at: usize,
+        output: usize,
+        members: &[usize],
+    ) -> Result<(), PassRefusal> {
+        let Some(value) = self.values.made(at, output).map(|id| self.values.get(id)) else { return Ok(()) };
+        let is_gone = value.is_broken || value.end.is_some_and(|gone| Some(&gone) < members.last());
+        if is_gone && Some(&at) != members.last() { Err(PassRefusal::WrittenBetween) } else { Ok(()) }
+    }
+
     /// The launch with an index.
     pub(super) fn launch(&self, at: usize) -> Option<&Launch> {
         match self.commands.get(at.checked_sub(self.first)?)? {
@@ -206,12 +257,17 @@ impl Piece<'_> {
         members.sort_unstable();
         // First, because it knows what nobody would expect.
         how.check(self, &members)?;
-        self.check_moves(how, earlier, &members)?;
+        self.check_moves(&|why| how.refuse(why), earlier, &members)?;
         Ok(members)
     }
 
     /// Returns why the earlier members cannot move down to the last one.
-    fn check_moves(&self, how: &dyn Join, earlier: &[usize], members: &[usize]) -> Result<(), PassRefusal> {
+    fn check_moves(
+        &self,
+        refuse: &dyn Fn(PassRefusal) -> Result<(), PassRefusal>,
+        earlier: &[usize],
+        members: &[usize],
+    ) -> Result<(), PassRefusal> {
         let (Some(&begin), Some(&end), Some(&known)) = (members.first(), members.last(), earlier.last())
         else {
             return Ok(());
@@ -225,7 +281,7 @@ impl Piece<'_> {
                 // at all: a `Join` looks at that.
                 let is_inside = self.made_by(at, input, members).is_some();
                 if !is_inside && self.writes.has(view.range(), known, |by| is_in(members, by)) {
-                    how.refuse(PassRefusal::WrittenBetween)?;
+                    refuse(PassRefusal::WrittenBetween)?;
                 }
             }
             for output in 0..launch.outputs.len() {
@@ -235,10 +291,10 @@ impl Piece<'_> {
                     continue;
                 }
                 if value.is_broken || value.end.is_some_and(|gone| gone < end) {
-                    how.refuse(PassRefusal::WrittenBetween)?;
+                    refuse(PassRefusal::WrittenBetween)?;
                 }
                 if value.readers.iter().any(|reader| *reader < end && !is_in(members, *reader)) {
-                    how.refuse(PassRefusal::ReadBetween)?;
+                    refuse(PassRefusal::ReadBetween)?;
                 }
             }
         }

@@ -17,11 +17,14 @@ mod pass;
 mod products;
 #[cfg(test)]
 mod tests;
+pub(crate) mod users;
 mod values;
 mod writes;
 
 pub(crate) use command::Command;
 pub use pass::Passes;
+pub(crate) use pass::Rewritten;
+pub(crate) use users::{Dependents, Target};
 
 /// The commands of a recording.
 #[derive(Debug, Default)]
@@ -45,6 +48,7 @@ impl Program {
     fn rewrite_pieces(&mut self, mut rewrite: impl FnMut(Vec<Command>, usize) -> Vec<Command>) {
         let mut piece = Vec::new();
         let commands = std::mem::take(&mut self.commands);
+        let end = commands.len();
         for (at, command) in commands.into_iter().enumerate() {
             if !command.is_barrier() {
                 piece.push(command);
@@ -54,6 +58,7 @@ impl Program {
             self.commands.append(&mut rewrite(std::mem::take(&mut piece), first));
             self.commands.push(command);
         }
-        self.commands.append(&mut rewrite(piece, 0));
+        let first = end - piece.len();
+        self.commands.append(&mut rewrite(piece, first));
     }
 }

@@ -117,38 +117,57 @@ impl Value {
     }
 }
 
-/// The value that each byte holds: pieces that do not overlap, by their start, with their end.
-#[derive(Debug, Default)]
-struct Contents(BTreeMap<u64, (u64, ValueId)>);
+/// What each byte holds, such as the number of a value: pieces that do not overlap, by their start, with their end.
+#[derive(Debug)]
+pub(super) struct Contents<V>(BTreeMap<u64, (u64, V)>);
 
-impl Contents {
+impl<V> Default for Contents<V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<V: Copy> Contents<V> {
+    /// The parts of `range` that hold something, and what.
+    pub(super) fn pieces(&self, range: Range) -> impl Iterator<Item = (Range, V)> {
+        overlapping(&self.0, range, |(end, _)| *end)
+            .map(move |(start, (end, held))| (((*start).max(range.0), (*end).min(range.1)), *held))
+    }
+
+    /// The number of bytes that hold something.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.iter().map(|(start, (end, _))| end - start).sum()
+    }
+
+    /// The bytes of `range` hold that, or nothing.
+    pub(super) fn set(&mut self, range: Range, held: Option<V>) {
+        let old: SmallVec<[(u64, (u64, V)); 4]> =
+            overlapping(&self.0, range, |(end, _)| *end).map(|(start, piece)| (*start, *piece)).collect();
+        for (start, (end, held)) in old {
+            self.0.remove(&start);
+            if start < range.0 {
+                self.0.insert(start, (range.0, held));
+            }
+            if range.1 < end {
+                self.0.insert(range.1, (end, held));
+            }
+        }
+        if let (Some(held), true) = (held, range.0 < range.1) {
+            self.0.insert(range.0, (range.1, held));
+        }
+    }
+}
+
+impl Contents<ValueId> {
     /// The values of which `range` holds bytes.
     fn at(&self, range: Range) -> SmallVec<[ValueId; 1]> {
         let mut found: SmallVec<[ValueId; 1]> = SmallVec::new();
-        for (_, id) in overlapping(&self.0, range, |(end, _)| *end).map(|(_, piece)| *piece) {
+        for (_, id) in self.pieces(range) {
             if !found.contains(&id) {
                 found.push(id);
             }
         }
         found
-    }
-
-    /// The bytes of `range` hold that value, or none.
-    fn set(&mut self, range: Range, value: Option<ValueId>) {
-        let old: SmallVec<[(u64, (u64, ValueId)); 4]> =
-            overlapping(&self.0, range, |(end, _)| *end).map(|(start, piece)| (*start, *piece)).collect();
-        for (start, (end, id)) in old {
-            self.0.remove(&start);
-            if start < range.0 {
-                self.0.insert(start, (range.0, id));
-            }
-            if range.1 < end {
-                self.0.insert(range.1, (end, id));
-            }
-        }
-        if let (Some(id), true) = (value, range.0 < range.1) {
-            self.0.insert(range.0, (range.1, id));
-        }
     }
 }
 

@@ -9,10 +9,13 @@ use super::{
 use crate::{
     DType, Error, Result,
     backend::SharedMemory,
-    base::plan::Site,
+    base::{
+        bound::{Bound, BoundedPart},
+        plan::Site,
+    },
     memory::COPY,
     observe::occurrence::Occurrence,
-    tree::{RecordingIndex, Tree},
+    tree::{RecordingIndex, ResultBounds, Tree},
     value::{
         entry::{Encoder, Entries, Entry},
         key::KeyWriter,
@@ -141,8 +144,14 @@ impl Launcher<'_> {
         outcome
     }
 
-    /// Compares the outputs of a replay with those of the body, bit by bit.
-    fn compare(&mut self, site: &'static Site, entries: &[Entry], audit: &Audit) -> Result<()> {
+    /// Compares the outputs of a replay with those of the body: bit by bit, or within the bounds that passes have declared.
+    fn compare(
+        &mut self,
+        site: &'static Site,
+        entries: &[Entry],
+        audit: &Audit,
+        bounds: Option<&ResultBounds>,
+    ) -> Result<()> {
         if entries.len() != audit.outputs.len() {
             return Err(Error::AuditMismatch {
                 segment: site.to_string(),
@@ -156,7 +165,11 @@ impl Launcher<'_> {
             match (got, expected) {
                 (Entry::Tensor(got), Entry::Tensor(expected)) if alike(got, expected) => {
                     let bytes = self.read(*got)?.wait()?;
-                    same_bytes(site, &what, values.next().map_or(&[], Vec::as_slice), &bytes)?;
+                    let expected = values.next().map_or(&[][..], Vec::as_slice);
+                    match bounds.and_then(|bounds| *bounds.outputs.get(index)?) {
+                        None => same_bytes(site, &what, expected, &bytes)?,
+                        Some(bound) => within(site, &what, (got.dtype, bound), expected, &bytes)?,
+                    }
                 }
                 (Entry::Word(a), Entry::Word(b)) if a == b => {}
                 (Entry::Text(a), Entry::Text(b)) if a == b => {}
@@ -175,7 +188,7 @@ impl Launcher<'_> {
 }
 
 impl Replayer<'_> {
-    /// Replays and compares, bit by bit.
+    /// Replays and compares.
     ///
     /// # Errors
     /// Returns [`Error::AuditMismatch`], and errors of the device.
@@ -186,14 +199,19 @@ impl Replayer<'_> {
         key: &KeyWriter,
         audit: &Audit,
     ) -> Result<Entries> {
-        let writes = self.tree.recording(at).map(|recording| recording.writes.clone()).unwrap_or_default();
+        let recording = self.tree.recording(at);
+        let bounds = recording.and_then(|recording| recording.bounds.clone());
+        let writes = recording.map(|recording| recording.writes.clone()).unwrap_or_default();
         self.stage_copies(at, key);
         let entries = self.replay_relocated(at, key)?;
-        let outcome = self.launcher.compare(site, &entries, audit).and_then(|()| {
+        let outcome = self.launcher.compare(site, &entries, audit, bounds.as_deref()).and_then(|()| {
             self.compare_copies(at, site, key)?;
             for (index, ((_, memory), expected)) in writes.iter().zip(&audit.states).enumerate() {
                 let got = self.launcher.stream.read(memory.addr(), memory.len())?.wait()?;
-                same_bytes(site, &format!("state {index}"), expected, &got)?;
+                let parts = bounds.as_ref().and_then(|bounds| bounds.states.get(index));
+                let what = format!("state {index}");
+                let parts = (memory.addr(), parts.map_or(&[][..], Vec::as_slice));
+                same_state(site, &what, parts, expected, &got)?;
             }
             Ok(())
         });
@@ -222,6 +240,45 @@ impl Replayer<'_> {
 /// Returns whether two tensors have the same properties, apart from their contents.
 fn alike(a: &RawTensor, b: &RawTensor) -> bool {
     a.dtype == b.dtype && a.marks.word() == b.marks.word() && a.layout.shape() == b.layout.shape()
+}
+
+/// Compares state that begins at `addr`: some parts within bounds, and everything else bit by bit.
+fn same_state(
+    site: &'static Site,
+    what: &str,
+    parts: (u64, &[BoundedPart]),
+    expected: &[u8],
+    got: &[u8],
+) -> Result<()> {
+    let (addr, parts) = parts;
+    let mut from = 0;
+    for part in parts {
+        let [start, end] = [part.range.0, part.range.1].map(|at| (at - addr) as usize);
+        let of = |from: usize| format!("{what}, from byte {from} on");
+        same_bytes(site, &of(from), &expected[from..start], &got[from..start])?;
+        within(site, &of(start), (part.dtype, part.bound), &expected[start..end], &got[start..end])?;
+        from = end;
+    }
+    same_bytes(site, what, &expected[from..], &got[from..])
+}
+
+/// Compares elements of a type within a bound.
+fn within(
+    site: &'static Site,
+    what: &str,
+    (dtype, bound): (DType, Bound),
+    expected: &[u8],
+    got: &[u8],
+) -> Result<()> {
+    if expected.len() != got.len() {
+        return same_bytes(site, what, expected, got);
+    }
+    let Some((index, expected, got)) = bound.first_outside(dtype, expected, got) else { return Ok(()) };
+    Err(Error::AuditMismatch {
+        segment: site.to_string(),
+        what: what.to_owned(),
+        detail: format!("element {index}: the replay gave {got}, the body {expected}, beyond {bound}"),
+    })
 }
 
 fn same_bytes(site: &'static Site, what: &str, expected: &[u8], got: &[u8]) -> Result<()> {

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{exec_reuse::CallOrdinals, waits::CallWarmUps};
 use crate::{
-    DType, Error, Limits, Numerics, Policy, Result,
+    DType, Error, Limits, Numerics, Passes, Policy, Result,
     backend::{SharedMemory, View},
     base::{mode::Mode, plan::Site, reason::FallbackReason},
     memory::RegionKey,
@@ -49,6 +49,8 @@ pub(crate) struct ActiveCall {
     pub(crate) adapters: Option<usize>,
     /// The switches of the numerics.
     pub(crate) numerics: Numerics,
+    /// The passes over new recordings.
+    pub(crate) passes: Passes,
     /// The static host block; the counts of the symbols follow `scalars` slots.
     pub(crate) block: SharedMemory,
     pub(crate) block_id: OwnerId,
@@ -315,8 +317,18 @@ impl CallState {
         every > 0 && (hits + 1).is_multiple_of(u64::from(every))
     }
 
+    /// Returns the switches of the numerics of the active call.
+    pub(super) fn numerics(&self) -> Numerics {
+        self.active.as_ref().map(|call| call.numerics).unwrap_or_default()
+    }
+
+    /// Returns the passes over recordings that the active call makes.
+    pub(super) fn passes(&self) -> Passes {
+        self.active.as_ref().map(|call| call.passes.clone()).unwrap_or_default()
+    }
+
     /// Adds what a key must contain besides the live-ins: the memory of the counts of padded dimensions, the
-    /// properties of the batch that distinguish recordings, and the switches of the numerics.
+    /// properties of the batch that distinguish recordings, the switches of the numerics, and the passes.
     pub(crate) fn write_key(&self, key: &mut KeyWriter) {
         let Some(call) = &self.active else { return };
         if key.has_padding() {
@@ -328,6 +340,7 @@ impl CallState {
         if let Some(numerics) = call.numerics.key_word() {
             key.word(numerics);
         }
+        call.passes.write_key(key);
     }
 
     /// Returns the key of a region's profile, if graphs are in use.

@@ -22,8 +22,8 @@ use crate::{
     Error, Result,
     backend::SharedMemory,
     base::{plan::Site, reason::FallbackReason},
-    observe::{event::CopySlot, inspect::PassReport, log::Log, occurrence::Occurrence},
-    program::{Command, Program},
+    observe::{event::CopySlot, log::Log, occurrence::Occurrence},
+    program::{Command, Program, Rewritten, Target},
     tree::CallSite,
 };
 
@@ -45,7 +45,7 @@ pub(super) struct CommandLog {
     program: Program,
     capture: CaptureState,
     /// What passes did to the program.
-    pub(super) passes: Box<[PassReport]>,
+    pub(super) rewritten: Rewritten,
 }
 
 impl CommandLog {
@@ -61,7 +61,7 @@ impl CommandLog {
     ) -> Result<Self> {
         let begun = begin_capture(stream, bindings);
         let capture = unless_invalidated(stream, log, site, begun)?.into();
-        Ok(Self { program: Program::default(), capture, passes: Box::default() })
+        Ok(Self { program: Program::default(), capture, rewritten: Rewritten::default() })
     }
 
     /// Returns whether a capture is active.
@@ -171,7 +171,12 @@ impl Replayer<'_> {
         let call_site =
             CallSite { identity, graph: self.tree.caller().id, ordinal: call.ordinals().before(identity) };
         let recording = &mut run.state;
-        recording.log.passes = self.passes.run(&mut recording.log.program);
+        let mut target = Target {
+            backend: self.launcher.stream.backend_mut(),
+            deterministic: call.numerics().deterministic,
+            segment: site,
+        };
+        recording.log.rewritten = call.passes().run(&mut recording.log.program, &mut target)?;
         let mut retries = RETRIES;
         loop {
             if !recording.log.is_capturing() {

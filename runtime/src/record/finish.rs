@@ -1,5 +1,7 @@
 //! A recording whose body has ended: it enters the tree and runs for the first time, or is aborted.
 
+use std::sync::Arc;
+
 use super::{
     aliasing::Overlaps,
     body::BodyRunner,
@@ -13,8 +15,16 @@ use crate::{
     backend::SharedMemory,
     memory::Extent,
     observe::occurrence::{ExecutableRef, Occurrence},
-    tree::{Alias, CopiedInput, Links, OutputBlock, Positions, Recording, Stored, Tree, Usage, recorded},
-    value::{entry::Encoder, key::KeyWriter, owned::OwnerId},
+    program::Dependents,
+    tree::{
+        Alias, CopiedInput, Links, OutputBlock, Positions, Recording, ResultBounds, Stored, Tree, Usage,
+        recorded,
+    },
+    value::{
+        entry::{Encoder, Entry},
+        key::KeyWriter,
+        owned::OwnerId,
+    },
 };
 
 /// A recording whose body has ended. It is aborted when this is dropped, also by a panic, unless it came to its end.
@@ -41,6 +51,8 @@ struct Made {
     /// State that it writes.
     writes: Vec<(OwnerId, SharedMemory)>,
     captured: Captured,
+    /// How far passes may have taken the results from those of the body.
+    bounds: Option<Arc<ResultBounds>>,
 }
 
 impl<'r, 'c> RecordingInProgress<'r, 'c> {
@@ -71,13 +83,14 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
     fn end_capture(&mut self, key: &KeyWriter, outputs: &Encoder) -> Result<Option<Made>> {
         let Self { runner: BodyRunner { replayer, call }, run, .. } = self;
         check_length(replayer.tree, run)?;
-        let (blocks, outputs) = run.store(replayer.launcher.memory, key, outputs)?;
+        let (blocks, stored) = run.store(replayer.launcher.memory, key, outputs)?;
         let mut copied: Vec<CopiedInput> =
             run.state.bindings.all().iter().map(InputBinding::recorded).collect();
         let mut retain: Vec<SharedMemory> = run.owned.iter().map(|(_, m)| m.clone()).collect();
         retain.extend(copied.iter().map(|c| c.memory.clone()));
         let Some(captured) = replayer.end_capture(call, run, &retain)? else { return Ok(None) };
         let writes = run.written();
+        let bounds = bounds(&run.state.log.rewritten.dependents, outputs, &writes);
         if let Some(exec) = &captured.exec {
             let Replayer { tree, launcher, .. } = replayer;
             stage_first_copies(launcher.stream, launcher.log, &mut copied, key);
@@ -92,7 +105,7 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
                 return Err(error);
             }
         }
-        Ok(Some(Made { blocks, outputs, copied, writes, captured }))
+        Ok(Some(Made { blocks, outputs: stored, copied, writes, captured, bounds }))
     }
 
     /// Hangs the recording, which has run, into the tree.
@@ -134,7 +147,8 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
             owned: run.owners(),
             writes: made.writes,
             alive: std::mem::take(&mut run.state.alive),
-            passes: std::mem::take(&mut run.state.log.passes),
+            passes: std::mem::take(&mut run.state.log.rewritten.reports),
+            bounds: made.bounds,
             usage: Usage { pool_peak: run.uses.peak(), extent },
             hits: 0,
             likely: None,
@@ -166,6 +180,28 @@ impl<'r, 'c> RecordingInProgress<'r, 'c> {
         let all = overlaps.of(key);
         (asked || !all.is_empty()).then(|| all.as_slice().into())
     }
+}
+
+/// Returns how far the results may be from those of the body; `None` if no bit differs.
+fn bounds(
+    dependents: &[Dependents],
+    outputs: &Encoder,
+    writes: &[(OwnerId, SharedMemory)],
+) -> Option<Arc<ResultBounds>> {
+    if dependents.is_empty() {
+        return None;
+    }
+    let of_output = |entry: &Entry| match entry {
+        Entry::Tensor(raw) => Dependents::bound_of(dependents, raw.view().range()),
+        _ => None,
+    };
+    let of_state = |(_, memory): &(OwnerId, SharedMemory)| {
+        Dependents::parts_of(dependents, (memory.addr(), memory.addr() + memory.len()))
+    };
+    Some(Arc::new(ResultBounds {
+        outputs: outputs.entries.iter().map(of_output).collect(),
+        states: writes.iter().map(of_state).collect(),
+    }))
 }
 
 /// Refuses a recording that did less than the warm-up.

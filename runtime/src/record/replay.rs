@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::launch::Launcher;
 use crate::{
-    Error, Passes, Result,
+    Error, Result,
     memory::{
         Memory, Origin, OwnedView, Placement, RecordedBlock, SlotId,
         pool::{Block, rounded},
@@ -27,8 +27,6 @@ pub(crate) struct Replayer<'c> {
     pub(crate) launcher: Launcher<'c>,
     /// The time that an update of a shared executable may take; `None` if new recordings do not share.
     pub(crate) reuse_budget: Option<Duration>,
-    /// Over new recordings.
-    pub(crate) passes: &'c Passes,
 }
 
 /// Returns whether the blocks in which a recording leaves its results are not held.

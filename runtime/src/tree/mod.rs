@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod alias;
+mod bounds;
 mod edge;
 mod evict;
 mod exec_reuse;
@@ -30,6 +31,7 @@ mod table;
 
 pub(crate) use crate::{memory::GroupId, value::owned::Caller};
 pub(crate) use alias::{Alias, Aliases};
+pub(crate) use bounds::ResultBounds;
 pub(crate) use edge::{CopiedInput, MovedOperand, Positions};
 use edge::{EdgeIndex, EdgeState};
 use evict::Holders;
@@ -166,6 +168,8 @@ pub(crate) struct Recording {
     pub(crate) alive: Alive,
     /// What passes did to it.
     pub(crate) passes: Box<[PassReport]>,
+    /// How far passes may have taken its results from those of its body; `None` if no bit differs.
+    pub(crate) bounds: Option<Arc<ResultBounds>>,
     pub(crate) usage: Usage,
     /// The number of runs; the first was directly after its recording.
     pub(crate) hits: u64,

@@ -47,5 +47,6 @@ mod stale;
 mod threads;
 mod timeline;
 mod upkeep;
+mod users_passes;
 mod waits;
 mod walk;

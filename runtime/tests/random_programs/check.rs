@@ -52,7 +52,11 @@ fn setups(program: &Program) -> Vec<Setup> {
     }
     // The operations of bodies one by one.
     let unchanged = |setup| Setup { passes: Chosen::None, ..setup };
+    // And one of a user.
+    let users = |setup| Setup { passes: Chosen::Users, ..setup };
     match program.seed % 8 {
+        3 => all.push(users(setup(Mode::Piecewise, 2))),
+        7 if program.capturable => all.push(users(setup(Mode::Full, 2))),
         4 => all.push(unchanged(setup(Mode::Piecewise, 0))),
         1 if program.capturable => all.push(unchanged(setup(Mode::Full, 0))),
         _ => {}
@@ -140,6 +144,7 @@ pub(crate) fn check(program: &Program) -> Result<(Vec<Stats>, Met), Failure> {
         let with = match setup.passes {
             Chosen::All => String::new(),
             Chosen::None => ", without passes".into(),
+            Chosen::Users => ", with a user's pass".into(),
             Chosen::Drawn(_) => format!(", passes {}", setup.passes.names().join(" ")),
         };
         let what = format!("mode {}{audited}{copying}{sharing}{with}", setup.mode);

@@ -3,6 +3,8 @@
 use graphable::{Passes, Result, Runtime};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom as _};
 
+use crate::users_pass::{NAME as USERS, Same};
+
 /// The number of built-in passes.
 const PASSES: usize = 3;
 
@@ -11,6 +13,8 @@ const PASSES: usize = 3;
 pub(crate) enum Chosen {
     All,
     None,
+    /// All, and before them one of a user.
+    Users,
     /// Some in some order, as this seed draws them.
     Drawn(u64),
 }
@@ -20,7 +24,7 @@ impl Chosen {
     pub(crate) fn names(self) -> Vec<&'static str> {
         let mut names: Vec<_> = Passes::default().names().collect();
         match self {
-            Self::All => {}
+            Self::All | Self::Users => {}
             Self::None => names.clear(),
             Self::Drawn(seed) => {
                 let mut own = StdRng::seed_from_u64(seed ^ 0xface << 32);
@@ -33,7 +37,10 @@ impl Chosen {
 
     /// The passes.
     pub(crate) fn passes(self) -> Result<Passes> {
-        Passes::default().only(self.names())
+        match self {
+            Self::Users => Ok(Passes::default().with_at(0, Same)),
+            _ => Passes::default().only(self.names()),
+        }
     }
 }
 
@@ -46,6 +53,8 @@ pub(crate) struct Counts {
     pub(crate) before: [[u64; PASSES]; PASSES],
     /// Operations that a pass made of several, in recordings that are there at the end.
     pub(crate) made: [u64; PASSES],
+    /// Operations that the pass of a user replaced.
+    pub(crate) by_users: u64,
 }
 
 impl Counts {
@@ -55,7 +64,7 @@ impl Counts {
         assert_eq!(all.len(), PASSES, "a pass is neither drawn nor counted");
         let number = |name: &str| all.iter().position(|known| *known == name).expect("a built-in pass");
         let mut counts = Self::default();
-        let run: Vec<usize> = rt.passes().names().map(number).collect();
+        let run: Vec<usize> = rt.passes().names().filter(|name| *name != USERS).map(number).collect();
         if let [only] = run[..] {
             counts.alone[only] += 1;
         }
@@ -63,7 +72,11 @@ impl Counts {
             run[at + 1..].iter().for_each(|&second| counts.before[first][second] += 1);
         }
         for report in rt.tree().nodes.iter().flat_map(|node| &node.passes) {
-            counts.made[number(report.pass)] += report.made.iter().map(|made| made.count as u64).sum::<u64>();
+            let made = report.made.iter().map(|made| made.count as u64).sum::<u64>();
+            match report.pass {
+                USERS => counts.by_users += made,
+                pass => counts.made[number(pass)] += made,
+            }
         }
         counts
     }
@@ -72,6 +85,7 @@ impl Counts {
         fn all(counts: &mut Counts) -> impl Iterator<Item = &mut u64> {
             counts.alone.iter_mut().chain(counts.before.as_flattened_mut()).chain(&mut counts.made)
         }
+        self.by_users += other.by_users;
         let mut other = *other;
         all(self).zip(all(&mut other)).for_each(|(mine, other)| *mine += *other);
     }

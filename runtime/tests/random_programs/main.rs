@@ -95,6 +95,7 @@ mod run;
 mod shrink;
 mod sized;
 mod stated;
+mod users_pass;
 mod value;
 mod windowed;
 mod world;
@@ -224,6 +225,7 @@ fn random_programs() {
         ] {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }
+        assert!(met.passes.by_users >= 20, "only {} replacements by a user's pass", met.passes.by_users);
         for (what, count) in met.passes.expected() {
             assert!(count >= 20, "only {count} {what} in {programs} programs");
         }

@@ -2,13 +2,19 @@
 
 use std::fmt;
 
+use crate::base::bound::Bound;
+
 /// What a pass did to a recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PassReport {
     /// The name of the pass.
     pub pass: &'static str,
+    /// How far results may be from those without it; `None` if no bit changes.
+    pub bound: Option<Bound>,
+    /// What a pass of yours says: see [`Program::note`](crate::passes::Program::note).
+    pub notes: Vec<String>,
     /// The operations that it made.
     pub made: Vec<PassMade>,
     /// The operations that it left as they were although it looks for such ones.
@@ -29,21 +35,24 @@ pub struct PassMade {
 }
 
 /// Operations that a pass refused, all alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PassRefused {
     /// The name of an operation.
     pub operation: &'static str,
-    /// The name of the operation that it was not joined with: one whose result it reads, or one that computes the same.
-    pub after: &'static str,
+    /// The name of the operation that it was not joined with: one whose result it reads, or one that computes the same; or,
+    /// of several that a pass of yours would have replaced, the first.
+    pub after: Option<&'static str>,
+    /// The name of the operation by which a pass of yours would have replaced it.
+    pub by: Option<&'static str>,
     /// The reason.
     pub why: PassRefusal,
     /// How many there are.
     pub count: usize,
 }
 
-/// Why a pass left two operations as they were.
+/// Why a pass left operations as they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -69,7 +78,39 @@ pub enum PassRefusal {
     Leaves,
     /// Equal inputs need not give equal results, because an operation of a user was not declared deterministic.
     MayDiffer,
+    /// A pass named a launch, or a tensor, of another program.
+    OtherProgram,
+    /// The pass has replaced one of the launches before.
+    ReplacedBefore,
+    /// A branch or a body begins or ends between them.
+    Apart,
+    /// It writes state, or keeps a part of what it writes.
+    WritesInPlace,
+    /// The replacement reads or writes a tensor that is no operand of the launches, or writes one twice.
+    OtherOperand,
+    /// The replacement reads what the launches themselves compute.
+    MadeInside,
+    /// The replacement does not write a result that something else reads, or that lasts.
+    MissingResult,
+    /// The replacement takes elements of another type.
+    OtherType,
+    /// The replacement takes another shape.
+    OtherShape,
+    /// The replacement needs elements end to end.
+    Strided,
+    /// The replacement has other arguments than its kernel.
+    OtherArguments,
+    /// The replacement may not be captured.
+    NotCapturable,
+    /// The replacement is not known to return the same values in every run, which the deterministic mode requires.
+    NotDeterministic,
+    /// The replacement has no code for the device.
+    NoCode,
+    /// The replacement needs a larger workspace than the launch whose place it takes.
+    Workspace,
 }
+
+impl std::error::Error for PassRefusal {}
 
 impl fmt::Display for PassRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,18 +125,33 @@ impl fmt::Display for PassRefusal {
             Self::Overwritten => "memory of a result is written before its last use",
             Self::Leaves => "a result of the second leaves from its own memory",
             Self::MayDiffer => "equal inputs need not give equal results",
+            Self::OtherProgram => "a launch or a tensor is one of another program",
+            Self::ReplacedBefore => "the pass has replaced it before",
+            Self::Apart => "a branch or a body begins or ends between them",
+            Self::WritesInPlace => "it writes state, or keeps a part of what it writes",
+            Self::OtherOperand => "a tensor is no operand of it, or is written twice",
+            Self::MadeInside => "the new operation would read what it replaces",
+            Self::MissingResult => "the new operation does not write a result that is needed",
+            Self::OtherType => "the new operation takes elements of another type",
+            Self::OtherShape => "the new operation takes another shape",
+            Self::Strided => "the new operation needs elements end to end",
+            Self::OtherArguments => "the new operation has other arguments than its kernel",
+            Self::NotCapturable => "the new operation may not be captured",
+            Self::NotDeterministic => "the new operation is not declared to be deterministic",
+            Self::NoCode => "the new operation has no code for the device",
+            Self::Workspace => "the new operation needs a larger workspace",
         })
     }
 }
 
 impl PassReport {
     pub(crate) fn new(pass: &'static str) -> Self {
-        Self { pass, made: Vec::new(), refused: Vec::new() }
+        Self { pass, bound: None, notes: Vec::new(), made: Vec::new(), refused: Vec::new() }
     }
 
-    /// Returns whether it made or refused anything.
+    /// Returns whether it made, refused or noted anything.
     pub(crate) fn has_something(&self) -> bool {
-        !self.made.is_empty() || !self.refused.is_empty()
+        !self.made.is_empty() || !self.refused.is_empty() || !self.notes.is_empty()
     }
 
     /// Adds an operation that replaces that many.
@@ -110,30 +166,60 @@ impl PassReport {
 
     /// Adds two operations that were not joined.
     pub(crate) fn add_refused(&mut self, after: &'static str, operation: &'static str, why: PassRefusal) {
-        let is_alike = |r: &&mut PassRefused| (r.after, r.operation, r.why) == (after, operation, why);
+        self.refuse(PassRefused { operation, after: Some(after), by: None, why, count: 1 });
+    }
+
+    /// Adds operations that were not replaced by another one.
+    pub(crate) fn add_not_replaced(
+        &mut self,
+        operations: &[&'static str],
+        by: &'static str,
+        why: PassRefusal,
+    ) {
+        let (operation, after) = match operations {
+            [] => ("", None),
+            [one] => (*one, None),
+            [first, .., last] => (*last, Some(*first)),
+        };
+        self.refuse(PassRefused { operation, after, by: Some(by), why, count: 1 });
+    }
+
+    fn refuse(&mut self, new: PassRefused) {
+        let is_alike = |r: &&mut PassRefused| PassRefused { count: 1, ..**r } == new;
         match self.refused.iter_mut().find(is_alike) {
             Some(refused) => refused.count += 1,
-            None => self.refused.push(PassRefused { operation, after, why, count: 1 }),
+            None => self.refused.push(new),
         }
     }
 }
 
 impl fmt::Display for PassReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.pass)?;
+        f.write_str(self.pass)?;
+        if let Some(bound) = self.bound {
+            write!(f, " (within {bound})")?;
+        }
+        f.write_str(":")?;
         if !self.has_something() {
             return f.write_str(" nothing to do");
         }
-        for (index, PassMade { operation, replaces, count }) in self.made.iter().enumerate() {
-            write!(
-                f,
-                "{} {count} x {operation} for {replaces} operations each",
-                if index > 0 { "," } else { "" }
-            )?;
+        let mut between = "";
+        for note in &self.notes {
+            write!(f, "{between} {note}")?;
+            between = ";";
         }
-        for (index, PassRefused { operation, after, why, count }) in self.refused.iter().enumerate() {
-            let between = if index > 0 || !self.made.is_empty() { ";" } else { "" };
-            write!(f, "{between} not {operation} with {after} ({count} x): {why}")?;
+        for PassMade { operation, replaces, count } in &self.made {
+            let s = if *replaces == 1 { "" } else { "s" };
+            write!(f, "{between} {count} x {operation} for {replaces} operation{s} each")?;
+            between = ",";
+        }
+        between = if between.is_empty() { "" } else { ";" };
+        for PassRefused { operation, after, by, why, count } in &self.refused {
+            write!(f, "{between} not {operation}")?;
+            after.iter().try_for_each(|after| write!(f, " with {after}"))?;
+            by.iter().try_for_each(|by| write!(f, " by {by}"))?;
+            write!(f, " ({count} x): {why}")?;
+            between = ";";
         }
         Ok(())
     }

@@ -69,15 +69,14 @@ impl Core {
     pub(crate) fn replayer(&mut self) -> Replayer<'_> {
         let Self { memory, stream, recorder, log, tree, settings, .. } = self;
         let launcher = Launcher { memory, stream, recorder, log };
-        Replayer { tree, launcher, reuse_budget: settings.reuse_budget(), passes: settings.passes() }
+        Replayer { tree, launcher, reuse_budget: settings.reuse_budget() }
     }
 
     /// Borrows the components that running a body needs.
     pub(crate) fn body_runner(&mut self) -> BodyRunner<'_> {
         let Self { memory, stream, recorder, log, tree, settings, call, .. } = self;
         let launcher = Launcher { memory, stream, recorder, log };
-        let (reuse_budget, passes) = (settings.reuse_budget(), settings.passes());
-        BodyRunner { replayer: Replayer { tree, launcher, reuse_budget, passes }, call }
+        BodyRunner { replayer: Replayer { tree, launcher, reuse_budget: settings.reuse_budget() }, call }
     }
 
     /// Borrows the components that an operation of the running call needs, and that call.

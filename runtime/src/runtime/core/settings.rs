@@ -82,7 +82,9 @@ impl Settings {
         &self.passes
     }
 
-    pub(crate) fn set_passes(&mut self, passes: Passes) {
-        self.passes = passes;
+    /// Returns those of before.
+    #[must_use]
+    pub(crate) fn set_passes(&mut self, passes: Passes) -> Passes {
+        std::mem::replace(&mut self.passes, passes)
     }
 }
