@@ -26,6 +26,7 @@ const UNSTABLE: &str = "`backend` is not covered by semantic versioning";
 const EXHAUSTIVE: &[(&str, &str)] = &[
     ("Arena", UNSTABLE),
     ("AvgPoolConfig", "as `ConvConfig`"),
+    ("Bound", "both parts of the inequality, which users write down"),
     ("Carrying", GENERATED),
     ("ConvConfig", "models write it as a literal, with a value for each dimension"),
     ("ConvTransposeConfig", "as `ConvConfig`"),
