@@ -50,7 +50,7 @@ fn a_launch_describes_its_views() {
     };
     let Kind::Index(index) = &picked::DEFINITION.kind else { panic!("a kernel of indices") };
     let op = |number: Option<Number>, padded: &[PaddedDim]| {
-        let padding = Indexed { index, padded: padded.into() };
+        let padding = Indexed { index, padded: padded.into(), ahead: SmallVec::new() };
         operation(picked::DEFINITION, [None, None, number].into_iter(), padding)
     };
     let run = Recorder::of(op(None, &[]), &[ids, x, by], &[y]);
@@ -91,4 +91,26 @@ fn large_results_are_counted_in_64_bits() {
     assert!(run.calls[0].0.unit.source.text.contains("const u64 count"));
     let run = Recorder::of(Op::fixed(causal::DEFINITION), &[], &[whole(0x2000, DType::Bool, &[n, 9])]);
     assert!(run.calls[0].0.unit.source.text.contains("const u32 count"));
+}
+
+#[kernel(index)]
+fn drawn(x: View<f32, 1>, r: Random, s: Random, [i]: [i32; 1]) -> f32 {
+    x.at([i]) + r.uniform() * s.normal()
+}
+
+#[test]
+fn generators_follow_the_numbers() {
+    let (x, y) = (whole(0x100, DType::F32, &[8]), whole(0x200, DType::F32, &[8]));
+    let generator = whole(0x300, DType::U32, &[4]);
+    let Kind::Index(index) = &drawn::DEFINITION.kind else { panic!("a kernel of indices") };
+    let draws = Indexed { index, padded: SmallVec::new(), ahead: SmallVec::from_slice(&[0, 1]) };
+    let op = operation(drawn::DEFINITION, [None; 3].into_iter(), draws);
+    let run = Recorder::of(op, &[x, generator, generator], &[y]);
+    let got: Vec<u64> =
+        run.calls[0].2.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+    assert_eq!(got[..5], [0x100, 0x200, 8, 64, 128]);
+    assert_eq!(got[6..10], [0x300, 0x300, 0, 1], "after the operation's number");
+    assert_eq!(got[10..14], [8, Divisor::new(8).multiplier.into(), Divisor::new(8).shift.into(), 0]);
+    let text = &run.calls[0].0.unit.source.text;
+    assert!(text.contains("lang::number(x2, views::unpadded<false>(p.out, at))"), "{text}");
 }
