@@ -54,7 +54,7 @@ impl Analysis<'_, '_> {
         // By an operator, owned values are moved, and host values copied.
         let moves = |name: &str, u: &Use| {
             let is_in = |ids: &HashSet<usize>| self.scope.lookup(name).is_some_and(|b| ids.contains(&b.id));
-            is_in(&self.scope.owned) && (u.by_value || u.parted)
+            is_in(&self.scope.owned) && (u.by_value || u.parted || u.handed_on)
                 || is_in(&self.scope.host_results) && u.handed_on
         };
         let mut moved = uses.0.iter().filter(|(name, u)| moves(name, u)).peekable();

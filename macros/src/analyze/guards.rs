@@ -51,6 +51,10 @@ impl Analysis<'_, '_> {
                 let moved = run[at + 1..end].iter().any(|s| s.uses.get(&name).is_some_and(|u| u.by_value));
                 let leaves = outs.carried.iter().any(|o| o.ident == bound.ident && shadowed.is_none());
                 if !moved && !leaves {
+                    // A pattern or a field may move a part of it: nothing can refer to it afterwards.
+                    let parted = (at + 1..end)
+                        .find(|&i| run[i].uses.get(&name).is_some_and(|u| u.handed_on || u.taken));
+                    let end = parted.unwrap_or(end);
                     let guard = Guard { ident: bound.ident, lent: lends_temporary(value) };
                     asked.push((end, Step::AskEnd(guard)));
                 }

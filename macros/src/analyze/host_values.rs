@@ -5,6 +5,8 @@
 //! from which a tensor can be obtained creates none, whatever it calls; of a variable that may hold a tensor,
 //! only its sizes are read.
 
+use std::collections::HashSet;
+
 use syn::{
     Expr, Local, Pat, Stmt, Token, UnOp,
     parse::Parser,
@@ -67,7 +69,10 @@ impl Analysis<'_, '_> {
             Pat::Type(t) => plain(&t.pat),
             pat => plain(pat),
         };
-        if !named || !local.attrs.is_empty() || !self.is_built(&init.expr) || !self.is_made_freely(&init.expr)
+        if !named
+            || !local.attrs.is_empty()
+            || !self.is_built(&init.expr, &syntax::bound_inside(&init.expr))
+            || !self.is_made_freely(&init.expr)
         {
             return false;
         }
@@ -94,26 +99,26 @@ impl Analysis<'_, '_> {
         classify::call_free(&kept) || chosen && self.repeatable(&kept, &[])
     }
 
-    /// Returns whether an expression is a function, a constant, a variant or a struct literal.
-    fn is_built(&self, expr: &Expr) -> bool {
-        let tail = |b: &syn::Block| matches!(b.stmts.as_slice(), [Stmt::Expr(e, None)] if self.is_built(e));
+    /// Returns whether an expression is a function, a constant, a variant or a struct literal. What patterns inside it
+    /// bind (`bound`) is none of these, but a part of another value, which may be moved only once.
+    fn is_built(&self, expr: &Expr, bound: &HashSet<String>) -> bool {
+        let is_built = |e: &Expr| self.is_built(e, bound);
+        let tail = |b: &syn::Block| matches!(b.stmts.as_slice(), [Stmt::Expr(e, None)] if is_built(e));
         match expr {
             Expr::Struct(_) => true,
             Expr::Closure(_) => true,
-            Expr::Call(c) => classify::call_free(expr) || boxed(c).is_some_and(|e| self.is_built(e)),
+            Expr::Call(c) => classify::call_free(expr) || boxed(c).is_some_and(is_built),
             Expr::Path(p) => p.path.get_ident().is_none_or(|i| {
                 let name = i.to_string();
-                self.scope.lookup(&name).is_none() && !self.run.may_bind(&name)
+                self.scope.lookup(&name).is_none() && !self.run.may_bind(&name) && !bound.contains(&name)
             }),
-            Expr::Paren(p) => self.is_built(&p.expr),
-            Expr::Tuple(t) => t.elems.iter().any(|e| self.is_built(e)),
-            Expr::Array(a) => a.elems.iter().any(|e| self.is_built(e)),
-            Expr::Cast(c) => self.is_built(&c.expr),
-            Expr::If(i) => {
-                tail(&i.then_branch) && i.else_branch.as_ref().is_some_and(|(_, e)| self.is_built(e))
-            }
+            Expr::Paren(p) => is_built(&p.expr),
+            Expr::Tuple(t) => t.elems.iter().any(is_built),
+            Expr::Array(a) => a.elems.iter().any(is_built),
+            Expr::Cast(c) => is_built(&c.expr),
+            Expr::If(i) => tail(&i.then_branch) && i.else_branch.as_ref().is_some_and(|(_, e)| is_built(e)),
             Expr::Block(b) => tail(&b.block),
-            Expr::Match(m) => !m.arms.is_empty() && m.arms.iter().all(|a| self.is_built(&a.body)),
+            Expr::Match(m) => !m.arms.is_empty() && m.arms.iter().all(|a| is_built(&a.body)),
             _ => false,
         }
     }

@@ -135,6 +135,19 @@ pub(crate) fn bound_by(stmt: &Stmt) -> Vec<Bound> {
     }
 }
 
+/// The names that patterns inside an expression bind, at any depth, if they do not look like constants.
+pub(crate) fn bound_inside(expr: &Expr) -> HashSet<String> {
+    struct All(HashSet<String>);
+    impl<'a> Visit<'a> for All {
+        fn visit_pat(&mut self, pat: &'a Pat) {
+            self.0.extend(bound(pat).into_iter().map(|b| b.ident.to_string()));
+        }
+    }
+    let mut all = All(HashSet::new());
+    all.visit_expr(expr);
+    all.0
+}
+
 /// Every name that statements bind somewhere inside, at any depth.
 pub(crate) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> HashSet<String> {
     struct All(HashSet<String>);

@@ -5,6 +5,7 @@ mod assigned;
 mod closures;
 mod device_flow;
 mod host_moved;
+mod moved_by_patterns;
 mod passed_over;
 mod taken_names;
 
@@ -316,7 +317,7 @@ impl Generator {
             .filter(|v| self.device == 0 || !v.mutable)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..38) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..41) };
         match choice {
             // Nothing leaves an arm, and an error in it would be one of every call.
             5 | 11 | 15 | 24 | 31 if self.device > 0 => {
@@ -575,7 +576,8 @@ impl Generator {
             30 => self.left_early(scope),
             31 if !self.whole => self.host_moved(scope),
             32 => self.taken_name(scope),
-            33..37 => self.device_flow(scope, depth),
+            33..36 if self.device == 0 => self.moved_by_pattern(scope, depth, &owned),
+            36..40 => self.device_flow(scope, depth),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);

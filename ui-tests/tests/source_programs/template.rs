@@ -55,6 +55,16 @@ pub struct Lists {
 pub fn lists(n: usize) -> Lists {
     Lists { p: vec![0.5; n + 1], q: vec![-1.5, n as f32] }
 }
+/// Lists that can be part of a key.
+#[derive(Clone, ConfigValue)]
+pub struct Settings {
+    pub p: Vec<f32>,
+    pub q: Vec<f32>,
+}
+pub fn settings(n: usize) -> Settings {
+    let Lists { p, q } = lists(n);
+    Settings { p, q }
+}
 pub fn weighted<'s>(t: &Tensor<'s, f32>, list: &[f32]) -> Result<Tensor<'s, f32>> {
     ops::scale(t, list.iter().sum())
 }

@@ -218,6 +218,33 @@ fn host_moved(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     by(&by(&h, &j)?, &k)
 }
 
+/// Values that patterns take apart after device work has used them: made by that work, by a region, and on the host.
+#[graphable]
+#[allow(clippy::match_single_binding, reason = "a pattern that moves")]
+fn moved_by_patterns(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
+    let made = (lists(n).long, lists(n).short);
+    let h = by(x, &made.0)?;
+    let h = match made {
+        (long, short) if short.is_empty() => by(&h, &long)?,
+        all => by(&h, &all.1)?,
+    };
+    let pair = #[eager]
+    (mix(&h)?, same(&h)?);
+    let g = ops::add(&pair.0, &h)?;
+    let first = match pair {
+        all => all.0,
+    };
+    #[host]
+    let host = lists(n);
+    let g = by(&g, &host.long)?;
+    let long = match host {
+        Lists { long, .. } => long,
+    };
+    let g = by(&ops::add(&g, &first)?, &long)?;
+    #[eager]
+    mix(&g)
+}
+
 /// Numbers are copied, by operators and by names: the segment goes on.
 #[graphable]
 fn host_numbers(x: &Tensor<f32>) -> Result<Tensor<f32>> {
@@ -240,6 +267,14 @@ fn host_values_that_a_segment_uses_are_moved_after_it() {
     gives!(HostNumbersGraph, 36.0, |g, step, x, m| g.call(&step, &x));
     let segments = HostNumbersGraph::PLAN.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. }));
     assert_eq!(segments.count(), 1, "{}", HostNumbersGraph::PLAN);
+}
+
+#[test]
+fn values_that_patterns_move_are_used_before() {
+    // h 6, then 18; pair 36 and 18; g 54, then 324; 360 by 6, doubled.
+    gives!(MovedByPatternsGraph, 4320.0, |g, step, x, m| g.call(&step, &x, 1));
+    // h 4, then 16 by the longer list; pair 32 and 16; g 48, then 192; 224 by 4, doubled.
+    gives!(MovedByPatternsGraph, 1792.0, |g, step, x, m| g.call(&step, &x, 0));
 }
 
 #[test]

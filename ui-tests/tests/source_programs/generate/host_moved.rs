@@ -22,11 +22,11 @@ impl Generator {
             format!("let ({part}, _) = ({lists}.p, 1);"),
             format!("let {part}; {part} = {lists}.q;"),
             format!("let {part} = match {lists} {{ Lists {{ p, .. }} => p }};"),
-            format!("let {part} = if let Lists {{ q, .. }} = {lists} {{ q }} else {{ vec![] }};"),
+            format!("⟦host⟧let {part} = if let Lists {{ q, .. }} = {lists} {{ q }} else {{ vec![] }};"),
         ];
         let moved = moves.choose(&mut self.rng).expect("there are some").clone();
         let two = self.name();
-        let second = format!("let {two} = weighted({}, &{part})?;", self.tensor(scope));
+        let second = format!("let mut {two} = weighted({}, &{part})?;", self.tensor(scope));
         scope.add(&two, Kind::Tensor, true);
         [Some(made), Some(first), boundary, Some(moved), Some(second)]
             .into_iter()
