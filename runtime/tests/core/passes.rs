@@ -217,3 +217,63 @@ fn what_only_looks_equal_is_computed_twice() {
         assert_eq!(refused, [("scaled_add", PassRefusal::MayDiffer)]);
     }
 }
+
+/// Rows of two states, each at a list of places.
+#[graphable]
+fn caches(
+    x: &Tensor<f32>,
+    a: &Tensor<u32>,
+    b: &Tensor<u32>,
+    w: &Weights,
+    keys: &State<f32>,
+    values: &State<f32>,
+) -> Result<Tensor<f32>> {
+    let (k, v) = (ops::linear(x, &w.products[0])?, ops::linear(x, &w.products[1])?);
+    ops::scatter_rows(keys, a, &k)?;
+    ops::scatter_rows(values, b, &v)?;
+    ops::neg(x)
+}
+
+/// Which of two faults within one kernel comes first could not be told, unless they are faults of the same rows.
+#[test]
+fn rows_that_do_not_exist_are_reported_in_the_order_of_the_program() {
+    let mut joined = Vec::new();
+    for different in [false, true] {
+        for passes in [Passes::none(), Passes::default()] {
+            // Not in test mode, in which independent operations of the CPU run in any order.
+            let options = graphable::CpuOptions::default().threads(1);
+            let mut rt = Runtime::with_backend(device::backend(options)).unwrap();
+            rt.set_passes(passes);
+            let w = Weights::new(&rt).unwrap();
+            let (k, v) = (
+                State::new(&rt, &[4, 4], &[0.0; 16]).unwrap(),
+                State::new(&rt, &[4, 4], &[0.0; 16]).unwrap(),
+            );
+            let graph = CachesGraph::builder().build(&mut rt).unwrap();
+            let mut call = |rows: [[u32; 2]; 2]| {
+                let step = rt.step().unwrap();
+                let x = step.tensor(&[2, 4], &[1.0f32, -2.0, 3.0, 0.5, 2.0, 2.5, -1.0, 4.0]).unwrap();
+                let [a, b] = rows.map(|rows| step.tensor(&[2], &rows).unwrap());
+                let b = if different { &b } else { &a };
+                let y = graph.call(&step, &x, &a, b, &w, &k, &v).unwrap();
+                step.read(&y)
+            };
+            for _ in 0..3 {
+                call([[0, 3], [2, 1]]).unwrap();
+            }
+            for (rows, first) in [([[0, 9], [7, 1]], 9), ([[8, 9], [7, 6]], 8)] {
+                let error = call(rows).unwrap_err();
+                assert!(
+                    matches!(&error, Error::IndexOutOfRange { op: "scatter_rows", index, bound: 4 } if *index == first),
+                    "{error}"
+                );
+            }
+            call([[0, 3], [2, 1]]).unwrap();
+            let tree = rt.tree();
+            let made = tree.nodes.iter().flat_map(|node| &node.passes).flat_map(|pass| &pass.made);
+            joined.push(made.map(|made| made.replaces).sum::<usize>());
+        }
+    }
+    // The products and the writes of both; with two lists, a write is left.
+    assert_eq!(joined, [0, 4, 0, 3]);
+}

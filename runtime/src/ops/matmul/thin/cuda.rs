@@ -332,11 +332,16 @@ fn results(
             let (ty, value) = (element(*dtype), variable(*value));
             let _ = match scatter {
                 None => writeln!(text, "            (({ty}*)p.y[{i}])[row * n + col] = {value};"),
-                Some(_) => writeln!(
-                    text,
-                    "            u64 slot{i};\n            \
-                     if (thin::place(p.to{i}, row, col == 0, &slot{i})) (({ty}*)p.y[{i}])[slot{i} * n + col] = {value};"
-                ),
+                Some(_) => {
+                    // All have the same rows (`Scatter::has_rows_of`), and the first in the program reports those that do not exist.
+                    let is_first = plan.stores[..i].iter().all(|store| store.scatter.is_none());
+                    let reports = if is_first { "col == 0" } else { "false" };
+                    writeln!(
+                        text,
+                        "            u64 slot{i};\n            \
+                         if (thin::place(p.to{i}, row, {reports}, &slot{i})) (({ty}*)p.y[{i}])[slot{i} * n + col] = {value};"
+                    )
+                }
             };
         }
         text.push_str("        }\n");

@@ -437,7 +437,13 @@ impl Finder {
         }
         let (index, stride) = (self.input(index), if n == 1 { 0 } else { index.layout.strides()[0] });
         let count = count.first().map(|count| self.input(count));
-        self.scatter = Some(Scatter { name: part.op.name(), index, stride, count, rows });
+        let scatter = Scatter { name: part.op.name(), index, stride, count, rows };
+        // The first of the faults is reported, and blocks run in any order: those of the first scatter must be those of all.
+        let mut others = self.plan.stores.iter().filter_map(|store| store.scatter);
+        if others.any(|other| !other.has_rows_of(&scatter)) {
+            return None;
+        }
+        self.scatter = Some(scatter);
         Some(())
     }
 

@@ -79,6 +79,14 @@ pub(super) struct Scatter {
     pub(super) rows: usize,
 }
 
+impl Scatter {
+    /// Returns whether both are of the same rows, so that a row that one refuses is refused by the other.
+    pub(super) fn has_rows_of(&self, other: &Self) -> bool {
+        let of = |scatter: &Self| (scatter.index, scatter.stride, scatter.count, scatter.rows);
+        of(self) == of(other)
+    }
+}
+
 /// A kernel of elements.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
