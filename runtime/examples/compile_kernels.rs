@@ -3,7 +3,7 @@
 //! `cargo run -p graphable --example compile_kernels -- compute_80 sm_90a`; `compute_80` stops at PTX, `sm_90a` makes
 //! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
 //! kernel. `--rust` compiles only kernels that are written in Rust, and `--cuda` only `.cu` files; `--rust=softmax` those of rows
-//! and indices with that in their names. `--rust --part=2/3` compiles the second third of these: the compiler works on one
+//! and indices with that in their names, `--rust=fused_product` products with what lies around them. `--rust --part=2/3` compiles the second third of these: the compiler works on one
 //! unit at a time in a process, so CI starts several.
 
 use std::{
@@ -440,7 +440,7 @@ fn main() -> ExitCode {
         let units = files.and_then(|files| match only("--cuda") {
             true => Ok(files),
             false => {
-                let with_fused = named.is_none() && part.is_last();
+                let with_fused = named.is_none_or(|name| name == "fused_product") && part.is_last();
                 let fused = if with_fused { compile_fused(arch)? } else { Vec::new() };
                 Ok([files, compile_rust(arch, named.unwrap_or(""), part)?, fused].concat())
             }

@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [chains] [kernels] [rows] [norms] [indexed] [conv] [attention] [numerics]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [chains] [kernels] [rows] [norms] [indexed] [conv] [attention] [numerics] [decode]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -13,6 +13,7 @@ mod calls;
 mod chains;
 mod conv;
 mod copies;
+mod decode;
 mod indexed;
 mod kernels;
 mod norms;
@@ -32,7 +33,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 14] = [
+const ALL: [(&str, Bench); 15] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -47,12 +48,16 @@ const ALL: [(&str, Bench); 14] = [
     ("conv", conv::run),
     ("attention", attention::run),
     ("numerics", numerics::run),
+    ("decode", decode::run),
 ];
-/// What `batches` starts.
-const PARTS: [(&str, Bench); 3] = [
+/// What `batches` starts, and the models of `decode`.
+const PARTS: [(&str, Bench); 6] = [
     ("descending-first", batches::descending_first),
     ("descending", batches::descending),
     ("ascending", batches::ascending),
+    ("decode-llama", decode::llama),
+    ("decode-gpt", decode::gpt),
+    ("decode-smollm", decode::smollm),
 ];
 
 fn main() -> ExitCode {
@@ -71,7 +76,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, attention, numerics"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, attention, numerics, decode"
         );
         return ExitCode::from(2);
     }

@@ -58,6 +58,13 @@ pub(crate) trait Operation: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns the same operation with a kernel that loads those inputs before earlier kernels have ended which `is_constant`
+    /// says that nothing writes; `None` if it has none, or they are not constant.
+    fn early(&self, launch: &Launch, is_constant: &dyn Fn(&View) -> bool) -> Option<Op> {
+        let _ = (launch, is_constant);
+        None
+    }
+
     /// Returns whether an output may be the memory of an input: wherever it writes, it has read before, and no part of the
     /// device reads what another one writes.
     fn may_write_over(&self, input: &View, output: &View) -> bool {

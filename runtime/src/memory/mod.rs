@@ -419,6 +419,11 @@ impl Memory {
         self.pool.begin_body();
     }
 
+    /// Says that freed blocks of the body that runs are to cool before they are used again.
+    pub(crate) fn cool_freed(&mut self) {
+        self.pool.cool_freed();
+    }
+
     pub(crate) fn end_body(&mut self) -> StateId {
         self.pool.end_body()
     }

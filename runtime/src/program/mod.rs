@@ -10,6 +10,7 @@
 
 mod command;
 mod common;
+mod early;
 mod elementwise;
 mod joining;
 mod moved;
@@ -21,21 +22,38 @@ pub(crate) mod users;
 mod values;
 mod writes;
 
+use std::{collections::BTreeMap, ops::Range};
+
 pub(crate) use command::Command;
 pub use pass::Passes;
 pub(crate) use pass::Rewritten;
 pub(crate) use users::{Dependents, Target};
 
+use crate::backend::View;
+
 /// The commands of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     commands: Vec<Command>,
+    /// Memory that no operation writes, from its first byte to behind its last one.
+    constants: BTreeMap<u64, u64>,
 }
 
 impl Program {
     /// Adds a command at the end.
     pub(crate) fn push(&mut self, command: Command) {
         self.commands.push(command);
+    }
+
+    /// Notes that no operation writes this memory, in this program or elsewhere.
+    pub(crate) fn note_constant(&mut self, memory: Range<u64>) {
+        self.constants.insert(memory.start, memory.end);
+    }
+
+    /// Returns whether all elements of a view are in memory that no operation writes.
+    fn is_constant(&self, view: &View) -> bool {
+        let (from, to) = view.range();
+        self.constants.range(..=from).next_back().is_some_and(|(_, end)| to <= *end)
     }
 
     /// The commands, in their order.

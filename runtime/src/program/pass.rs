@@ -8,6 +8,7 @@ use std::{
 use super::{
     Program,
     common::CommonSubexpressions,
+    early::LoadEarly,
     elementwise::FuseElementwise,
     products::FuseProducts,
     users::{self, Dependents, Target, UserPass},
@@ -24,6 +25,7 @@ fn built_in() -> Vec<Arc<dyn Pass>> {
         Arc::new(CommonSubexpressions::default()),
         Arc::new(FuseProducts::default()),
         Arc::new(FuseElementwise::default()),
+        Arc::new(LoadEarly),
     ]
 }
 
@@ -47,6 +49,7 @@ pub(crate) trait Pass: fmt::Debug + Send + Sync {
 /// | `common_subexpressions` | Equal operations on equal inputs are computed once; what reads the others' results reads the first one's. |
 /// | `fuse_products` | What lies around a product of at most 16 rows that a kernel of ours computes, and not a library, becomes a part of that kernel: norms before it, products of the same input, and element-wise operations, rotations and rows of states after it. |
 /// | `fuse_elementwise` | Element-wise operations and `#[kernel]`s that read what others have computed for the same element become one kernel. What only they read is never stored. |
+/// | `load_early` | Kernels that `fuse_products` has made ask for their weights before the kernels before them have ended, if these are [`Param`](crate::Param)s, which no operation writes. |
 ///
 /// A pass of yours is added by [`with`](Self::with); see [`passes::Pass`](crate::passes::Pass).
 ///

@@ -9,6 +9,8 @@
 //! able to run only once; but the capture can be made again from its commands. If this fails too often, they are run
 //! directly, as the body's operations would have been without a recording.
 
+use std::ops::Range;
+
 use super::{
     call::CallState,
     copied_inputs::InputBinding,
@@ -72,6 +74,11 @@ impl CommandLog {
     /// Writes a command down.
     pub(super) fn push(&mut self, command: Command) {
         self.program.push(command);
+    }
+
+    /// Notes that nothing writes this memory.
+    pub(super) fn note_constant(&mut self, memory: Range<u64>) {
+        self.program.note_constant(memory);
     }
 
     /// Starts the capture again if it was invalidated, and captures all commands.

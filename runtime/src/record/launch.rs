@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     DType, Error, Result,
-    backend::{HostMemory, Op, PendingBytes, View},
+    backend::{HostMemory, Launch, Op, PendingBytes, View},
     base::plan::Site,
     memory::{
         BlockArena, COPY, LastRelease, Memory, NewTensor, SlotId,
@@ -86,9 +86,26 @@ impl Launcher<'_> {
     fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: Block) -> Result<()> {
         if self.recorder.is_recording() || self.recorder.described.is_some() {
             let launch = self.stream.description(op, inputs, outputs, workspace.addr);
+            if launch.op.operation().may_fuse(&launch) {
+                // What lies around it may become one kernel with it.
+                self.memory.cool_freed();
+                self.note_constants(&launch);
+            }
             return self.issue(Command::Launch { launch, workspace: workspace.len });
         }
         self.stream.launch(op, inputs, outputs, workspace.addr)
+    }
+
+    /// Tells the program which inputs are memory that no operation writes.
+    fn note_constants(&mut self, launch: &Launch) {
+        let Some(recording) = self.recorder.run_mut().and_then(Run::recording_mut) else { return };
+        for view in &launch.inputs {
+            let owned = self.memory.owned().holding(view.addr).filter(|owned| owned.is_constant);
+            let memory = owned.map(|owned| owned.memory.addr()..owned.memory.addr() + owned.memory.len());
+            if let Some(memory) = memory.filter(|memory| view.range().1 <= memory.end) {
+                recording.log.note_constant(memory);
+            }
+        }
     }
 
     /// Places a block, in a branch as the fork allows.

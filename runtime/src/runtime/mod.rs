@@ -38,6 +38,7 @@ use crate::{
         entry::Entry,
         key::KeyWriter,
         layout::{Layout, Marks},
+        memory::SharedMemory,
         owned::{Caller, Owned, OwnerId, next_id},
         persistent::{DroppedMemory, Piece},
         raw::{RawTensor, SlotId},
@@ -323,12 +324,17 @@ impl Runtime {
 
     /// Allocates owned memory, zeroed or filled with `init`.
     pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
-        self.allocate(bytes, init, None)
+        self.allocate(bytes, init, |memory, retire| Owned::new(self.id, memory, None, retire))
+    }
+
+    /// Allocates memory that no operation writes, zeroed or filled with `init`.
+    pub(crate) fn allocate_constant(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
+        self.allocate(bytes, init, |memory, retire| Owned::constant(self.id, memory, retire))
     }
 
     /// Allocates zeroed memory for a graph object, with its id and name.
     pub(crate) fn allocate_static(&self, bytes: u64, graph: Caller) -> Result<Arc<Owned>> {
-        self.allocate(bytes, None, Some(graph))
+        self.allocate(bytes, None, |memory, retire| Owned::new(self.id, memory, Some(graph), retire))
     }
 
     /// Gives an identity to a value that recordings are to keep, and to be evicted with.
@@ -351,7 +357,12 @@ impl Runtime {
         core.stream.backend_mut().host_log(words)
     }
 
-    fn allocate(&self, bytes: u64, init: Option<Vec<u8>>, graph: Option<Caller>) -> Result<Arc<Owned>> {
+    fn allocate(
+        &self,
+        bytes: u64,
+        init: Option<Vec<u8>>,
+        owned: impl FnOnce(SharedMemory, Arc<RetireQueue<OwnerId>>) -> Arc<Owned>,
+    ) -> Result<Arc<Owned>> {
         let mut core = self.core.borrow_mut();
         core.call.may_look("an allocation of parameters or state")?;
         let memory = core.stream.backend_mut().alloc(bytes.max(1))?;
@@ -365,7 +376,7 @@ impl Runtime {
                 ..HostBlock::default()
             })?;
         }
-        let owned = Owned::new(self.id, memory, graph, Arc::clone(&self.retire));
+        let owned = owned(memory, Arc::clone(&self.retire));
         // Taken after the allocation: earlier owners of these addresses are in the queue by then.
         core.own(&owned, &self.retire.take());
         Ok(owned)

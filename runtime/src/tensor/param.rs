@@ -7,7 +7,7 @@ use crate::{Element, Result, Runtime, base::dtype::to_bytes, value::layout::Layo
 use crate::value::owned::Owned;
 
 macro_rules! owned {
-    ($(#[$doc:meta])* $name:ident, $word:literal) => {
+    ($(#[$doc:meta])* $name:ident, $word:literal, $allocate:ident) => {
         $(#[$doc])*
         pub struct $name<T> {
             pub(crate) owned: Arc<Owned>,
@@ -29,7 +29,7 @@ macro_rules! owned {
                         why: format!("shape {shape:?} has {} elements, the data {}", layout.count(), data.len()),
                     });
                 }
-                let owned = rt.allocate_owned((data.len() * T::DTYPE.size()) as u64, Some(to_bytes(data)))?;
+                let owned = rt.$allocate((data.len() * T::DTYPE.size()) as u64, Some(to_bytes(data)))?;
                 Ok(Self { owned, layout, _type: PhantomData })
             }
 
@@ -39,7 +39,7 @@ macro_rules! owned {
             /// Returns errors of the device.
             pub fn zeros(rt: &Runtime, shape: &[usize]) -> Result<Self> {
                 let layout = Layout::contiguous(shape)?;
-                let owned = rt.allocate_owned((layout.count() * T::DTYPE.size()) as u64, None)?;
+                let owned = rt.$allocate((layout.count() * T::DTYPE.size()) as u64, None)?;
                 Ok(Self { owned, layout, _type: PhantomData })
             }
 
@@ -78,7 +78,7 @@ owned! {
     ///
     /// It is never copied into a graph: a recording contains its address, and is evicted when the last handle
     /// is dropped. Dropping is safe at any time and on any thread.
-    Param, "Param"
+    Param, "Param", allocate_constant
 }
 
 owned! {
@@ -89,5 +89,5 @@ owned! {
     /// [`ops::store`](crate::ops::store), [`ops::batch_norm_training`](crate::ops::batch_norm_training),
     /// [`ops::mark_tokens`](crate::ops::mark_tokens), kernels of indices that take it as `&mut View`, and
     /// [custom operations](crate::custom) to which it is passed); a segment may do this, and each replay repeats it.
-    State, "State"
+    State, "State", allocate_owned
 }

@@ -56,6 +56,8 @@ pub(crate) struct Owned {
     pub(crate) memory: SharedMemory,
     /// The id and name of the graph object that owns the buffer; `None` for the user's memory.
     pub(crate) graph: Option<Caller>,
+    /// Whether no operation writes it: kernels may read it before earlier ones have ended.
+    pub(crate) is_constant: bool,
     retire: Arc<RetireQueue<OwnerId>>,
 }
 
@@ -66,7 +68,16 @@ impl Owned {
         graph: Option<Caller>,
         retire: Arc<RetireQueue<OwnerId>>,
     ) -> Arc<Self> {
-        Arc::new(Self { id: OwnerId::new(), runtime, memory, graph, retire })
+        Arc::new(Self { id: OwnerId::new(), runtime, memory, graph, is_constant: false, retire })
+    }
+
+    /// Memory of the user that no operation writes.
+    pub(crate) fn constant(
+        runtime: u64,
+        memory: SharedMemory,
+        retire: Arc<RetireQueue<OwnerId>>,
+    ) -> Arc<Self> {
+        Arc::new(Self { id: OwnerId::new(), runtime, memory, graph: None, is_constant: true, retire })
     }
 }
 

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom as _};
 use crate::users_pass::{NAME as USERS, Same};
 
 /// The number of built-in passes.
-const PASSES: usize = 3;
+const PASSES: usize = 4;
 
 /// The passes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

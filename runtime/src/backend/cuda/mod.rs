@@ -65,7 +65,7 @@ use self::{
     custom::CudaGrid,
     disk::Disk,
     dnn::Dnn,
-    driver::{Bound, Context, Function, Graph, Stream},
+    driver::{Bound, Context, Function, Graph, SHARED_WITHOUT_REQUEST, Stream},
     eager::SingleKernelGraphs,
     fault::{Faults, Reporter},
     fork::Fork,
@@ -376,7 +376,7 @@ impl CudaBackend {
             .shared
             .context
             .unordered(|| compile::function(&self.shared.context, kernel, shared, &self.disk))?;
-        let allowed = shared.max(48 << 10);
+        let allowed = shared.max(SHARED_WITHOUT_REQUEST);
         self.functions.insert(kernel, (function, allowed));
         Ok(function)
     }

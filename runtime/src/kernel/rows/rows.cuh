@@ -10,12 +10,6 @@ namespace rows {
 const u32 LANES = 1024;
 const u32 PIECE = 8192;
 
-// All threads of a cluster come to the end of `wait` after what the others did before `arrive`.
-struct Cluster {
-    static DEVICE void arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
-    static DEVICE void wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-};
-
 // A row belongs to `T` threads of each of the `B` blocks of a cluster. `TEAM` of them have a piece, in `P` packs of `V`
 // elements each. If the row is `HELD`, there is a team for each piece, and it can be in registers; otherwise it is read again
 // for each use, in rounds of as many pieces as there are teams. With `WHOLE`, there is a value for every element of every pack.

@@ -68,6 +68,36 @@ fn remember<W>(ways: &mut Vec<W>, way: W) {
     ways.push(way);
 }
 
+/// Small blocks of a body that were freed a moment ago, which are not used again yet.
+///
+/// One kernel may do what several operations do (`program`), and then its blocks write results while others still read what the
+/// first of the operations has read. So the result of a product, or of what follows it, should not lie where an input of what
+/// precedes it was. Few small blocks cost next to nothing.
+#[derive(Debug, Default)]
+struct Cooling {
+    is_on: bool,
+    /// With the number of placements that it still sits out.
+    blocks: SmallVec<[(Block, u8); 4]>,
+}
+
+impl Cooling {
+    /// The largest block, in bytes.
+    const MOST: u64 = 512 << 10;
+    /// Placements that a block sits out.
+    const PLACEMENTS: u8 = 3;
+
+    fn freed(&mut self, block: Block) {
+        if self.is_on && block.len <= Self::MOST {
+            self.blocks.push((block, Self::PLACEMENTS));
+        }
+    }
+
+    fn placed(&mut self) {
+        self.blocks.iter_mut().for_each(|(_, left)| *left -= 1);
+        self.blocks.retain(|(_, left)| *left > 0);
+    }
+}
+
 /// The pool. Addresses are absolute.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -83,6 +113,7 @@ pub(crate) struct Pool {
     /// The blocks freed since the current state, which nothing has queried yet.
     freed: Freed,
     working: Option<LiveSet>,
+    cooling: Cooling,
     high: u64,
     /// The same for the current or last body.
     body_high: u64,
@@ -107,6 +138,7 @@ impl Pool {
             current: StateId::EMPTY,
             freed: Freed::default(),
             working: None,
+            cooling: Cooling::default(),
             high: base,
             body_high: base,
         };
@@ -223,6 +255,7 @@ impl Pool {
     /// Forgets every block; states remain known.
     pub(crate) fn reset(&mut self) {
         self.working = None;
+        self.cooling = Cooling::default();
         self.freed.clear();
         self.current = StateId::EMPTY;
     }
@@ -236,8 +269,14 @@ impl Pool {
         self.working = Some(live);
     }
 
+    /// Says that freed blocks of this body are to cool before they are used again: see [`Cooling`].
+    pub(crate) fn cool_freed(&mut self) {
+        self.cooling.is_on = self.working.is_some();
+    }
+
     /// Interns the state after the body.
     pub(crate) fn end_body(&mut self) -> StateId {
+        self.cooling = Cooling::default();
         if let Some(set) = self.working.take() {
             self.current = self.intern(set);
         }
@@ -248,7 +287,12 @@ impl Pool {
     pub(crate) fn place(&mut self, bytes: u64) -> Block {
         let len = rounded(bytes);
         if let Some(set) = &mut self.working {
+            self.cooling.blocks.iter().for_each(|(block, _)| set.insert(*block));
             let block = Block { addr: place(set, self.base, bytes, self.page), len };
+            self.cooling.blocks.iter().for_each(|(block, _)| {
+                set.remove(block.addr);
+            });
+            self.cooling.placed();
             set.insert(block);
             self.high = self.high.max(block.end());
             self.body_high = self.body_high.max(block.end());
@@ -276,7 +320,9 @@ impl Pool {
     /// Frees the block at `addr`. Returns whether one started there.
     pub(crate) fn free(&mut self, addr: u64) -> bool {
         if let Some(set) = &mut self.working {
-            return set.remove(addr).is_some();
+            let freed = set.remove(addr);
+            freed.into_iter().for_each(|block| self.cooling.freed(block));
+            return freed.is_some();
         }
         self.states[self.current.index()].set.has(addr) && self.freed.insert(addr)
     }

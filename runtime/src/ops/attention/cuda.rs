@@ -47,6 +47,8 @@ const MAX_SIZE: usize = 32 * EACH_WIDE;
 const KEYS: usize = 64;
 /// Most parts of the keys.
 const SPLITS: usize = 64;
+/// Most blocks of a cluster, each of which has a part.
+const CLUSTER: usize = 8;
 
 /// Queries up to which the decode kernel takes a call.
 const DECODE_TIMES: usize = 8;
@@ -184,6 +186,8 @@ struct Plan {
     chunks: usize,
     /// Parts of the keys.
     splits: usize,
+    /// Whether the blocks of a row's parts are a cluster, of which one adds them; otherwise another kernel does.
+    is_cluster: bool,
     /// Lanes that share a key.
     lanes: usize,
     /// Elements of a head that a lane holds.
@@ -198,16 +202,27 @@ impl Plan {
             (false, true) => (8, EACH),
             (false, false) => (4, EACH),
         };
-        let rows = z.rows().next_power_of_two().clamp(1, most);
+        let mut rows = z.rows().next_power_of_two().clamp(1, most);
+        let is_cluster = props.capability >= (9, 0);
+        // Few sequences: a block with fewer rows ends sooner, and there is room for more blocks, which read the keys again.
+        let pairs = z.batches * z.key_heads;
+        while is_cluster
+            && rows > 1
+            && pairs * z.rows().div_ceil(rows) * CLUSTER < 2 * props.multiprocessors as usize
+        {
+            rows /= 2;
+        }
         let chunks = z.rows().div_ceil(rows);
         let blocks = (z.batches * z.key_heads * chunks).max(1);
-        // About three blocks run on a multiprocessor at the same time.
-        let wanted = props.multiprocessors as usize * 3 / blocks;
-        let splits = wanted.min(z.keys.div_ceil(KEYS)).clamp(1, SPLITS);
+        // Blocks that run on a multiprocessor at the same time: those of few rows have fewer registers.
+        let at_once = if rows <= 2 { 5 } else { 3 };
+        let wanted = (props.multiprocessors as usize * at_once / blocks).min(z.keys.div_ceil(KEYS));
+        let splits =
+            if is_cluster { nearest_power(wanted.clamp(1, CLUSTER)) } else { wanted.clamp(1, SPLITS) };
         // Tiles are not split, so operands that they do not support because of strides are not split either.
         let splits = if suits_tiles(dtype, z) { 1 } else { splits };
         let lanes = z.size.max(z.size_v).div_ceil(each).next_power_of_two();
-        Self { rows, chunks, splits, lanes, each }
+        Self { rows, chunks, splits, is_cluster, lanes, each }
     }
 }
 
@@ -224,7 +239,7 @@ fn vector(view: &View) -> bool {
 pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], op: &Attention) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
     let plan = Plan::new(props, inputs[0].dtype, &z, op.is_plain());
-    if plan.splits == 1 {
+    if plan.splits == 1 || plan.is_cluster {
         return 0;
     }
     (z.batches * z.key_heads * z.rows() * plan.splits * (z.size_v + 2) * size_of::<f32>()) as u64
@@ -338,12 +353,14 @@ fn decode(
     params: &VariantParams,
     is_plain: bool,
 ) -> Result<()> {
-    let name = match plan.rows {
-        1 => "attend_1",
-        2 => "attend_2",
-        4 => "attend_4",
-        _ => "attend_8",
+    let in_cluster = if plan.is_cluster { plan.splits } else { 1 };
+    let names = match plan.rows {
+        1 => ["attend_1", "attend_1_by_2", "attend_1_by_4", "attend_1_by_8"],
+        2 => ["attend_2", "attend_2_by_2", "attend_2_by_4", "attend_2_by_8"],
+        4 => ["attend_4", "attend_4_by_2", "attend_4_by_4", "attend_4_by_8"],
+        _ => ["attend_8", "attend_8_by_2", "attend_8_by_4", "attend_8_by_8"],
     };
+    let name = names[in_cluster.trailing_zeros() as usize];
     let (source, is_plain) = match (z.are_wide(), is_plain) {
         (true, _) => (&DECODE_WIDE, false),
         (false, false) => (&DECODE_VARIANT, false),
@@ -351,11 +368,12 @@ fn decode(
     };
     let width = plan.lanes * plan.each;
     let warps = THREADS as usize / 32;
-    let shared = plan.rows * (width + warps * (width + 2)) * size_of::<f32>();
+    let parts = if in_cluster > 1 { in_cluster * (z.size_v + 2) } else { 0 };
+    let shared = plan.rows * (width + warps * (width + 2) + parts) * size_of::<f32>();
     let blocks = z.batches * z.key_heads * plan.chunks * plan.splits;
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
     send(gpu, Kernel::of(source, q.dtype, name), grid, params, is_plain)?;
-    if plan.splits == 1 {
+    if plan.splits == 1 || plan.is_cluster {
         return Ok(());
     }
     let rows = z.batches * z.key_heads * z.rows();

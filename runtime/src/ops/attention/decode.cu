@@ -10,8 +10,6 @@
 #include "common.cuh"
 #include "attention.cuh"
 
-#define THREADS 128
-#define WARPS (THREADS / WARP)
 // Elements of a head per lane.
 #if defined(WIDE)
 #define EACH 32
@@ -19,6 +17,8 @@
 #define EACH 8
 #endif
 
+#define THREADS 128
+#define WARPS (THREADS / WARP)
 #define INF __int_as_float(0x7f800000)
 #if defined(T_f32)
 #define EXP expf
@@ -54,11 +54,52 @@ DEVICE Part load(const T* head, u64 stride, u32 first, u32 size, u32 vector) {
 
 DEVICE f32 factor(f32 max, f32 of) { return max == of ? 1.f : EXP(max - of); }
 
-template <int R> DEVICE void attend(const Params& p) {
+// Adds the `count` parts of one element of a row, `apart` floats apart, each with its maximum, its sum, and `values` of it.
+DEVICE T joined(const Params& p, u32 h, const f32* parts, u32 count, u32 apart, u32 e) {
+    f32 most = -INF, sum = 0.f, value = 0.f;
+#pragma unroll
+    for (u32 s = 0; s < count; ++s) most = fmaxf(most, parts[s * apart]);
+#if defined(VARIANT)
+    const f32 sink = sink_of(p, h);
+    most = fmaxf(most, sink);
+    if (sink != -INF) sum = EXP(sink - most);
+#endif
+#pragma unroll
+    for (u32 s = 0; s < count; ++s) {
+        const f32* part = parts + s * apart;
+        if (part[0] == -INF && part[1] == 0.f) continue;  // no visible keys
+        const f32 weight = factor(part[0], most);
+        sum += part[1] * weight;
+        value += part[2 + e] * weight;
+    }
+    return from_f32<T>(sum != 0.f ? value / sum : value);
+}
+
+#if __CUDA_ARCH__ >= 900
+// Where an address of this block's shared memory is in that of the first block of its cluster.
+DEVICE f32* in_first_block(f32* here) {
+    u64 there;
+    asm("mapa.u64 %0, %1, 0;" : "=l"(there) : "l"((u64)here));
+    return (f32*)there;
+}
+#endif
+
+// With a `CLUSTER`, its blocks have a part of the keys each, and the first one adds them.
+template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
+    // Keys of a slot at a time, as registers allow.
+#if defined(WIDE)
+    constexpr u32 U = 1;
+#else
+    constexpr u32 U = R <= 4 ? 2 : 1;
+#endif
     extern __shared__ __align__(16) f32 room[];
     const u32 width = p.lanes * EACH;
-    f32* queries = room;              // R * width
-    f32* merged = room + R * width;   // WARPS * R * (width + 2)
+    f32* queries = room;                                 // R * width
+    f32* merged = room + R * width;                      // WARPS * R * (width + 2)
+    f32* parts = merged + WARPS * R * (width + 2);       // CLUSTER * R * (size_v + 2)
+#if __CUDA_ARCH__ >= 900
+    if constexpr (CLUSTER > 1) Cluster::arrive();
+#endif
 
     u32 at = blockIdx.x;
     const u32 split = at % p.splits;
@@ -68,6 +109,31 @@ template <int R> DEVICE void attend(const Params& p) {
     const u32 head = at % p.key_heads, b = at / p.key_heads;
     const u32 rows = p.times * p.group;
     const u32 first = chunk * R;
+
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 sub = lane % p.lanes;
+    const u32 slots = THREADS / p.lanes;
+    const u32 slot = threadIdx.x / p.lanes;
+    // A slot has every so many keys, so that the parts are even, whatever the capacity of the cache.
+    const u32 apart = p.splits * slots * U;
+    const T* k = (const T*)p.k + b * p.k_strides[0] + head * p.k_strides[2];
+    const T* v = (const T*)p.v + b * p.v_strides[0] + head * p.v_strides[2];
+    Part next_k[U], next_v[U];
+    auto fetch = [&](u64 base, u32 end) {
+#pragma unroll
+        for (u32 u = 0; u < U; ++u) {
+            const u64 j = base + u * slots + slot;
+            if (j < end) {
+                next_k[u] = load(k + j * p.k_strides[1], p.k_strides[3], sub * EACH, p.size, p.vector);
+                next_v[u] = load(v + j * p.v_strides[1], p.v_strides[3], sub * EACH, p.size_v, p.vector);
+            }
+        }
+    };
+#if !defined(VARIANT)
+    // Before it is known how many keys there are.
+    const u64 start = (u64)split * slots * U;
+    fetch(start, p.keys);
+#endif
 
     for (u32 i = threadIdx.x; i < R * width; i += THREADS) {
         const u32 r = first + i / width, e = i % width;
@@ -103,23 +169,12 @@ template <int R> DEVICE void attend(const Params& p) {
 #endif
         top = limit[r] > top ? limit[r] : top;
     }
-    __syncthreads();
-
-    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const u32 sub = lane % p.lanes;
-    const u32 slots = THREADS / p.lanes;
-    const u32 slot = threadIdx.x / p.lanes;
-    // The visible keys are divided evenly, whatever the capacity of the cache.
 #if defined(VARIANT)
-    // From a multiple of the slots on, so that a key's slot does not depend on other rows.
-    const u32 begin = bottom < top ? bottom / slots * slots : 0;
-#else
-    const u32 begin = 0;
+    // From a multiple of what all slots have, so that a key's slot does not depend on other rows.
+    const u64 start = (bottom < top ? bottom / apart * apart : 0) + (u64)split * slots * U;
+    fetch(start, top);
 #endif
-    const u32 per = ((top - begin + p.splits - 1) / p.splits + slots - 1) / slots * slots;
-    const u64 start = begin + (u64)split * per;
-    const u32 from = start < top ? (u32)start : top;
-    const u32 to = top - from < per ? top : from + per;
+    __syncthreads();
 
     f32 max[R], total[R], values[R][EACH];
 #pragma unroll
@@ -130,81 +185,82 @@ template <int R> DEVICE void attend(const Params& p) {
         for (int e = 0; e < EACH; ++e) values[r][e] = 0.f;
     }
 
-    const T* k = (const T*)p.k + b * p.k_strides[0] + head * p.k_strides[2];
-    const T* v = (const T*)p.v + b * p.v_strides[0] + head * p.v_strides[2];
-    Part next_k, next_v;
-    if (from + slot < to) {
-        next_k = load(k + (from + slot) * p.k_strides[1], p.k_strides[3], sub * EACH, p.size, p.vector);
-        next_v = load(v + (from + slot) * p.v_strides[1], p.v_strides[3], sub * EACH, p.size_v, p.vector);
-    }
     // All lanes of a warp run the same number of iterations, because they shuffle.
-    for (u32 base = from; base < to; base += slots) {
-        const u32 j = base + slot;
-        const bool real = j < to;
-        const Part key = next_k, value = next_v;
-        if (to - base > slots && j + slots < to) {
-            next_k = load(k + (j + slots) * p.k_strides[1], p.k_strides[3], sub * EACH, p.size, p.vector);
-            next_v = load(v + (j + slots) * p.v_strides[1], p.v_strides[3], sub * EACH, p.size_v, p.vector);
+    for (u64 base = start; base < top; base += apart) {
+        Part key[U], value[U];
+#pragma unroll
+        for (u32 u = 0; u < U; ++u) {
+            key[u] = next_k[u];
+            value[u] = next_v[u];
         }
-        f32 score[R];
+        // The next ones, while these are multiplied. What no row sees may be anything.
+        if (base + apart < top) fetch(base + apart, top);
+        f32 score[R][U];
 #if defined(VARIANT)
         // Loaded before the products are computed.
-        f32 more[R];
+        f32 more[R][U];
 #pragma unroll
         for (int r = 0; r < R; ++r) {
-            more[r] = real && j >= low[r] && j < limit[r] ? added(p, bias[r], slope[r], position[r], j) : 0.f;
+#pragma unroll
+            for (u32 u = 0; u < U; ++u) {
+                const u64 j = base + u * slots + slot;
+                more[r][u] = j >= low[r] && j < limit[r] ? added(p, bias[r], slope[r], position[r], (u32)j) : 0.f;
+            }
         }
 #endif
 #pragma unroll
         for (int r = 0; r < R; ++r) {
             const float4* q = (const float4*)(queries + r * width);
-#if defined(WIDE)
-            f32 dot = 0.f;
 #pragma unroll
-            for (u32 m = 0; m < EACH / 4; ++m) {
-                const float4 a = q[m * p.lanes + sub];
-                dot += a.x * to_f32(key.at[4 * m]);
-                dot += a.y * to_f32(key.at[4 * m + 1]);
-                dot += a.z * to_f32(key.at[4 * m + 2]);
-                dot += a.w * to_f32(key.at[4 * m + 3]);
+            for (u32 u = 0; u < U; ++u) {
+                f32 dot = 0.f;
+#pragma unroll
+                for (u32 m = 0; m < EACH / 4; ++m) {
+                    const float4 a = q[m * p.lanes + sub];
+                    dot += a.x * to_f32(key[u].at[4 * m]);
+                    dot += a.y * to_f32(key[u].at[4 * m + 1]);
+                    dot += a.z * to_f32(key[u].at[4 * m + 2]);
+                    dot += a.w * to_f32(key[u].at[4 * m + 3]);
+                }
+                score[r][u] = dot;
             }
-#else
-            const float4 a = q[sub], z = q[p.lanes + sub];
-            f32 dot = a.x * to_f32(key.at[0]);
-            dot += a.y * to_f32(key.at[1]);
-            dot += a.z * to_f32(key.at[2]);
-            dot += a.w * to_f32(key.at[3]);
-            dot += z.x * to_f32(key.at[4]);
-            dot += z.y * to_f32(key.at[5]);
-            dot += z.z * to_f32(key.at[6]);
-            dot += z.w * to_f32(key.at[7]);
-#endif
-            score[r] = dot;
         }
         for (u32 d = p.lanes / 2; d; d /= 2) {
 #pragma unroll
-            for (int r = 0; r < R; ++r) score[r] += __shfl_xor_sync(FULL, score[r], d);
+            for (int r = 0; r < R; ++r) {
+#pragma unroll
+                for (u32 u = 0; u < U; ++u) score[r][u] += __shfl_xor_sync(FULL, score[r][u], d);
+            }
         }
 #pragma unroll
         for (int r = 0; r < R; ++r) {
             // Keys that a row does not see may contain anything, including NaN, so they are not multiplied by 0.
-            if (!real || j >= limit[r]) continue;
+            bool sees[U];
+            f32 most = max[r];
+#pragma unroll
+            for (u32 u = 0; u < U; ++u) {
+                const u64 j = base + u * slots + slot;
+                sees[u] = j < limit[r];
 #if defined(VARIANT)
-            if (j < low[r]) continue;
-            score[r] = capped(p, score[r]) + more[r];
+                sees[u] = sees[u] && j >= low[r];
+                score[r][u] = capped(p, score[r][u]) + more[r][u];
 #endif
-            f32 weight = 0.f;
-            if (score[r] > max[r]) {
-                const f32 fade = EXP(max[r] - score[r]);
-                total[r] *= fade;
-#pragma unroll
-                for (int e = 0; e < EACH; ++e) values[r][e] *= fade;
-                max[r] = score[r];
+                if (sees[u] && score[r][u] > most) most = score[r][u];
             }
-            if (score[r] != -INF) weight = EXP(score[r] - max[r]);
-            total[r] += weight;
+            const f32 fade = factor(max[r], most);
+            total[r] *= fade;
+            max[r] = most;
 #pragma unroll
-            for (int e = 0; e < EACH; ++e) values[r][e] += weight * to_f32(value.at[e]);
+            for (int e = 0; e < EACH; ++e) values[r][e] *= fade;
+#pragma unroll
+            for (u32 u = 0; u < U; ++u) {
+                if (!sees[u]) continue;
+                f32 weight = 0.f;
+                if (score[r][u] != -INF) weight = EXP(score[r][u] - most);
+                total[r] += weight;
+#pragma unroll
+                for (int e = 0; e < EACH; ++e) values[r][e] += weight * to_f32(value[u].at[e]);
+            }
         }
     }
 
@@ -237,6 +293,10 @@ template <int R> DEVICE void attend(const Params& p) {
         }
     }
     __syncthreads();
+#if __CUDA_ARCH__ >= 900
+    // All blocks have begun: there is memory to write to.
+    if constexpr (CLUSTER > 1) Cluster::wait();
+#endif
     for (u32 i = threadIdx.x; i < R * p.size_v; i += THREADS) {
         const u32 r = i / p.size_v, e = i % p.size_v, row = first + r;
         if (row >= rows) continue;
@@ -258,6 +318,17 @@ template <int R> DEVICE void attend(const Params& p) {
             sum += part[1] * weight;
             value += part[2 + e] * weight;
         }
+#if __CUDA_ARCH__ >= 900
+        if constexpr (CLUSTER > 1) {
+            f32* out = in_first_block(parts + (split * R + r) * (p.size_v + 2));
+            if (e == 0) {
+                out[0] = most;
+                out[1] = sum;
+            }
+            out[2 + e] = value;
+            continue;
+        }
+#endif
         if (p.splits > 1) {
             const u64 record = (((u64)b * p.key_heads + head) * rows + row) * p.splits + split;
             f32* out = (f32*)p.partials + record * (p.size_v + 2);
@@ -272,12 +343,39 @@ template <int R> DEVICE void attend(const Params& p) {
             ((T*)p.y)[(query * p.key_heads * p.group + h) * p.size_v + e] = from_f32<T>(sum != 0.f ? value / sum : value);
         }
     }
+#if __CUDA_ARCH__ >= 900
+    if constexpr (CLUSTER > 1) {
+        Cluster::arrive();
+        Cluster::wait();
+        if (split > 0) return;
+        for (u32 i = threadIdx.x; i < R * p.size_v; i += THREADS) {
+            const u32 r = i / p.size_v, e = i % p.size_v, row = first + r;
+            if (row >= rows) continue;
+            const u64 query = (u64)b * p.times + row / p.group;
+            const u64 h = head * p.group + row % p.group;
+            const T y = joined(p, (u32)h, parts + r * (p.size_v + 2), CLUSTER, R * (p.size_v + 2), e);
+            ((T*)p.y)[(query * p.key_heads * p.group + h) * p.size_v + e] = y;
+        }
+    }
+#endif
 }
 
 #define ATTEND(R)                                                                                          \
     extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { in_order(); \
-        attend<R>(p);                                                                                      \
+        attend<R, 1>(p);                                                                              \
+    }                                                                                                      \
+    IN_CLUSTER(R, 2)                                                                                       \
+    IN_CLUSTER(R, 4)                                                                                       \
+    IN_CLUSTER(R, 8)
+#if __CUDA_ARCH__ >= 900
+#define IN_CLUSTER(R, C)                                                                                   \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) __cluster_dims__(C, 1, 1)                         \
+        attend_##R##_by_##C(const __grid_constant__ Params p) { in_order();                                \
+        attend<R, C>(p);                                                                              \
     }
+#else
+#define IN_CLUSTER(R, C)
+#endif
 ATTEND(1)
 #if !defined(WIDE)
 ATTEND(2)
@@ -293,29 +391,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_c
     const u32 row = blockIdx.x % rows;
     const u32 head = blockIdx.x / rows % p.key_heads;
     const u32 b = blockIdx.x / rows / p.key_heads;
-    const u64 record = p.size_v + 2;
+    const u32 record = p.size_v + 2;
     const f32* parts = (const f32*)p.partials + (u64)blockIdx.x * p.splits * record;
-    f32 most = -INF;
-    for (u32 s = 0; s < p.splits; ++s) most = fmaxf(most, parts[s * record]);
     const u64 query = (u64)b * p.times + row / p.group;
     const u64 h = head * p.group + row % p.group;
     T* y = (T*)p.y + (query * p.key_heads * p.group + h) * p.size_v;
-#if defined(VARIANT)
-    const f32 sink = sink_of(p, (u32)h);
-    most = fmaxf(most, sink);
-#endif
-    for (u32 e = threadIdx.x; e < p.size_v; e += THREADS) {
-        f32 sum = 0.f, value = 0.f;
-#if defined(VARIANT)
-        if (sink != -INF) sum = EXP(sink - most);
-#endif
-        for (u32 s = 0; s < p.splits; ++s) {
-            const f32* part = parts + s * record;
-            if (part[0] == -INF && part[1] == 0.f) continue;  // no visible keys
-            const f32 weight = factor(part[0], most);
-            sum += part[1] * weight;
-            value += part[2 + e] * weight;
-        }
-        y[e] = from_f32<T>(sum != 0.f ? value / sum : value);
-    }
+    for (u32 e = threadIdx.x; e < p.size_v; e += THREADS) y[e] = joined(p, (u32)h, parts, p.splits, record, e);
 }

@@ -152,7 +152,8 @@ template <u32 ROWS, u32 GROUPS, u32 AHEAD> DEVICE void gemv_nk(const Params& p) 
     const At at = at_batch(p, blockIdx.y);
     const u32 stacks = ((u32)p.m + ROWS - 1) / ROWS, row0 = blockIdx.x % stacks * ROWS;
     const u32 m = p.m - row0 < ROWS ? (u32)p.m - row0 : ROWS;
-    thin::Product<T, ROWS, GROUPS, AHEAD> product(p.k);
+    // Several groups leave registers for one step's rows.
+    thin::Product<T, ROWS, GROUPS, AHEAD, GROUPS == 1 ? thin::near<T>(ROWS, AHEAD) : 1> product(p.k);
     const u64 col0 = (u64)(blockIdx.x / stacks) * product.WIDTH;
 #pragma unroll
     for (u32 g = 0; g < GROUPS; ++g) {

@@ -54,35 +54,35 @@ template <typename E> DEVICE void unpack(const Words& words, f32 (&out)[16 / siz
     }
 }
 
-// The weights of `DEPTH` steps are on their way at a time. `K` is a whole number of chunks, all of which can be
+// Steps whose rows are on their way at a time, if there are registers for 8 rows.
+template <typename E> DEVICE constexpr u32 near(u32 rows, u32 depth) {
+    const u32 held = Mma<E>::IS ? (rows + 7) / 8 : rows;
+    return held * depth <= 8 ? depth : 8 / held;
+}
+
+// The weights of `DEPTH` steps, and rows of `NEAR` steps, are on their way at a time. `K` is a whole number of chunks, all of which can be
 // loaded at once.
-template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH> struct Product {
+template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, DEPTH)> struct Product {
     static constexpr bool MMA = Mma<E>::IS;
     // Elements of a chunk, and from a step of a warp to its next.
     static constexpr u32 N = 16 / sizeof(E), APART = SLICES * CHUNKS * N;
     static constexpr u32 WIDTH = GROUPS * COLUMNS;
     // Rows of which a lane holds chunks: those that it passes to the tensor cores, or all.
     static constexpr u32 HELD = MMA ? (ROWS + 7) / 8 : ROWS;
-    // Steps whose rows are on their way at a time: there are registers for 8 rows.
-    static constexpr u32 NEAR = HELD * DEPTH <= 8 ? DEPTH : 8 / HELD;
     static constexpr u32 SUMS = MMA ? 4 : ROWS;
-    // Chunks from the lane's next one to the end of K.
-    i32 left;
+    // Chunks from the lane's first one to the end of K.
+    const i32 all;
+    // From the next weights that are asked for; of a group without columns, 0.
+    i32 left[GROUPS];
     // The lane's next chunk in the column of each group, and in each row that it holds, of which there are chunks or none.
     const E* w[GROUPS];
     const E* a[HELD];
-    i32 left_of[HELD];
+    bool is_row[HELD];
     Words weights[DEPTH][GROUPS][2];
     Words rows[NEAR][HELD][2];
     f32 sums[GROUPS][SUMS];
 
-    DEVICE Product(u64 k) : left((i32)(k / N) - (i32)first()) {
-#pragma unroll
-        for (u32 g = 0; g < GROUPS; ++g) {
-#pragma unroll
-            for (u32 i = 0; i < SUMS; ++i) sums[g][i] = 0;
-        }
-    }
+    DEVICE Product(u64 k) : all((i32)(k / N) - (i32)first()) {}
 
     static DEVICE u32 lane() { return threadIdx.x % WARP; }
     static DEVICE u32 warp() { return threadIdx.x / WARP; }
@@ -90,28 +90,32 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH> struct Product {
     static DEVICE u32 first() { return warp() * CHUNKS + lane() % 4; }
     // The column of a group that the lane reads.
     static DEVICE u32 column() { return lane() / 4; }
-    // Says where the weights of `column()` of a group are.
-    DEVICE void set_column(u32 g, const E* weights) { w[g] = weights + first() * N; }
+    // Says where the weights of `column()` of a group are, if it has columns.
+    DEVICE void set_column(u32 g, const E* weights, bool is_there = true) {
+        w[g] = weights + first() * N;
+        left[g] = is_there ? all : 0;
+    }
 
-    DEVICE void load_weights(u32 d, u32 ahead) {
+    // Asks for the weights of step `d` from the next ones on.
+    DEVICE void load_weights(u32 d) {
 #pragma unroll
         for (u32 half = 0; half < 2; ++half) {
-            const bool is_there = (i32)((d + ahead) * SLICES * CHUNKS + half * 4) < left;
 #pragma unroll
             for (u32 g = 0; g < GROUPS; ++g) {
                 weights[d][g][half] = Words{{0, 0, 0, 0}};
-                if (is_there) weights[d][g][half] = stream(w[g] + (d + ahead) * APART + half * 4 * N);
+                if ((i32)(d * SLICES * CHUNKS + half * 4) < left[g]) weights[d][g][half] = stream(w[g] + d * APART + half * 4 * N);
             }
         }
     }
 
-    DEVICE void load_rows(u32 d, u32 ahead) {
+    // The rows of step `d`, of which `rest` chunks are left before the first of `ahead` steps.
+    DEVICE void load_rows(u32 d, u32 ahead, i32 rest) {
 #pragma unroll
         for (u32 half = 0; half < 2; ++half) {
 #pragma unroll
             for (u32 h = 0; h < HELD; ++h) {
                 rows[d % NEAR][h][half] = Words{{0, 0, 0, 0}};
-                if ((i32)((d + ahead) * SLICES * CHUNKS + half * 4) < left_of[h]) {
+                if (is_row[h] && (i32)((d + ahead) * SLICES * CHUNKS + half * 4) < rest) {
                     rows[d % NEAR][h][half] = *(const Words*)(a[h] + (d + ahead) * APART + half * 4 * N);
                 }
             }
@@ -149,22 +153,41 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH> struct Product {
     // Asks for the first weights: before the rows are there, if nothing else writes weights.
     DEVICE void begin() {
 #pragma unroll
-        for (u32 d = 0; d < DEPTH; ++d) load_weights(d, 0);
+        for (u32 d = 0; d < DEPTH; ++d) load_weights(d);
     }
 
-    // Multiplies `count` rows, `row` elements apart, which may be in shared memory.
-    DEVICE void run(const E* from, u64 row, u32 count) {
+    // Multiplies `count` rows, `row` elements apart, which may be in shared memory, by the columns of `set_column`. `next` sets
+    // those that follow, if it returns that there are some: their first weights are asked for while the last ones are multiplied.
+    template <typename Next> DEVICE void run(const E* from, u64 row, u32 count, Next next) {
+        i32 rest = all;
 #pragma unroll
         for (u32 h = 0; h < HELD; ++h) {
             const u32 mine = MMA ? h * 8 + lane() / 4 : h;
             a[h] = from + mine * row + first() * N;
-            left_of[h] = mine < count ? left : 0;
+            is_row[h] = mine < count;
         }
 #pragma unroll
-        for (u32 d = 0; d < NEAR; ++d) load_rows(d, 0);
+        for (u32 g = 0; g < GROUPS; ++g) {
+#pragma unroll
+            for (u32 i = 0; i < SUMS; ++i) sums[g][i] = 0;
+        }
+#pragma unroll
+        for (u32 d = 0; d < NEAR; ++d) load_rows(d, 0, rest);
         // The same number of times for all lanes of a warp.
 #pragma unroll 1
-        for (;;) {
+        for (bool is_last = false; !is_last;) {
+            constexpr i32 PASSED = DEPTH * SLICES * CHUNKS;
+            is_last = rest - PASSED + (i32)(lane() % 4) <= 0;
+            if (!is_last) {
+#pragma unroll
+                for (u32 g = 0; g < GROUPS; ++g) {
+                    w[g] += DEPTH * APART;
+                    left[g] -= PASSED;
+                }
+            } else if (!next()) {
+#pragma unroll
+                for (u32 g = 0; g < GROUPS; ++g) left[g] = 0;
+            }
 #pragma unroll
             for (u32 d = 0; d < DEPTH; ++d) {
 #pragma unroll
@@ -172,20 +195,17 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH> struct Product {
                     if constexpr (MMA) multiply_on_tensor_cores(d, half);
                     else multiply(d, half);
                 }
-                load_weights(d, DEPTH);
-                load_rows(d, NEAR);
+                load_weights(d);
+                load_rows(d, NEAR, rest);
             }
-            constexpr i32 PASSED = DEPTH * SLICES * CHUNKS;
-            left -= PASSED;
-            if (left + (i32)(lane() % 4) <= 0) break;
+            rest -= PASSED;
 #pragma unroll
-            for (u32 g = 0; g < GROUPS; ++g) w[g] += DEPTH * APART;
-#pragma unroll
-            for (u32 h = 0; h < HELD; ++h) {
-                a[h] += DEPTH * APART;
-                left_of[h] -= PASSED;
-            }
+            for (u32 h = 0; h < HELD; ++h) a[h] += DEPTH * APART;
         }
+    }
+
+    DEVICE void run(const E* from, u64 row, u32 count) {
+        run(from, row, count, [] { return false; });
     }
 
     // What the warps exchange. A row is the columns of all groups.

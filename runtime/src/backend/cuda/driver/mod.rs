@@ -25,7 +25,7 @@ pub(crate) use context::{Context, device_count};
 pub(crate) use event::Event;
 pub(crate) use graph::{Exec, Graph, KernelNode, Updated};
 pub(crate) use memory::{Pinned, Pool, VirtualRange};
-pub(crate) use module::{Function, Module};
+pub(crate) use module::{Function, Module, SHARED_WITHOUT_REQUEST};
 pub(crate) use single_kernel_graph::SingleKernelGraph;
 pub(crate) use stream::Stream;
 pub(crate) use table::{cuda_major, cuda_version};

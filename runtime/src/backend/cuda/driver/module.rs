@@ -69,6 +69,9 @@ impl Function {
     }
 }
 
+/// Bytes of dynamic shared memory that a kernel may use without a request: it has 48 KB together with up to 32 KB of its own.
+pub(crate) const SHARED_WITHOUT_REQUEST: u32 = 16 << 10;
+
 impl Module {
     /// Loads a cubin, or PTX that ends with a zero byte. Must not be called during one of our captures.
     ///
@@ -96,12 +99,10 @@ impl Module {
     /// # Errors
     /// Returns [`Error::Device`] if there is none of that name, or the device has less shared memory.
     pub(crate) fn function(&self, context: &Context, name: &'static str, shared: u32) -> Result<Function> {
-        /// The amount that every kernel may use without a request.
-        const ALWAYS: u32 = 48 << 10;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         let (function, allowed) = match functions.get(name) {
             Some(known) => *known,
-            None => (self.find(context, name)?, ALWAYS),
+            None => (self.find(context, name)?, SHARED_WITHOUT_REQUEST),
         };
         if shared > allowed {
             const MAX_DYNAMIC_SHARED: i32 = 8;

@@ -24,15 +24,35 @@ struct boolean { u8 bits; };
 
 // ---- order
 
-// The first statement of every kernel. If the device supports it, a kernel is launched while the preceding
-// one is still running, and waits here until that one has finished and its writes are visible; meanwhile the
-// next one may be launched. Without waiting, a kernel could end before an earlier one.
-DEVICE void in_order() {
+// If the device supports it, a kernel is launched while the preceding one is still running.
+
+// From here on, the next kernel may be launched.
+DEVICE void start_dependents() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// Waits until the preceding kernel has finished and its writes are visible. Every thread that reads what a kernel wrote, or
+// writes anything, does so first; and at least one thread of each block: without waiting, a kernel could end before an earlier
+// one.
+DEVICE void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
+
+// The first statement of every kernel that reads nothing before it waits.
+DEVICE void in_order() {
+    start_dependents();
+    wait_for_earlier();
+}
+
+// All threads of a cluster come to the end of `wait` after what the others did before `arrive`.
+struct Cluster {
+    static DEVICE void arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+    static DEVICE void wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+};
 
 // ---- conversions: all arithmetic is in f32 (integers: in their own type)
 

@@ -76,7 +76,12 @@ impl Submit for Recorder {
 impl Recorder {
     /// A large GPU to which nothing was submitted.
     pub(crate) fn h200() -> Self {
-        Self { props: DeviceProperties::h200(), calls: Vec::new() }
+        Self::with(DeviceProperties::h200())
+    }
+
+    /// On another device.
+    pub(crate) fn with(props: DeviceProperties) -> Self {
+        Self { props, calls: Vec::new() }
     }
 
     /// Names of the kernels that were submitted.

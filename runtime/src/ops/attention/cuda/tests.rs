@@ -6,11 +6,20 @@ fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64
 }
 
 fn with(variant: Variant, dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64) {
-    let mut gpu = Recorder::h200();
+    on(Recorder::h200(), variant, dtype, q, k)
+}
+
+fn on(
+    mut gpu: Recorder,
+    variant: Variant,
+    dtype: DType,
+    q: [usize; 4],
+    k: [usize; 4],
+) -> (Result<()>, Recorder, u64) {
     let inputs = [whole(1 << 20, dtype, &q), whole(1 << 20, dtype, &k), whole(1 << 20, dtype, &k)];
     let outputs = [whole(1 << 20, dtype, &q)];
     let op = Attention { mask: MaskKind::Causal, scale: 1.0, variant };
-    let workspace = workspace_bytes(&DeviceProperties::h200(), &inputs, &op);
+    let workspace = workspace_bytes(gpu.props(), &inputs, &op);
     let all = Launch {
         op: op.into(),
         inputs: inputs.into_iter().collect(),
@@ -25,12 +34,28 @@ fn with(variant: Variant, dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result
 fn a_long_cache_is_split_and_a_short_one_is_not() {
     let (result, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 4096, 8, 64]);
     assert!(result.is_ok());
+    // The blocks of a cluster have a part each, and need no memory for it.
+    // One sequence: each row of a key head is a block's, too.
+    assert_eq!((gpu.names(), workspace), (vec!["attend_1_by_8"], 0));
+    assert_eq!(gpu.calls[0].1.blocks, [8 * 4 * 8, 1, 1]);
+    let (_, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 60, 8, 64]);
+    assert_eq!((gpu.names(), workspace), (vec!["attend_1"], 0));
+    // Many sequences have enough blocks.
+    let (_, gpu, _) = run(DType::Bf16, [8, 1, 32, 64], [8, 4096, 8, 64]);
+    assert_eq!((gpu.names(), gpu.calls[0].1.blocks), (vec!["attend_4_by_4"], [8 * 8 * 4, 1, 1]));
+    let (_, gpu, _) = run(DType::Bf16, [64, 1, 32, 64], [64, 4096, 8, 64]);
+    assert_eq!(gpu.names(), ["attend_4"]);
+}
+
+#[test]
+fn devices_without_clusters_add_the_parts_in_another_kernel() {
+    let old = Recorder::with(DeviceProperties { capability: (8, 0), ..DeviceProperties::h200() });
+    let (result, gpu, workspace) = on(old, Variant::default(), DType::Bf16, [1, 1, 32, 64], [1, 4096, 8, 64]);
+    assert!(result.is_ok());
     assert_eq!(gpu.names(), ["attend_4", "attend_join"]);
     let splits = gpu.calls[0].1.blocks[0] / 8;
     assert!(splits > 1);
     assert_eq!(workspace, 32 * u64::from(splits) * 66 * 4);
-    let (_, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 60, 8, 64]);
-    assert_eq!((gpu.names(), workspace), (vec!["attend_4"], 0));
 }
 
 #[test]
@@ -85,9 +110,9 @@ fn only_variants_have_kernels_of_variants() {
         }
     }
     // One kernel for large heads, and fewer rows of a block for variants.
-    let queries = [4, 8, 6, 64];
-    assert_eq!(run(DType::F32, queries, [4, 99, 2, 64]).1.names()[0], "attend_8");
-    assert_eq!(with(variants[0], DType::F32, queries, [4, 99, 2, 64]).1.names()[0], "attend_4");
+    let queries = [16, 8, 6, 64];
+    assert_eq!(run(DType::F32, queries, [16, 60, 2, 64]).1.names()[0], "attend_8");
+    assert_eq!(with(variants[0], DType::F32, queries, [16, 60, 2, 64]).1.names()[0], "attend_4");
     let gpu = run(DType::Bf16, [1, 64, 6, 256], [1, 64, 2, 256]).1;
     assert!(gpu.calls[0].0.unit.source == &PREFILL_WIDE && gpu.calls[0].2.len() == 312);
     let gpu = run(DType::F32, [1, 9, 6, 300], [1, 9, 2, 300]).1;

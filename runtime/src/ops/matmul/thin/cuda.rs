@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, iter};
 
 use super::{
-    GAP, TEXT, Variant,
+    COLUMNS, Fused, GAP, TEXT,
     plan::{Norm, Plan, Source, Step, Store, Value},
 };
 use crate::{
@@ -18,14 +18,17 @@ use crate::{
 
 /// Threads of a block.
 const THREADS: usize = 256;
+/// Most bytes of rows in memory that are brought to shared memory, of which two blocks find room beside each other.
+const MOST_SHARED: usize = 64 << 10;
 /// The name of the kernel in its source.
 const ENTRY: &str = "fused_product";
 
 /// Launches the kernel.
 pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-    let variant = variant(plan, gpu.props().multiprocessors);
-    let Writer { parameters, instance, blocks, shared } =
+    let variant = Fused::of(plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
+    let Writer { parameters, instance, tiles, shared } =
         Writer::write(plan, variant, &Reports::new(plan, gpu), launch);
+    let blocks = variant.blocks(gpu.props().multiprocessors, plan.m, tiles);
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS as u32, shared: shared as u32 };
     gpu.submit_bytes(
         Kernel::plain(&instance.source, &instance.entry),
@@ -36,13 +39,8 @@ pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Resu
 
 /// The kernel's source, for CI.
 pub(super) fn source(plan: &Plan, launch: &Launch) -> &'static SourceFile {
-    &Writer::write(plan, variant(plan, 132), &Reports::default(), launch).instance.source
-}
-
-fn variant(plan: &Plan, multiprocessors: u32) -> Variant {
-    let columns = plan.weights.iter().map(|weight| weight.n).sum();
-    Variant::of(multiprocessors, plan.dtype, plan.m, columns)
-        .fused(plan.together, matches!(plan.source, Source::Norm(_)))
+    let variant = Fused::of(plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
+    &Writer::write(plan, variant, &Reports::default(), launch).instance.source
 }
 
 /// Where threads report indices out of range, and the number of the operation of each part that writes to rows of a state.
@@ -94,98 +92,138 @@ impl Parameters {
 struct Writer {
     parameters: Vec<u64>,
     instance: &'static Instance,
-    blocks: usize,
+    /// Groups of columns, of all sets.
+    tiles: usize,
     /// Bytes of shared memory for the rows.
     shared: usize,
 }
 
 impl Writer {
-    fn write(plan: &Plan, variant: Variant, reports: &Reports, launch: &Launch) -> Self {
+    fn write(plan: &Plan, variant: Fused, reports: &Reports, launch: &Launch) -> Self {
         let mut composition = Composition::default();
         let mut parameters = Parameters::default();
         let mut text = String::new();
-        let blocks = declare(plan, variant, launch, &mut parameters);
+        let tiles = declare(plan, launch, &mut parameters);
+        let bytes = variant.rows.min(plan.m) * (plan.k * plan.dtype.size() + GAP);
+        let is_shared = matches!(plan.source, Source::Norm(_)) || bytes <= MOST_SHARED;
+        let shared = if is_shared { bytes } else { 0 };
         let rows = match &plan.source {
             Source::Memory(rows) => {
                 parameters.word("x", launch.inputs[rows.input].addr);
                 parameters.word("x_row", rows.strides[0] as u64);
-                String::from(
-                    "    product.begin();\n    product.run((const E*)p.x + row0 * p.x_row, p.x_row, m);\n",
-                )
+                memory_text(shared > 0)
             }
             Source::Norm(norm) => norm_text(plan, norm, variant, launch, &mut parameters, &mut composition),
         };
-        let pitch = plan.k * plan.dtype.size() + GAP;
-        let shared =
-            if matches!(plan.source, Source::Norm(_)) { variant.rows.min(plan.m) * pitch } else { 0 };
         places(plan, reports, launch, &mut parameters);
         let results = results(plan, &mut parameters, launch, &mut composition);
-        let Variant { rows: most, groups, ahead, .. } = variant;
+        let Fused { rows: most, groups, ahead, near, resident } = variant;
         let _ = write!(
             text,
             "struct Parameters {{\n{fields}}};\n\n\
-             extern \"C\" __global__ void __launch_bounds__({THREADS}, {resident}) {ENTRY}(const __grid_constant__ Parameters p) {{ \
-             in_order();\n    \
+             extern \"C\" __global__ void __launch_bounds__({THREADS}, {resident}) {ENTRY}(const __grid_constant__ Parameters p) {{\n    \
+             start_dependents();\n    \
+             if (p.early == 0) wait_for_earlier();\n    \
              using E = {element};\n    \
-             using Product = thin::Product<E, {most}, {groups}, {ahead}>;\n    \
+             using Product = thin::Product<E, {most}, {groups}, {ahead}, {near}>;\n    \
+             constexpr u32 TOGETHER = {together}, SIDE = {groups} / TOGETHER;\n    \
              const u32 stacks = ((u32)p.m + {most}u - 1u) / {most}u, row0 = blockIdx.x % stacks * {most}u;\n    \
              const u32 m = (u32)p.m - row0 < {most}u ? (u32)p.m - row0 : {most}u;\n    \
-             const u32 block = blockIdx.x / stacks;\n    \
+             const u32 block = blockIdx.x / stacks, blocks = gridDim.x / stacks, tiles = (u32)p.tiles;\n    \
+             auto set_of = [&](u32 tile) -> u32 {{\n        \
              u32 set = 0;\n\
-             {find}    \
-             const u32 columns = Product::WIDTH / {together}u;\n    \
-             const u64 n = p.n[set], col0 = (u64)(block - (u32)p.first[set]) * columns;\n    \
-             auto col_of = [&](u32 column) -> u64 {{\n\
-             {turned}        return col0 + column;\n    }};\n    \
-             Product product(p.k);\n\
-             #pragma unroll\n    \
-             for (u32 g = 0; g < {groups}u; ++g) {{\n        \
-             const u32 weight = set * {together}u + g / {each}u;\n        \
-             const u64 col = col_of(g % {each}u * thin::COLUMNS + product.column());\n        \
-             product.set_column(g, (const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight]);\n    \
-             }}\n\
+             {find}        \
+             return set;\n    }};\n    \
+             auto col_of = [&](u32 set, u32 tile, u32 column) -> u32 {{\n\
+             {turned}        \
+             return (tile - (u32)p.first[set]) * thin::COLUMNS + column;\n    }};\n    \
+             Product product(p.k);\n    \
+             auto aim = [&](u32 tile) {{\n\
+             #pragma unroll\n        \
+             for (u32 g = 0; g < {groups}u; ++g) {{\n            \
+             const u32 mine = tile + g / TOGETHER * blocks;\n            \
+             const bool is_there = mine < tiles;\n            \
+             const u32 set = set_of(is_there ? mine : 0u), weight = set * TOGETHER + g % TOGETHER;\n            \
+             const u32 n = (u32)p.n[set], col = is_there ? col_of(set, mine, product.column()) : 0u;\n            \
+             product.set_column(g, (const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight], is_there);\n        \
+             }}\n    }};\n    \
+             aim(block);\n    \
+             product.begin();\n    \
+             if (p.early != 0) wait_for_earlier();\n\
              {rows}    \
-             __shared__ Product::Parts parts;\n    \
-             product.share(parts);\n    \
-             for (u32 i = threadIdx.x; i < m * columns; i += {THREADS}u) {{\n        \
-             const u32 local = i / columns, column = i % columns;\n        \
-             const u64 row = row0 + local, col = col_of(column);\n        \
+             __shared__ Product::Parts both[2];\n    \
+             u32 tile = block, turn = 0;\n\
+             #pragma unroll 1\n    \
+             for (;;) {{\n        \
+             const u32 after = tile + SIDE * blocks;\n        \
+             product.run(of_block, pitch, m, [&]() -> bool {{\n            \
+             if (after >= tiles) return false;\n            \
+             aim(after);\n            \
+             return true;\n        }});\n        \
+             Product::Parts& parts = both[turn];\n        \
+             product.share(parts);\n        \
+             for (u32 i = threadIdx.x; i < m * SIDE * thin::COLUMNS; i += {THREADS}u) {{\n            \
+             const u32 local = i / (SIDE * thin::COLUMNS), side = i / thin::COLUMNS % SIDE, column = i % thin::COLUMNS;\n            \
+             const u32 mine = tile + side * blocks;\n            \
+             if (mine >= tiles) continue;\n            \
+             const u32 set = set_of(mine), at = side * TOGETHER * thin::COLUMNS;\n            \
+             const u32 row = row0 + local, n = (u32)p.n[set], col = col_of(set, mine, column);\n            \
              if (col >= n) continue;\n\
-             {results}    }}\n}}\n",
+             {results}        }}\n        \
+             if (after >= tiles) break;\n        \
+             tile = after;\n        \
+             turn ^= 1u;\n    }}\n}}\n",
             fields = parameters.fields,
-            // Rows of f32 are made in as many registers as there are.
-            resident = if most == 4 && matches!(plan.source, Source::Norm(_)) { 1 } else { 2 },
             element = element(plan.dtype),
             find = find(plan),
             turned = turned_columns(plan),
             together = plan.together,
-            each = groups / plan.together,
         );
         // Only what turns pairs needs their angles.
         let angles = if plan.turns.is_empty() { "" } else { ANGLES };
         let instance = composition.instance(ENTRY, &[TEXT, angles].concat(), &text, ENTRY);
-        Self { parameters: parameters.words, instance, blocks, shared }
+        Self { parameters: parameters.words, instance, tiles, shared }
     }
 }
 
-/// Declares the sizes and the weights; returns the number of blocks.
-fn declare(plan: &Plan, variant: Variant, launch: &Launch, parameters: &mut Parameters) -> usize {
+/// Declares the sizes and the weights; returns the number of groups of columns.
+fn declare(plan: &Plan, launch: &Launch, parameters: &mut Parameters) -> usize {
     parameters.word("m", plan.m as u64);
     parameters.word("k", plan.k as u64);
-    let columns = variant.columns() / plan.together;
-    let mut first = 0;
+    parameters.word("early", u64::from(plan.early));
+    let mut tiles = 0;
     let firsts: Vec<u64> = (0..plan.sets())
         .map(|set| {
-            let before = first;
-            first += plan.columns(set).div_ceil(columns) as u64;
+            let before = tiles;
+            tiles += plan.columns(set).div_ceil(COLUMNS) as u64;
             before
         })
         .collect();
+    parameters.word("tiles", tiles);
     parameters.array("first", firsts);
     parameters.array("n", (0..plan.sets()).map(|set| plan.columns(set) as u64));
     parameters.array("w", plan.weights.iter().map(|weight| launch.inputs[weight.rows.input].addr));
     parameters.array("w_row", plan.weights.iter().map(|weight| weight.rows.strides[0] as u64));
-    first as usize * plan.m.div_ceil(variant.rows)
+    tiles as usize
+}
+
+/// The text that finds rows in memory, and brings them to shared memory if they fit: all are on their way at a time.
+fn memory_text(is_shared: bool) -> String {
+    if !is_shared {
+        return "    const E* const of_block = (const E*)p.x + row0 * p.x_row;\n    \
+                const u64 pitch = p.x_row;\n"
+            .into();
+    }
+    format!(
+        "    extern __shared__ __align__(16) u8 shared[];\n    \
+         E* const of_block = (E*)shared;\n    \
+         const u32 pitch = (u32)p.k + {GAP}u / sizeof(E), chunks = (u32)p.k / Product::N;\n    \
+         for (u32 i = threadIdx.x; i < m * chunks; i += {THREADS}u) {{\n        \
+         const u32 local = i / chunks, at = i % chunks * Product::N;\n        \
+         *(Words*)(of_block + local * pitch + at) = *(const Words*)((const E*)p.x + (row0 + local) * p.x_row + at);\n    \
+         }}\n    \
+         __syncthreads();\n"
+    )
 }
 
 /// Declares the angles of pairs, and rows of states.
@@ -206,17 +244,17 @@ fn places(plan: &Plan, reports: &Reports, launch: &Launch, parameters: &mut Para
     }
 }
 
-/// The text that returns the columns of sets in which a pair is half a head apart: both are in one block.
+/// The text that returns the columns of sets in which a pair is half a head apart: both are in one group.
 fn turned_columns(plan: &Plan) -> String {
     (0..plan.sets()).fold(String::new(), |mut text, set| {
         if let Some((i, _)) = plan.turn(set).filter(|(_, turn)| turn.is_half_split()) {
             let _ = writeln!(
                 text,
                 "        if (set == {set}u) {{\n            \
-                 const u32 pairs = columns / 2u;\n            \
-                 const u64 pair = (u64)(block - (u32)p.first[{set}]) * pairs + column % pairs;\n            \
-                 const u64 half = p.turn{i}.half;\n            \
-                 return pair / half * p.turn{i}.size + pair % half + (column < pairs ? 0u : half);\n        \
+                 const u32 pairs = thin::COLUMNS / 2u;\n            \
+                 const u32 pair = (tile - (u32)p.first[{set}]) * pairs + column % pairs;\n            \
+                 const u32 half = (u32)p.turn{i}.half;\n            \
+                 return pair / half * (u32)p.turn{i}.size + pair % half + (column < pairs ? 0u : half);\n        \
                  }}"
             );
         }
@@ -224,19 +262,19 @@ fn turned_columns(plan: &Plan) -> String {
     })
 }
 
-/// The text that finds the set of a block.
+/// The text that finds the set of a group of columns.
 fn find(plan: &Plan) -> String {
     (1..plan.sets()).fold(String::new(), |mut text, set| {
-        let _ = writeln!(text, "    set += block >= (u32)p.first[{set}];");
+        let _ = writeln!(text, "        set += tile >= (u32)p.first[{set}];");
         text
     })
 }
 
-/// The text that makes the rows in shared memory and multiplies them.
+/// The text that makes the rows in shared memory.
 fn norm_text(
     plan: &Plan,
     norm: &Norm,
-    variant: Variant,
+    variant: Fused,
     launch: &Launch,
     parameters: &mut Parameters,
     composition: &mut Composition,
@@ -288,9 +326,7 @@ fn norm_text(
          cx.is_real = cx.is_there;\n            \
          const u64 row = row0 + local;\n            \
          {name}(cx{arguments});\n        }}\n    }}\n    \
-         product.begin();\n    \
-         __syncthreads();\n    \
-         product.run(of_block, pitch, m);\n",
+         __syncthreads();\n",
         gap = GAP,
         context = rows.context,
         threads = rows.threads,
@@ -331,7 +367,7 @@ fn results(
         {
             let (ty, value) = (element(*dtype), variable(*value));
             let _ = match scatter {
-                None => writeln!(text, "            (({ty}*)p.y[{i}])[row * n + col] = {value};"),
+                None => writeln!(text, "            (({ty}*)p.y[{i}])[(u64)row * n + col] = {value};"),
                 Some(_) => {
                     // All have the same rows (`Scatter::has_rows_of`), and the first in the program reports those that do not exist.
                     let is_first = plan.stores[..i].iter().all(|store| store.scatter.is_none());
@@ -362,7 +398,13 @@ impl Element<'_> {
     fn products(&self, text: &mut String, set: usize) {
         for at in 0..self.plan.together {
             let i = set * self.plan.together + at;
-            self.product(text, i, &format!("product{i}"), &format!("{at}u * columns + column"), "col");
+            self.product(
+                text,
+                i,
+                &format!("product{i}"),
+                &format!("at + {at}u * thin::COLUMNS + column"),
+                "col",
+            );
         }
     }
 
@@ -384,26 +426,26 @@ impl Element<'_> {
         let Some((i, turn)) = self.plan.turn(set) else { return };
         let (second, column, col, pair) = match turn.is_half_split() {
             true => (
-                "column >= columns / 2u",
-                "second ? column - columns / 2u : column + columns / 2u",
-                format!("second ? col - p.turn{i}.half : col + p.turn{i}.half"),
-                format!("col % p.turn{i}.size % p.turn{i}.half"),
+                "column >= thin::COLUMNS / 2u",
+                "second ? column - thin::COLUMNS / 2u : column + thin::COLUMNS / 2u",
+                format!("second ? col - (u32)p.turn{i}.half : col + (u32)p.turn{i}.half"),
+                format!("col % (u32)p.turn{i}.size % (u32)p.turn{i}.half"),
             ),
             false => (
                 "(column & 1u) != 0u",
                 "column ^ 1u",
                 "col ^ 1u".into(),
-                format!("col % p.turn{i}.size / 2u"),
+                format!("col % (u32)p.turn{i}.size / 2u"),
             ),
         };
         let _ = write!(
             text,
             "            const bool second = {second};\n            \
              const u32 other_column = {column};\n            \
-             const u64 other_col = {col};\n"
+             const u32 other_col = {col};\n"
         );
         let product = turn.product;
-        self.product(text, product, "other", "other_column", "other_col");
+        self.product(text, product, "other", "at + other_column", "other_col");
         let _ = write!(
             text,
             "            f32 sine, cosine;\n            \

@@ -138,6 +138,7 @@ impl Finder {
             steps: Vec::new(),
             turns: Vec::new(),
             stores: Vec::new(),
+            early: false,
         };
         Some(Self {
             plan,

@@ -97,20 +97,6 @@ impl Variant {
         pair[usize::from(blocks > fit)]
     }
 
-    /// With a whole number of groups for each of `together` products, and registers for what makes the rows, if something
-    /// does, and for what follows.
-    fn fused(self, together: usize, makes_rows: bool) -> Self {
-        let groups = self.groups.next_multiple_of(together);
-        // As many weights are on their way; of four rows of f32, half as many.
-        let fewer = groups / self.groups * if self.rows == 4 { 2 } else { 1 };
-        let most = match self.rows {
-            16 => 2,
-            8 if makes_rows => 3,
-            _ => 4,
-        };
-        Self { groups, ahead: (self.ahead / fewer).clamp(1, most), ..self }
-    }
-
     /// Columns of a block.
     pub(super) fn columns(self) -> usize {
         self.groups * COLUMNS
@@ -119,6 +105,49 @@ impl Variant {
     /// Blocks for `m` rows and `n` columns.
     pub(super) fn blocks(self, m: usize, n: usize) -> usize {
         m.div_ceil(self.rows) * n.div_ceil(self.columns())
+    }
+}
+
+/// The kernel of a product with something around it: each block computes one group of columns after the other, so that the rows
+/// are made once, and its next weights are on their way while it writes results.
+#[cfg(feature = "cuda")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fused {
+    /// Most rows of a block.
+    rows: usize,
+    /// Groups of columns at a time: a whole number for one or two products.
+    groups: usize,
+    /// Steps of which the weights are on their way at a time.
+    ahead: usize,
+    /// Steps of which the rows are: they are in shared memory, or other blocks have read them.
+    near: usize,
+    /// Blocks that a multiprocessor has room for.
+    resident: usize,
+}
+
+#[cfg(feature = "cuda")]
+impl Fused {
+    fn of(dtype: DType, m: usize, makes_rows: bool) -> Self {
+        let [rows, ahead, near] = match (dtype, m) {
+            (DType::F32, ..=1) => [1, 4, 4],
+            (DType::F32, 2) => [2, 2, 2],
+            (DType::F32, _) => [4, 2, 1],
+            // Several rows take registers while they are made.
+            (_, 2..=8) if makes_rows => [8, 2, 1],
+            (_, ..=8) => [8, 4, 1],
+            _ if makes_rows => [16, 3, 1],
+            _ => [16, 2, 1],
+        };
+        // Many rows are made in as many registers as there are.
+        let resident = if [4, 16].contains(&rows) && makes_rows { 1 } else { 2 };
+        Self { rows, groups: 2, ahead, near, resident }
+    }
+
+    /// Blocks for `m` rows and so many groups of columns: as many as run at a time.
+    fn blocks(self, multiprocessors: u32, m: usize, tiles: usize) -> usize {
+        let stacks = m.div_ceil(self.rows);
+        let most = (multiprocessors as usize * self.resident / stacks).max(1);
+        tiles.min(most) * stacks
     }
 }
 

@@ -13,9 +13,8 @@ use crate::{
 
 /// Several launches as one. On the CPU they run one after the other, with memory of the launch's own for what nobody else
 /// reads; on a GPU one kernel does what they do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ThinProduct {
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "the CPU runs the parts"))]
     pub(super) plan: Plan,
     pub(super) parts: Vec<Part>,
     /// Bytes that the parts have between them.
@@ -23,7 +22,7 @@ pub(super) struct ThinProduct {
 }
 
 /// One of the launches.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) op: Op,
     pub(super) inputs: SmallVec<[Place; 4]>,
@@ -69,13 +68,21 @@ impl Operation for ThinProduct {
         self.parts.iter().any(|part| part.op.operation().writes_in_place())
     }
 
-    /// The plan follows from the parts.
+    /// The rest of the plan follows from the parts.
     fn parameters(&self, mut to: &mut dyn Hasher) {
+        self.plan.early.hash(&mut to);
         for Part { op, inputs, outputs } in &self.parts {
             op.hash(&mut to);
             inputs.hash(&mut to);
             outputs.hash(&mut to);
         }
+    }
+
+    fn early(&self, launch: &Launch, is_constant: &dyn Fn(&View) -> bool) -> Option<Op> {
+        let are_constant =
+            self.plan.weights.iter().all(|weight| is_constant(&launch.inputs[weight.rows.input]));
+        let is_new = are_constant && !self.plan.early;
+        is_new.then(|| Self { plan: Plan { early: true, ..self.plan.clone() }, ..self.clone() }.into())
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {

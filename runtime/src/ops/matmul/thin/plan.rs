@@ -148,6 +148,8 @@ pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) turns: Vec<Turn>,
     pub(super) stores: Vec<Store>,
+    /// Whether the first weights are asked for before earlier kernels have ended: none of them writes the weights.
+    pub(super) early: bool,
 }
 
 impl Plan {

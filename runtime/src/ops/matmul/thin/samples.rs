@@ -206,6 +206,8 @@ mod tests {
     fn samples_are_fused() {
         let samples = super::samples();
         assert_eq!(samples.len(), 45);
-        assert!(samples.iter().all(|(_, source)| source.waits && source.text.contains("in_order();")));
+        assert!(
+            samples.iter().all(|(_, source)| source.waits && source.text.contains("wait_for_earlier();"))
+        );
     }
 }

@@ -1,0 +1,177 @@
+//! Decoders with RMS norms, rotary embeddings and gated feed-forward layers.
+
+use std::marker::PhantomData;
+
+use graphable::{
+    Mode, Runtime, graphable,
+    ops::{AttentionMask, RopeConfig, RopeStyle},
+    prelude::*,
+};
+
+use super::{CONTEXT, Decoder, rows};
+
+/// The sizes of a model.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    dim: usize,
+    layers: usize,
+    heads: usize,
+    key_heads: usize,
+    ffn: usize,
+    vocabulary: usize,
+}
+
+/// Elements of a head.
+const HEAD: usize = 64;
+
+const LLAMA_1B: Sizes =
+    Sizes { dim: 2048, layers: 16, heads: 32, key_heads: 8, ffn: 8192, vocabulary: 128_256 };
+const SMOLLM2: Sizes = Sizes { dim: 576, layers: 30, heads: 9, key_heads: 3, ffn: 1536, vocabulary: 49_152 };
+
+#[derive(Params)]
+struct Layer<T: Float> {
+    norm: Param<T>,
+    q: Param<T>,
+    k: Param<T>,
+    v: Param<T>,
+    out: Param<T>,
+    ffn_norm: Param<T>,
+    gate: Param<T>,
+    up: Param<T>,
+    down: Param<T>,
+    keys: State<T>,
+    values: State<T>,
+}
+
+#[derive(Params)]
+struct Model<T: Float> {
+    embed: Param<T>,
+    layers: Vec<Layer<T>>,
+    norm: Param<T>,
+}
+
+#[graphable]
+fn layer<T: Float>(
+    h: &Tensor<T>,
+    positions: &Tensor<u32>,
+    rows: &Tensor<u32>,
+    l: &Layer<T>,
+) -> Result<Tensor<T>> {
+    let b = h.dim(0);
+    let x = ops::rms_norm(h, &l.norm, 1e-5)?;
+    let heads = |w: &Param<T>| {
+        let part = ops::linear(&x, w)?;
+        let count = part.dim(1) / HEAD;
+        ops::reshape(&part, (b, 1, count, HEAD))
+    };
+    let rope = RopeConfig { theta: 500_000.0, style: RopeStyle::HalfSplit, dim: None };
+    let (q, k, v) = (heads(&l.q)?, heads(&l.k)?, heads(&l.v)?);
+    let q = ops::rope(&q, positions, rope)?;
+    let k = ops::rope(&k, positions, rope)?;
+    let key_heads = k.dim(2);
+    ops::scatter_rows(&l.keys, rows, &ops::reshape(&k, (b, key_heads, HEAD))?)?;
+    ops::scatter_rows(&l.values, rows, &ops::reshape(&v, (b, key_heads, HEAD))?)?;
+    let cached = [l.keys.shape()[0] / CONTEXT, CONTEXT, l.keys.shape()[1], HEAD];
+    let keys = ops::cache_view(&l.keys).reshape(&cached)?;
+    let values = ops::cache_view(&l.values).reshape(&cached)?;
+    let a = ops::attention(&q, &keys, &values, AttentionMask::Positions(positions), 0.125)?;
+    let width = a.dim(2) * HEAD;
+    let h = ops::add(h, &ops::linear(&ops::reshape(&a, (b, width))?, &l.out)?)?;
+    let x = ops::rms_norm(&h, &l.ffn_norm, 1e-5)?;
+    let inner = ops::silu_mul(&ops::linear(&x, &l.gate)?, &ops::linear(&x, &l.up)?)?;
+    ops::add(&h, &ops::linear(&inner, &l.down)?)
+}
+
+/// One token of each sequence: `positions` are `[B, 1]`, `rows` the rows of the cache that they go to, `[B]`.
+#[graphable]
+fn forward<T: Float>(
+    #[host]
+    #[dims(B)]
+    tokens: &Tensor<u32>,
+    #[host]
+    #[dims(B, 1)]
+    positions: &Tensor<u32>,
+    #[host]
+    #[dims(B)]
+    rows: &Tensor<u32>,
+    model: &Model<T>,
+) -> Result<Tensor<u32>> {
+    let mut h = ops::embedding(tokens, &model.embed)?;
+    for l in &model.layers {
+        h = layer(&h, positions, rows, l)?;
+    }
+    let logits = ops::linear(&ops::rms_norm(&h, &model.norm, 1e-5)?, &model.embed)?;
+    ops::argmax(&logits, 1)
+}
+
+fn model<T: Float>(rt: &Runtime, batch: usize, sizes: Sizes) -> Result<Model<T>> {
+    let Sizes { dim, layers, heads, key_heads, ffn, vocabulary } = sizes;
+    let weight = |shape: &[usize]| Param::<T>::zeros(rt, shape);
+    let cache = || State::<T>::zeros(rt, &[batch * CONTEXT, key_heads, HEAD]);
+    let layer = |_| {
+        Ok(Layer {
+            norm: weight(&[dim])?,
+            q: weight(&[heads * HEAD, dim])?,
+            k: weight(&[key_heads * HEAD, dim])?,
+            v: weight(&[key_heads * HEAD, dim])?,
+            out: weight(&[dim, heads * HEAD])?,
+            ffn_norm: weight(&[dim])?,
+            gate: weight(&[ffn, dim])?,
+            up: weight(&[ffn, dim])?,
+            down: weight(&[dim, ffn])?,
+            keys: cache()?,
+            values: cache()?,
+        })
+    };
+    Ok(Model {
+        embed: weight(&[vocabulary, dim])?,
+        layers: (0..layers).map(layer).collect::<Result<_>>()?,
+        norm: weight(&[dim])?,
+    })
+}
+
+/// Which model it is.
+pub(super) trait Kind {
+    const NAME: &'static str;
+    const SIZES: SizesOf;
+}
+
+/// [`Sizes`], private to this file.
+pub(super) struct SizesOf(Sizes);
+
+pub(super) struct Llama1B;
+
+impl Kind for Llama1B {
+    const NAME: &'static str = "llama-1b";
+    const SIZES: SizesOf = SizesOf(LLAMA_1B);
+}
+
+pub(super) struct SmolLM2;
+
+impl Kind for SmolLM2 {
+    const NAME: &'static str = "smollm2-135m";
+    const SIZES: SizesOf = SizesOf(SMOLLM2);
+}
+
+/// A model of a kind, and its graph.
+pub(super) struct Llama<K, T: Float> {
+    model: Model<T>,
+    graph: ForwardGraph<T>,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind, T: Float> Decoder for Llama<K, T> {
+    const NAME: &'static str = K::NAME;
+
+    fn new(rt: &mut Runtime, batch: usize) -> Result<Self> {
+        let model = model(rt, batch, K::SIZES.0)?;
+        let graph = ForwardGraph::builder().mode(Mode::Full).build(rt)?;
+        Ok(Self { model, graph, kind: PhantomData })
+    }
+
+    fn call(&self, step: &Step<'_>, batch: usize, position: u32) -> Result<()> {
+        let (tokens, positions) = (vec![1u32; batch], vec![position; batch]);
+        drop(self.graph.call(step, &tokens, &positions, &rows(batch, position), &self.model)?);
+        Ok(())
+    }
+}

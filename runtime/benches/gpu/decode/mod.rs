@@ -1,0 +1,99 @@
+//! One token of three models at batch 1 and 8, with passes and without: Llama's 1B shape in bf16, a decoder with layer norms,
+//! biases and GELU in the shape of GPT-2 XL in bf16, and SmolLM2-135M's shape in f32.
+//!
+//! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
+//! position. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there.
+
+mod gpt;
+mod llama;
+
+use graphable::{Device, Passes, Runtime, bf16, prelude::*};
+
+use crate::timing::per_call;
+
+/// Rows of a sequence's cache.
+const CONTEXT: usize = 2048;
+/// Positions of the tokens.
+const POSITIONS: [u32; 2] = [100, 1900];
+
+/// A model, and a graph over it.
+trait Decoder: Sized {
+    const NAME: &'static str;
+
+    fn new(rt: &mut Runtime, batch: usize) -> Result<Self>;
+
+    /// Queues one token of each sequence at `position`.
+    fn call(&self, step: &Step<'_>, batch: usize, position: u32) -> Result<()>;
+}
+
+/// Which passes are measured.
+const SETTINGS: [&str; 4] = ["all", "fuse_products", "fuse_elementwise", "none"];
+
+fn passes(setting: &str) -> Passes {
+    match setting {
+        "all" => Passes::default(),
+        "none" => Passes::none(),
+        only => {
+            Passes::default().names().filter(|name| *name != only).fold(Passes::default(), Passes::without)
+        }
+    }
+}
+
+/// The index of each sequence's row in a cache of all sequences.
+fn rows(batch: usize, position: u32) -> Vec<u32> {
+    (0..batch as u32).map(|i| i * CONTEXT as u32 + position).collect()
+}
+
+fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
+    let mut rt = Runtime::new(Device::cuda(0))?;
+    rt.set_passes(passes(setting));
+    let model = D::new(&mut rt, batch)?;
+    for _ in 0..3 {
+        let step = rt.step()?;
+        model.call(&step, batch, POSITIONS[0])?;
+        step.synchronize()?;
+    }
+    let tree = rt.tree();
+    let kernels = tree.nodes.iter().map(|node| node.kernels).max().unwrap_or_default();
+    if std::env::var_os("GRAPHABLE_BENCH_TREE").is_some() {
+        println!("{tree}");
+    }
+    for position in POSITIONS {
+        let step = rt.step()?;
+        let total = per_call(7, 30, |_| model.call(&step, batch, position), || step.synchronize())?.1;
+        println!(
+            "{{\"figure\":\"decode\",\"case\":\"{} batch {batch} position {position}{}\",\"passes\":\"{setting}\",\
+             \"kernels\":{kernels},\"total_us\":{total:.1}}}",
+            D::NAME,
+            if setting == "all" { String::new() } else { format!(", passes: {setting}") },
+        );
+    }
+    Ok(())
+}
+
+fn model<D: Decoder>() -> Result<()> {
+    for batch in [1, 8] {
+        for setting in SETTINGS {
+            measure::<D>(batch, setting)?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn llama() -> Result<()> {
+    model::<llama::Llama<llama::Llama1B, bf16>>()
+}
+
+pub(crate) fn smollm() -> Result<()> {
+    model::<llama::Llama<llama::SmolLM2, f32>>()
+}
+
+pub(crate) fn gpt() -> Result<()> {
+    model::<gpt::Gpt>()
+}
+
+pub(crate) fn run() -> Result<()> {
+    llama()?;
+    gpt()?;
+    smollm()
+}
