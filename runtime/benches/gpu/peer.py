@@ -1,4 +1,4 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [attention] [numerics]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [attention] [numerics] [decode]`."""
 
 import gc
 import json
@@ -10,6 +10,8 @@ import time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+import peer_decode
 
 DEVICE = "cuda"
 
@@ -469,7 +471,8 @@ if __name__ == "__main__":
     # `use_deterministic_algorithms` asks for it, before cuBLAS is used first.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
-             "chains": chains, "rows": rows, "conv": conv, "attention": attention, "numerics": numerics}
+             "chains": chains, "rows": rows, "conv": conv, "attention": attention, "numerics": numerics,
+             "decode": lambda: peer_decode.decode(say, per_call)}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")

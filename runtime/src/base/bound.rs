@@ -41,7 +41,9 @@ impl Bound {
 
     /// Returns the bound of what is subject to both.
     pub(crate) fn and(self, other: Self) -> Self {
-        Self { absolute: self.absolute + other.absolute, relative: self.relative + other.relative }
+        // One below zero allows nothing, and takes nothing from the other; `max` treats NaN as nothing, too.
+        let sum = |a: f64, b: f64| a.max(0.0) + b.max(0.0);
+        Self { absolute: sum(self.absolute, other.absolute), relative: sum(self.relative, other.relative) }
     }
 
     fn holds(self, expected: f64, got: f64) -> bool {

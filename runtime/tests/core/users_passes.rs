@@ -283,6 +283,35 @@ fn a_bound_is_for_what_depends_on_the_pass_alone() {
     call(&mut rt, &graph, &sum).unwrap();
 }
 
+/// A copy of a state lies where a tensor was that depended on the pass.
+#[graphable]
+fn copied(x: &Tensor<f32>, state: &State<f32>) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    let z = ops::abs(&ops::neg(x)?)?;
+    let copy = ops::load(x.scope(), state)?;
+    let other = if AMBIENT.get() == 1.0 { ops::sub(&copy, x)? } else { ops::sub(x, &copy)? };
+    Ok((z, other))
+}
+
+#[test]
+fn freed_memory_does_not_depend_on_the_pass() {
+    let mut rt = runtime();
+    rt.set_passes(only(replacing_neg(-1.0).within(Bound::absolute(1e9))));
+    let state = State::new(&rt, &[2], &[5.0f32; 2]).unwrap();
+    let graph = CopiedGraph::builder().audit_every(1).build(&mut rt).unwrap();
+    let call = |rt: &mut Runtime| {
+        let step = rt.step()?;
+        let (_, other) = graph.call(&step, &step.tensor(&[2], &X)?, &state)?;
+        step.read(&other)
+    };
+    for _ in 0..3 {
+        call(&mut rt).unwrap();
+    }
+    AMBIENT.set(3.0);
+    let error = call(&mut rt).unwrap_err();
+    AMBIENT.set(1.0);
+    assert!(matches!(&error, Error::AuditMismatch { what, .. } if what == "output 1"), "{error}");
+}
+
 /// Rows of a state, of which some depend on the pass.
 #[graphable]
 fn rows(x: &Tensor<f32>, at: &Tensor<u32>, table: &State<f32>, log: &State<f32>) -> Result<Tensor<f32>> {

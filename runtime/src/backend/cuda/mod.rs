@@ -432,6 +432,8 @@ impl CudaBackend {
             let grid = class.grid(block, backend.shared.context.props());
             backend.shared.stream.launch(function, grid, &params, plain)
         });
+        // It may write a new parameter, which kernels may load before earlier ones have ended: the next one waits for all of it.
+        self.after_kernel &= self.capture.is_some();
         self.params = params;
         launched
     }

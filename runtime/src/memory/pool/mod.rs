@@ -77,17 +77,22 @@ fn remember<W>(ways: &mut Vec<W>, way: W) {
 struct Cooling {
     is_on: bool,
     /// With the number of placements that it still sits out.
-    blocks: SmallVec<[(Block, u8); 4]>,
+    blocks: SmallVec<[(Block, u8); 8]>,
 }
 
 impl Cooling {
     /// The largest block, in bytes.
     const MOST: u64 = 512 << 10;
+    /// The most blocks that cool at a time.
+    const BLOCKS: usize = 8;
     /// Placements that a block sits out.
     const PLACEMENTS: u8 = 3;
 
     fn freed(&mut self, block: Block) {
         if self.is_on && block.len <= Self::MOST {
+            if self.blocks.len() == Self::BLOCKS {
+                self.blocks.remove(0);
+            }
             self.blocks.push((block, Self::PLACEMENTS));
         }
     }

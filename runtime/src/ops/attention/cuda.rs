@@ -50,6 +50,9 @@ const SPLITS: usize = 64;
 /// Most blocks of a cluster, each of which has a part.
 const CLUSTER: usize = 8;
 
+/// Most bytes of shared memory of a block in a cluster.
+const MOST_SHARED: usize = 96 << 10;
+
 /// Queries up to which the decode kernel takes a call.
 const DECODE_TIMES: usize = 8;
 /// Queries of a block on tensor cores.
@@ -219,9 +222,15 @@ impl Plan {
         let wanted = (props.multiprocessors as usize * at_once / blocks).min(z.keys.div_ceil(KEYS));
         let splits =
             if is_cluster { nearest_power(wanted.clamp(1, CLUSTER)) } else { wanted.clamp(1, SPLITS) };
+        let lanes = z.size.max(z.size_v).div_ceil(each).next_power_of_two();
+        // What a block of every device has.
+        let width = lanes * each;
+        let floats = |splits: usize| rows * (width + 4 * (width + 2) + splits * (z.size_v + 2));
+        let fits = |splits: &usize| !is_cluster || floats(*splits) * size_of::<f32>() <= MOST_SHARED;
+        let splits =
+            std::iter::successors(Some(splits), |s| (*s > 1).then_some(*s / 2)).find(fits).unwrap_or(1);
         // Tiles are not split, so operands that they do not support because of strides are not split either.
         let splits = if suits_tiles(dtype, z) { 1 } else { splits };
-        let lanes = z.size.max(z.size_v).div_ceil(each).next_power_of_two();
         Self { rows, chunks, splits, is_cluster, lanes, each }
     }
 }

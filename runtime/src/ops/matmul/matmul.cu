@@ -152,8 +152,9 @@ template <u32 ROWS, u32 GROUPS, u32 AHEAD> DEVICE void gemv_nk(const Params& p) 
     const At at = at_batch(p, blockIdx.y);
     const u32 stacks = ((u32)p.m + ROWS - 1) / ROWS, row0 = blockIdx.x % stacks * ROWS;
     const u32 m = p.m - row0 < ROWS ? (u32)p.m - row0 : ROWS;
-    // Several groups leave registers for one step's rows.
-    thin::Product<T, ROWS, GROUPS, AHEAD, GROUPS == 1 ? thin::near<T>(ROWS, AHEAD) : 1> product(p.k);
+    // Several groups, or rows of f32, leave registers for one step's rows.
+    constexpr u32 NEAR = GROUPS == 1 && ROWS != 4 ? thin::near<T>(ROWS, AHEAD) : 1;
+    thin::Product<T, ROWS, GROUPS, AHEAD, NEAR, true> product(p.k);
     const u64 col0 = (u64)(blockIdx.x / stacks) * product.WIDTH;
 #pragma unroll
     for (u32 g = 0; g < GROUPS; ++g) {
@@ -262,8 +263,15 @@ extern "C" __global__ void __launch_bounds__(256) gemv_sum(const __grid_constant
     }
 }
 
+// From compute capability 10 on, the compiler needs more registers than three blocks leave.
+#if __CUDA_ARCH__ >= 1000
+#define AT_MOST_TWO(RESIDENT) ((RESIDENT) < 2 ? (RESIDENT) : 2)
+#else
+#define AT_MOST_TWO(RESIDENT) (RESIDENT)
+#endif
+
 #define GEMV_NK(ROWS, GROUPS, AHEAD, RESIDENT)                                                                \
-    extern "C" __global__ void __launch_bounds__(256, RESIDENT)                                               \
+    extern "C" __global__ void __launch_bounds__(256, AT_MOST_TWO(RESIDENT))                                               \
         gemv_nk_##ROWS##_##GROUPS##_##AHEAD##_##RESIDENT(const __grid_constant__ Params p) { in_order();                   \
         gemv_nk<ROWS, GROUPS, AHEAD>(p);                                                                      \
     }

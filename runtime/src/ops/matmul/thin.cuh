@@ -62,7 +62,7 @@ template <typename E> DEVICE constexpr u32 near(u32 rows, u32 depth) {
 
 // The weights of `DEPTH` steps, and rows of `NEAR` steps, are on their way at a time. `K` is a whole number of chunks, all of which can be
 // loaded at once.
-template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, DEPTH)> struct Product {
+template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, DEPTH), bool ONCE = false> struct Product {
     static constexpr bool MMA = Mma<E>::IS;
     // Elements of a chunk, and from a step of a warp to its next.
     static constexpr u32 N = 16 / sizeof(E), APART = SLICES * CHUNKS * N;
@@ -72,8 +72,8 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
     static constexpr u32 SUMS = MMA ? 4 : ROWS;
     // Chunks from the lane's first one to the end of K.
     const i32 all;
-    // From the next weights that are asked for; of a group without columns, 0.
-    i32 left[GROUPS];
+    // From the next weights that are asked for; of a group without columns, 0. All groups have some if columns are set `ONCE`.
+    i32 left[ONCE ? 1 : GROUPS];
     // The lane's next chunk in the column of each group, and in each row that it holds, of which there are chunks or none.
     const E* w[GROUPS];
     const E* a[HELD];
@@ -93,7 +93,7 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
     // Says where the weights of `column()` of a group are, if it has columns.
     DEVICE void set_column(u32 g, const E* weights, bool is_there = true) {
         w[g] = weights + first() * N;
-        left[g] = is_there ? all : 0;
+        left[ONCE ? 0 : g] = is_there ? all : 0;
     }
 
     // Asks for the weights of step `d` from the next ones on.
@@ -103,7 +103,7 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
 #pragma unroll
             for (u32 g = 0; g < GROUPS; ++g) {
                 weights[d][g][half] = Words{{0, 0, 0, 0}};
-                if ((i32)(d * SLICES * CHUNKS + half * 4) < left[g]) weights[d][g][half] = stream(w[g] + d * APART + half * 4 * N);
+                if ((i32)(d * SLICES * CHUNKS + half * 4) < left[ONCE ? 0 : g]) weights[d][g][half] = stream(w[g] + d * APART + half * 4 * N);
             }
         }
     }
@@ -178,15 +178,14 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
         for (bool is_last = false; !is_last;) {
             constexpr i32 PASSED = DEPTH * SLICES * CHUNKS;
             is_last = rest - PASSED + (i32)(lane() % 4) <= 0;
-            if (!is_last) {
+            if (ONCE || !is_last) {
 #pragma unroll
-                for (u32 g = 0; g < GROUPS; ++g) {
-                    w[g] += DEPTH * APART;
-                    left[g] -= PASSED;
-                }
+                for (u32 g = 0; g < GROUPS; ++g) w[g] += DEPTH * APART;
+#pragma unroll
+                for (u32 g = 0; g < (ONCE ? 1 : GROUPS); ++g) left[g] = ONCE ? rest - PASSED : left[g] - PASSED;
             } else if (!next()) {
 #pragma unroll
-                for (u32 g = 0; g < GROUPS; ++g) left[g] = 0;
+                for (u32 g = 0; g < (ONCE ? 1 : GROUPS); ++g) left[g] = 0;
             }
 #pragma unroll
             for (u32 d = 0; d < DEPTH; ++d) {
@@ -232,7 +231,8 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
     }
 
     static DEVICE f32 sum(const Parts& parts, u32 row, u32 column) {
-        f32 sum = parts[0][row][column];
+        // Added to 0, whose sign does not depend on how many steps there were beyond K.
+        f32 sum = 0.f + parts[0][row][column];
 #pragma unroll
         for (u32 s = 1; s < SLICES; ++s) sum += parts[s][row][column];
         return sum;

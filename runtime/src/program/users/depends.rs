@@ -96,10 +96,13 @@ impl<S: Fn(usize) -> bool> Flow<S> {
         match command {
             Command::Launch { launch, .. } => {
                 let is_decided = self.decided.last() == Some(&true);
+                let in_place = launch.op.operation().writes_in_place();
+                // What is written in place may be read as well.
                 let depends = is_decided
                     || (self.is_source)(at)
-                    || launch.inputs.iter().any(|view| self.has(view.range()));
-                let keeps = launch.op.operation().writes_in_place() || !self.decided.is_empty();
+                    || launch.inputs.iter().any(|view| self.has(view.range()))
+                    || in_place && launch.outputs.iter().any(|view| self.has(view.range()));
+                let keeps = in_place || !self.decided.is_empty();
                 for view in &launch.outputs {
                     if depends {
                         self.contents.set(view.range(), Some(view.dtype));
@@ -107,6 +110,10 @@ impl<S: Fn(usize) -> bool> Flow<S> {
                         self.contents.set(view.range(), None);
                     }
                 }
+            }
+            // Whatever is there next is another tensor's.
+            Command::Free { addr, bytes } if self.decided.is_empty() => {
+                self.contents.set((*addr, addr + bytes), None);
             }
             Command::Conditional(Conditional { selector, .. }) => {
                 let is_decided = self.decided.last() == Some(&true) || self.has(selector.range());

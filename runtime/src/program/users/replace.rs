@@ -82,6 +82,11 @@ impl Program<'_> {
         check_places(op, &inputs, &outputs)?;
         straight.check_all_move(&members)?;
         let (place, bytes) = self.workspace(seen, &members, op, &inputs, &outputs)?;
+        // Operands of earlier members may have been freed before the workspace was placed.
+        let is_in_use = |view: &View| view.range().0 < place + bytes && place < view.range().1;
+        if bytes > 0 && inputs.iter().chain(&outputs).any(is_in_use) {
+            return Err(PassRefusal::Workspace);
+        }
         let launch =
             Launch { op: op.clone(), inputs: inputs.into(), outputs: outputs.into(), workspace: place };
         Ok(Replacement { piece: seen.first, joined: Joined { launch, workspace: bytes, members } })

@@ -13,12 +13,14 @@ use crate::{Error, Result, backend::Signature};
 /// Attributes of kernels that an update cannot change, or that determine where blocks run: cooperative, the
 /// size of clusters, their scheduling, and the priority.
 const ATTRIBUTES: [i32; 4] = [2, 4, 5, 8];
+/// Attributes of functions: the width, height and depth of the clusters that they were compiled for.
+const CLUSTER: [i32; 3] = [11, 12, 13];
 
 impl Graph {
     /// Returns the signature, or the reason why there is none. It separates graphs that the driver would reject; the driver
     /// has the final say when it updates.
     ///
-    /// An update replaces everything about a kernel but its attributes: the documentation of `cuGraphExecUpdate` names no other
+    /// An update replaces everything about a kernel but its attributes, and the clusters that it was compiled for: the documentation of `cuGraphExecUpdate` names no other
     /// limit for kernels of one context that launch nothing themselves. So graphs share although a product of four rows has
     /// another kernel, with other blocks, than one of two rows. Only `head`, whose parameter is set between updates as well,
     /// stays the node that it is, and with it the size of that parameter.
@@ -46,6 +48,7 @@ impl Graph {
                 KERNEL => {
                     let head = head.filter(|head| head.is(node));
                     words.push(head.map_or(0, KernelNode::function_address));
+                    words.extend(self.cluster_of(node)?);
                     self.attribute_words(api, node, &mut words)?;
                 }
                 // Of rows, only the address and the value can be changed.
@@ -81,6 +84,30 @@ impl Graph {
         Ok(Ok(Signature::new(words)))
     }
 
+    /// Returns the dimensions of clusters with which a kernel was compiled: the node has no attribute for these, and they do not
+    /// change with an update.
+    fn cluster_of(&self, node: Handle) -> Result<[u64; 3]> {
+        let mut words = [0; 3];
+        let Some(params) = self.kernel(node)? else { return Ok(words) };
+        if params.function.is_null() {
+            // A kernel of another library: not known, so it is told apart by its address.
+            return Ok([u64::MAX, params.kernel.addr() as u64, 0]);
+        }
+        for (word, attribute) in words.iter_mut().zip(CLUSTER) {
+            let mut value = 0;
+            // SAFETY: the function of a kernel node; one integer is written.
+            let code =
+                unsafe { (self.context().table.func_attribute)(&mut value, attribute, params.function) };
+            match self.context().check("cuFuncGetAttribute", code) {
+                Ok(()) => *word = u64::from(value.unsigned_abs()),
+                Err(lost @ Error::ContextLost { .. }) => return Err(lost),
+                // A driver that does not know clusters.
+                Err(_) => {}
+            }
+        }
+        Ok(words)
+    }
+
     fn attribute_words(&self, api: &Updates, node: Handle, words: &mut Vec<u64>) -> Result<()> {
         // An attribute that the device does not have is announced as absent, and has no value.
         for attribute in ATTRIBUTES {
@@ -104,7 +131,7 @@ impl Graph {
 mod tests {
     use std::io::Write as _;
 
-    use cudarc::driver::sys::CUlaunchAttributeID as Theirs;
+    use cudarc::driver::sys::{CUfunction_attribute as Function, CUlaunchAttributeID as Theirs};
 
     use super::{
         super::{Context, Pool, Stream, Updated},
@@ -120,6 +147,12 @@ mod tests {
             Theirs::CU_LAUNCH_ATTRIBUTE_PRIORITY,
         ];
         assert_eq!(theirs.map(|id| id as i32), ATTRIBUTES);
+        let theirs = [
+            Function::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+            Function::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+            Function::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+        ];
+        assert_eq!(theirs.map(|id| id as i32), CLUSTER);
     }
 
     /// One executable, two graphs of one topology, and one of another.
