@@ -235,6 +235,8 @@ fn layers_do_not_share_but_their_sizes_do() {
 #[test]
 fn another_topology_has_its_own() {
     let (mut rt, plan) = sharing();
+    // Otherwise two operations are one kernel, as one is.
+    rt.set_passes(graphable::Passes::none());
     let graph = vector(&mut rt, Mode::Piecewise);
     let run = |rt: &mut Runtime, n: u32| {
         let step = rt.step().unwrap();
