@@ -263,8 +263,8 @@ extern "C" __global__ void __launch_bounds__(256) gemv_sum(const __grid_constant
     }
 }
 
-// From compute capability 10 on, the compiler needs more registers than three blocks leave.
-#if __CUDA_ARCH__ >= 1000
+// But for compute capability 9, the compiler needs more registers than three blocks leave.
+#if __CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1000
 #define AT_MOST_TWO(RESIDENT) ((RESIDENT) < 2 ? (RESIDENT) : 2)
 #else
 #define AT_MOST_TWO(RESIDENT) (RESIDENT)
