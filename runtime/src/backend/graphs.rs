@@ -27,7 +27,7 @@ pub trait GraphExec: Send + Sync + fmt::Debug {
 }
 
 /// The properties that two captured graphs must share so that one executable can run either: the kind of each node, the
-/// attributes of kernels, the edges, and how each edge orders its ends. Kernels, their grids and blocks, addresses and other
+/// attributes and clusters of kernels, the edges, and how each edge orders its ends. Kernels, their grids and blocks, addresses and other
 /// parameters may differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature(Arc<[u64]>);

@@ -1,8 +1,9 @@
-//! One token of three models at batch 1 and 8, with passes and without: Llama's 1B shape in bf16, a decoder with layer norms,
+//! One token of three models at batch 1 and 8, with all passes, with each alone, and without: Llama's 1B shape in bf16, a decoder with layer norms,
 //! biases and GELU in the shape of GPT-2 XL in bf16, and SmolLM2-135M's shape in f32.
 //!
 //! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
-//! position. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there.
+//! position. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
+//! environment, the recordings are printed, with what passes did and refused.
 
 mod gpt;
 mod llama;
@@ -26,16 +27,12 @@ trait Decoder: Sized {
     fn call(&self, step: &Step<'_>, batch: usize, position: u32) -> Result<()>;
 }
 
-/// Which passes are measured.
-const SETTINGS: [&str; 4] = ["all", "fuse_products", "fuse_elementwise", "none"];
-
-fn passes(setting: &str) -> Passes {
+/// The passes of a setting: all, none, or one by its name.
+fn passes(setting: &str) -> Result<Passes> {
     match setting {
-        "all" => Passes::default(),
-        "none" => Passes::none(),
-        only => {
-            Passes::default().names().filter(|name| *name != only).fold(Passes::default(), Passes::without)
-        }
+        "all" => Ok(Passes::default()),
+        "none" => Ok(Passes::none()),
+        only => Passes::default().only([only]),
     }
 }
 
@@ -46,7 +43,7 @@ fn rows(batch: usize, position: u32) -> Vec<u32> {
 
 fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
     let mut rt = Runtime::new(Device::cuda(0))?;
-    rt.set_passes(passes(setting));
+    rt.set_passes(passes(setting)?);
     let model = D::new(&mut rt, batch)?;
     for _ in 0..3 {
         let step = rt.step()?;
@@ -73,7 +70,7 @@ fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
 
 fn model<D: Decoder>() -> Result<()> {
     for batch in [1, 8] {
-        for setting in SETTINGS {
+        for setting in ["all"].into_iter().chain(Passes::default().names()).chain(["none"]) {
             measure::<D>(batch, setting)?;
         }
     }

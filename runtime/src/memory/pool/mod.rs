@@ -10,12 +10,14 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use smallvec::SmallVec;
 
+mod cooling;
 mod freed;
 mod live_set;
 #[cfg(test)]
 mod model;
 mod treap;
 
+use cooling::Cooling;
 use freed::Freed;
 pub(crate) use live_set::{ALIGN, Block, LiveSet, guarded, rounded};
 pub(crate) use treap::Treap;
@@ -66,41 +68,6 @@ fn remember<W>(ways: &mut Vec<W>, way: W) {
         ways.remove(0);
     }
     ways.push(way);
-}
-
-/// Small blocks of a body that were freed a moment ago, which are not used again yet.
-///
-/// One kernel may do what several operations do (`program`), and then its blocks write results while others still read what the
-/// first of the operations has read. So the result of a product, or of what follows it, should not lie where an input of what
-/// precedes it was. Few small blocks cost next to nothing.
-#[derive(Debug, Default)]
-struct Cooling {
-    is_on: bool,
-    /// With the number of placements that it still sits out.
-    blocks: SmallVec<[(Block, u8); 8]>,
-}
-
-impl Cooling {
-    /// The largest block, in bytes.
-    const MOST: u64 = 512 << 10;
-    /// The most blocks that cool at a time.
-    const BLOCKS: usize = 8;
-    /// Placements that a block sits out.
-    const PLACEMENTS: u8 = 3;
-
-    fn freed(&mut self, block: Block) {
-        if self.is_on && block.len <= Self::MOST {
-            if self.blocks.len() == Self::BLOCKS {
-                self.blocks.remove(0);
-            }
-            self.blocks.push((block, Self::PLACEMENTS));
-        }
-    }
-
-    fn placed(&mut self) {
-        self.blocks.iter_mut().for_each(|(_, left)| *left -= 1);
-        self.blocks.retain(|(_, left)| *left > 0);
-    }
 }
 
 /// The pool. Addresses are absolute.
@@ -276,7 +243,7 @@ impl Pool {
 
     /// Says that freed blocks of this body are to cool before they are used again: see [`Cooling`].
     pub(crate) fn cool_freed(&mut self) {
-        self.cooling.is_on = self.working.is_some();
+        self.cooling.begin();
     }
 
     /// Interns the state after the body.
@@ -292,12 +259,8 @@ impl Pool {
     pub(crate) fn place(&mut self, bytes: u64) -> Block {
         let len = rounded(bytes);
         if let Some(set) = &mut self.working {
-            self.cooling.blocks.iter().for_each(|(block, _)| set.insert(*block));
-            let block = Block { addr: place(set, self.base, bytes, self.page), len };
-            self.cooling.blocks.iter().for_each(|(block, _)| {
-                set.remove(block.addr);
-            });
-            self.cooling.placed();
+            let place = |set: &LiveSet| place(set, self.base, bytes, self.page);
+            let block = Block { addr: self.cooling.place(set, place), len };
             set.insert(block);
             self.high = self.high.max(block.end());
             self.body_high = self.body_high.max(block.end());

@@ -49,8 +49,7 @@ const KEYS: usize = 64;
 const SPLITS: usize = 64;
 /// Most blocks of a cluster, each of which has a part.
 const CLUSTER: usize = 8;
-
-/// Most bytes of shared memory of a block in a cluster.
+/// Most bytes of shared memory of a block in a cluster: every device that has clusters has them.
 const MOST_SHARED: usize = 96 << 10;
 
 /// Queries up to which the decode kernel takes a call.
@@ -223,15 +222,26 @@ impl Plan {
         let splits =
             if is_cluster { nearest_power(wanted.clamp(1, CLUSTER)) } else { wanted.clamp(1, SPLITS) };
         let lanes = z.size.max(z.size_v).div_ceil(each).next_power_of_two();
-        // What a block of every device has.
-        let width = lanes * each;
-        let floats = |splits: usize| rows * (width + 4 * (width + 2) + splits * (z.size_v + 2));
-        let fits = |splits: &usize| !is_cluster || floats(*splits) * size_of::<f32>() <= MOST_SHARED;
-        let splits =
-            std::iter::successors(Some(splits), |s| (*s > 1).then_some(*s / 2)).find(fits).unwrap_or(1);
         // Tiles are not split, so operands that they do not support because of strides are not split either.
         let splits = if suits_tiles(dtype, z) { 1 } else { splits };
-        Self { rows, chunks, splits, is_cluster, lanes, each }
+        let mut plan = Self { rows, chunks, splits, is_cluster, lanes, each };
+        while plan.blocks_of_cluster() > 1 && plan.shared_bytes(z.size_v) > MOST_SHARED {
+            plan.splits /= 2;
+        }
+        plan
+    }
+
+    /// Blocks that share the keys as a cluster; 1 without one.
+    fn blocks_of_cluster(&self) -> usize {
+        if self.is_cluster { self.splits } else { 1 }
+    }
+
+    /// Shared memory of a block: the queries, what its warps have, and what the blocks of its cluster have.
+    fn shared_bytes(&self, size_v: usize) -> usize {
+        let (width, warps) = (self.lanes * self.each, THREADS as usize / 32);
+        let cluster = self.blocks_of_cluster();
+        let parts = if cluster > 1 { cluster * (size_v + 2) } else { 0 };
+        self.rows * (width + warps * (width + 2) + parts) * size_of::<f32>()
     }
 }
 
@@ -362,23 +372,19 @@ fn decode(
     params: &VariantParams,
     is_plain: bool,
 ) -> Result<()> {
-    let in_cluster = if plan.is_cluster { plan.splits } else { 1 };
     let names = match plan.rows {
         1 => ["attend_1", "attend_1_by_2", "attend_1_by_4", "attend_1_by_8"],
         2 => ["attend_2", "attend_2_by_2", "attend_2_by_4", "attend_2_by_8"],
         4 => ["attend_4", "attend_4_by_2", "attend_4_by_4", "attend_4_by_8"],
         _ => ["attend_8", "attend_8_by_2", "attend_8_by_4", "attend_8_by_8"],
     };
-    let name = names[in_cluster.trailing_zeros() as usize];
+    let name = names[plan.blocks_of_cluster().trailing_zeros() as usize];
     let (source, is_plain) = match (z.are_wide(), is_plain) {
         (true, _) => (&DECODE_WIDE, false),
         (false, false) => (&DECODE_VARIANT, false),
         (false, true) => (&DECODE, true),
     };
-    let width = plan.lanes * plan.each;
-    let warps = THREADS as usize / 32;
-    let parts = if in_cluster > 1 { in_cluster * (z.size_v + 2) } else { 0 };
-    let shared = plan.rows * (width + warps * (width + 2) + parts) * size_of::<f32>();
+    let shared = plan.shared_bytes(z.size_v);
     let blocks = z.batches * z.key_heads * plan.chunks * plan.splits;
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
     send(gpu, Kernel::of(source, q.dtype, name), grid, params, is_plain)?;

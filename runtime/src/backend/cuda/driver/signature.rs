@@ -20,8 +20,8 @@ impl Graph {
     /// Returns the signature, or the reason why there is none. It separates graphs that the driver would reject; the driver
     /// has the final say when it updates.
     ///
-    /// An update replaces everything about a kernel but its attributes, and the clusters that it was compiled for: the documentation of `cuGraphExecUpdate` names no other
-    /// limit for kernels of one context that launch nothing themselves. So graphs share although a product of four rows has
+    /// An update replaces everything about a kernel but its attributes, and the clusters that it was compiled for: the
+    /// documentation of `cuGraphExecUpdate` names no other limit for kernels of one context that launch nothing themselves. So graphs share although a product of four rows has
     /// another kernel, with other blocks, than one of two rows. Only `head`, whose parameter is set between updates as well,
     /// stays the node that it is, and with it the size of that parameter.
     ///

@@ -59,6 +59,14 @@ fn devices_without_clusters_add_the_parts_in_another_kernel() {
 }
 
 #[test]
+fn a_cluster_has_fewer_blocks_where_shared_memory_is_small() {
+    let (result, gpu, _) = run(DType::Bf16, [6, 1, 64, 256], [6, 512, 8, 256]);
+    assert!(result.is_ok());
+    assert_eq!((gpu.names(), gpu.calls[0].1.blocks), (vec!["attend_8_by_4"], [6 * 8 * 4, 1, 1]));
+    assert!(gpu.calls[0].1.shared as usize <= MOST_SHARED);
+}
+
+#[test]
 fn many_queries_go_to_tensor_cores_where_these_take_them() {
     for (dtype, size, name) in [
         (DType::Bf16, 64, "prefill_64"),
