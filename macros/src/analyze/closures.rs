@@ -86,8 +86,8 @@ impl Analysis<'_, '_> {
                 let used = uses.0[at - 1].1.ident.clone();
                 self.check_captures(&used);
                 let mut captured = made.uses.clone();
-                // A closure's captures are not replaced by fields: it is emitted as written.
-                captured.0.iter_mut().for_each(|(_, u)| u.whole = true);
+                // A closure's captures are not replaced by fields: it is emitted as written, with copies.
+                captured.0.iter_mut().for_each(|(_, u)| (u.whole, u.by_value) = (true, false));
                 uses.merge(&captured);
                 self.in_segments.insert(id);
                 found.push((name, made.local.clone()));

@@ -19,7 +19,8 @@ impl Analysis<'_, '_> {
             return self.host_value(expr, tail, after);
         }
         let value = Statement::of_value(expr);
-        let parts = if tail == Tail::Unit {
+        // Nothing follows that could need a borrow again.
+        let (parts, _) = if tail == Tail::Unit {
             let statement = value.with(Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1))));
             self.segment(std::slice::from_ref(&statement), None, &[], after)
         } else {

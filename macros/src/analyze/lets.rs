@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, rc::Rc};
 
-use syn::{Expr, Local, LocalInit, Stmt};
+use syn::{
+    Expr, Local, LocalInit, Stmt,
+    visit::{self, Visit},
+};
 
 use super::{
     Analysis, Made, Tail, classify, eager_values, host_values,
@@ -49,6 +52,15 @@ enum Place {
     Run,
     /// In host code, before or after the pending run.
     HostCode { behind_run: bool },
+}
+
+/// What a variable is assigned that is declared without a value.
+#[derive(Default)]
+struct Given {
+    /// A value that may be the caller's own.
+    owned: bool,
+    /// Perhaps a part of one.
+    part: bool,
 }
 
 /// The known facts about the value of a `let`.
@@ -174,12 +186,39 @@ impl Analysis<'_, '_> {
         if self.depends_on_run(&walk.run, &Uses::default(), binds) {
             self.flush(from, walk);
         }
+        let is_number = written_type(local).is_some_and(|ty| host_values::is_number_type(&ty));
         let first = self.scope.next_id;
         for b in binds {
+            let given = if is_number { Given::default() } else { self.given_to(&b.ident, &from[1..]) };
             let id = self.scope.bind(b.ident.to_string(), b.mutable);
             self.scope.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
+            if given.owned {
+                self.scope.owned.insert(id);
+            }
+            if given.part {
+                self.scope.host_results.insert(id);
+            }
         }
         walk.drafts.push(Draft::Declared(without_ours(local), (first..self.scope.next_id).collect()));
+    }
+
+    /// Returns what statements assign a variable.
+    fn given_to(&self, variable: &syn::Ident, rest: &[Statement]) -> Given {
+        struct Assigned<'t, 'a, 'e, 'v>(&'t Analysis<'a, 'e>, &'v syn::Ident, Given);
+        impl<'x> Visit<'x> for Assigned<'_, '_, '_, '_> {
+            fn visit_expr_assign(&mut self, a: &'x syn::ExprAssign) {
+                if uses::of_assigned(&a.left).get(&self.1.to_string()).is_some_and(|u| u.assigned) {
+                    let (uses, scope) = (uses::of_given(&a.right), &self.0.scope);
+                    let calls = host_values::gives_owned(&a.right) && !host_values::is_number(&a.right);
+                    self.2.owned |= calls || scope.hands_over(&uses);
+                    self.2.part |= scope.hands_on(&uses);
+                }
+                visit::visit_expr_assign(self, a);
+            }
+        }
+        let mut assigned = Assigned(self, variable, Given::default());
+        rest.iter().for_each(|statement| assigned.visit_stmt(&statement.stmt));
+        assigned.2
     }
 
     /// A closure, or another value that each segment makes for itself; `from` begins with its `let`.

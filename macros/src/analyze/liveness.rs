@@ -163,7 +163,7 @@ impl Analysis<'_, '_> {
         if (again || statement.made.is_some()) && local.init.is_some() {
             let local = self.with_meanings(at, local.clone(), &statement.value, again, live);
             if again {
-                self.host_uses.extend(statement.value.names().map(str::to_owned));
+                self.needs_in_host_code(&statement.value);
                 live.outs.again.push((at, local));
             }
             return;

@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod alias;
+pub(crate) mod arm_closures;
 mod assigned;
 mod boundary;
 mod classify;
@@ -59,6 +60,9 @@ pub(crate) fn host_code(
     misplaced: bool,
     errors: &mut Errors,
 ) -> HostCode {
+    let mut block = block.clone();
+    // What is wrong in a closure is reported once.
+    arm_closures::given_to_arms(&mut block, |closure| effects::has_effects(closure, &header.params));
     let mut analysis = Analysis {
         header,
         errors,
@@ -75,7 +79,7 @@ pub(crate) fn host_code(
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
-        meanings: alias::asks(block).then(|| alias::Names::of(block, header)),
+        meanings: alias::asks(&block).then(|| alias::Names::of(&block, header)),
         edge: None,
     };
     let body = analysis.block(&block.stmts, Tail::Function, &HashSet::new());
@@ -161,6 +165,7 @@ impl Analysis<'_, '_> {
         let exclusive = eager_values::exclusive(pat, expr);
         let references = host_values::matches_references(pat, expr);
         let owned = !host && host_values::gives_owned(expr) || self.scope.hands_over(&uses::of_expr(expr));
+        let part = !owned && self.scope.hands_on(&uses::of_given(expr));
         for b in bound {
             let name = b.ident.to_string();
             let eager_derived = region || derived.contains(&name);
@@ -173,6 +178,9 @@ impl Analysis<'_, '_> {
             self.scope.note_reference(id, references);
             if owned {
                 self.scope.owned.insert(id);
+            }
+            if part {
+                self.scope.host_results.insert(id);
             }
             self.scope.mark_exclusive(&exclusive);
         }
@@ -196,6 +204,12 @@ impl Analysis<'_, '_> {
     /// Notes the uses of host code.
     fn in_host_code(&mut self, uses: &Uses) {
         self.check_changing_closures(uses);
+        self.needs_in_host_code(uses);
+    }
+
+    /// Notes names that host code needs, with those that the closures among them use.
+    fn needs_in_host_code(&mut self, uses: &Uses) {
+        let uses = self.scope.with_captures(uses.clone());
         self.host_uses.extend(uses.names().map(str::to_owned));
     }
 

@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use syn::{Expr, Local, Stmt};
+use syn::{
+    Expr, Local, Pat, Stmt,
+    visit::{self, Visit},
+};
 
 use super::{
     Analysis, Tail, classify, ends, is_unit_like, macros,
     pending_run::PendingRun,
     statement::Statement,
-    uses::{self, Uses},
+    uses::{self, Use, Uses},
 };
 use crate::{
     model::{Block, Closure, Part},
@@ -133,12 +136,18 @@ impl Analysis<'_, '_> {
             return;
         }
         let run = self.take_run(walk);
-        let parts = self.segment(&run, None, rest, walk.after);
+        let (parts, again) = self.segment(&run, None, rest, walk.after);
         walk.drafts.extend(parts.into_iter().map(Draft::Part));
         let emptied = std::mem::take(&mut self.emptied).into_iter();
         walk.drafts.extend(emptied.map(|(ident, id)| Draft::Emptied(ident, id)));
-        let closures = (0..run.len()).filter_map(|at| self.usable_closure(&run, at));
-        walk.drafts.extend(closures);
+        // In the order in which they were written: a borrow may be one of a closure.
+        let mut again = again.into_iter().peekable();
+        for at in 0..run.len() {
+            walk.drafts.extend(self.usable_closure(&run, at));
+            while let Some((_, local)) = again.next_if(|(of, _)| *of == at) {
+                walk.part(Part::Closure(Closure { local, copied: Vec::new() }));
+            }
+        }
     }
 
     /// The closure of a run's statement, which host code can use from the end of the run on.
@@ -238,35 +247,86 @@ impl Analysis<'_, '_> {
             walk.part(Part::Value(self.host_value(expr, tail, walk.after)));
         } else {
             let run = self.take_run(walk);
-            let parts = self.segment(&run, Some((&value, tail)), &[], walk.after);
+            // Nothing follows that could need a borrow again.
+            let (parts, _) = self.segment(&run, Some((&value, tail)), &[], walk.after);
             walk.drafts.extend(parts.into_iter().map(Draft::Part));
         }
     }
 }
 
-/// Returns a closure that keeps copies of those of its variables that later code needs (`needed`); only a
-/// `move` closure does.
+/// Returns a closure, or another value that is made where it is used, that keeps copies of those of its variables that
+/// later code needs (`needed`), if it takes them: a `move` closure does, and a value does with what it moves.
 pub(super) fn closure(local: Local, needed: impl Fn(&str) -> bool) -> Closure {
     let copied = match &local.init {
-        Some(init) if matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some()) => {
+        Some(init) => {
+            let takes = takes(&init.expr);
             let uses = uses::of_expr(&init.expr).0.into_iter();
-            uses.filter(|(n, _)| n != "self" && needed(n)).map(|(_, u)| u.ident).collect()
+            uses.filter(|(n, u)| n != "self" && needed(n) && takes(n, u)).map(|(_, u)| u.ident).collect()
         }
         _ => Vec::new(),
     };
     Closure { local, copied }
 }
 
+/// Returns whether a value takes a variable: it moves it or a part of it, and does not refer to it, which it could not do
+/// with a copy of its own.
+fn takes(expr: &Expr) -> impl Fn(&str, &Use) -> bool {
+    #[derive(Default)]
+    struct Lent {
+        lent: HashSet<String>,
+        /// Captured by `move` closures.
+        captured: HashSet<String>,
+    }
+    impl Lent {
+        fn note(&mut self, place: &Expr) {
+            self.lent.extend(syntax::place_base(place).map(ToString::to_string));
+        }
+        fn matched(&mut self, pat: &Pat, value: &Expr) {
+            if syntax::bound(pat).iter().any(|b| b.by_ref) {
+                self.note(value);
+            }
+        }
+    }
+    impl<'a> Visit<'a> for Lent {
+        fn visit_expr_reference(&mut self, r: &'a syn::ExprReference) {
+            self.note(&r.expr);
+            visit::visit_expr_reference(self, r);
+        }
+        fn visit_expr_method_call(&mut self, m: &'a syn::ExprMethodCall) {
+            self.note(&m.receiver);
+            visit::visit_expr_method_call(self, m);
+        }
+        fn visit_expr_match(&mut self, m: &'a syn::ExprMatch) {
+            m.arms.iter().for_each(|arm| self.matched(&arm.pat, &m.expr));
+            visit::visit_expr_match(self, m);
+        }
+        fn visit_expr_let(&mut self, l: &'a syn::ExprLet) {
+            self.matched(&l.pat, &l.expr);
+            visit::visit_expr_let(self, l);
+        }
+        fn visit_expr_closure(&mut self, c: &'a syn::ExprClosure) {
+            let captured = if c.capture.is_some() { &mut self.captured } else { &mut self.lent };
+            captured.extend(uses::of_expr(&c.body).names().map(str::to_owned));
+        }
+    }
+    let mut found = Lent::default();
+    found.visit_expr(expr);
+    move |name, u| {
+        let moved = u.by_value || u.parted || u.handed_on || found.captured.contains(name);
+        moved && !found.lent.contains(name)
+    }
+}
+
 /// Returns whether all boundaries of the expression are `#[piecewise]` calls: their results come from
 /// segments.
 pub(super) fn only_piecewise(expr: &Expr) -> bool {
     struct Eager(bool);
-    impl<'a> syn::visit::Visit<'a> for Eager {
+    impl<'a> Visit<'a> for Eager {
         fn visit_attribute(&mut self, a: &'a syn::Attribute) {
             self.0 |= attributes::is_eager(a);
         }
     }
     let mut eager = Eager(false);
-    syn::visit::Visit::visit_expr(&mut eager, expr);
+    eager.visit_expr(expr);
     !eager.0
 }

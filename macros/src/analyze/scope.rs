@@ -55,7 +55,8 @@ pub(super) struct Scope {
     pub(super) lenders: HashMap<usize, HashSet<usize>>,
     /// Ids of bindings that hold results of calls, and may therefore own their contents.
     pub(super) owned: HashSet<usize>,
-    /// Ids of bindings that hold results of calls as host values: mostly numbers, which are copied, but they may be anything.
+    /// Ids of bindings that hold results of calls as host values, or parts of owned values: mostly numbers, which are copied, but
+    /// they may be anything.
     pub(super) host_results: HashSet<usize>,
     /// Ids of `let x;` bindings that were assigned.
     pub(super) assigned: HashSet<usize>,
@@ -187,10 +188,12 @@ impl Scope {
         uses.0.iter().any(|(name, u)| u.by_value && owned(name))
     }
 
-    /// Returns whether the code may move a result of a call that is a host value, or a part of it.
+    /// Returns whether the code may move a result of a call that is a host value, an owned value, or a part of one.
     pub(super) fn hands_on(&self, uses: &Uses) -> bool {
-        let host = |name: &str| self.lookup(name).is_some_and(|b| self.host_results.contains(&b.id));
-        uses.0.iter().any(|(name, u)| u.handed_on && host(name))
+        let is_result = |name: &str| {
+            self.lookup(name).is_some_and(|b| self.host_results.contains(&b.id) || self.owned.contains(&b.id))
+        };
+        uses.0.iter().any(|(name, u)| u.handed_on && is_result(name))
     }
 
     /// Returns whether code uses only those fields of a struct literal that do not hold values of eager code.

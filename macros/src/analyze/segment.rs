@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     diag::Code,
-    model::{Closure, Ending, LiveIn, LiveOut, Location, Part, PlanItem, Run, Segment, Step},
+    model::{Ending, LiveIn, LiveOut, Location, Part, PlanItem, Run, Segment, Step},
     parse::syntax,
 };
 
@@ -34,21 +34,22 @@ struct Device<'s> {
 }
 
 impl Analysis<'_, '_> {
-    /// Returns a run, and the tail after it, as parts of host code.
+    /// Returns a run, and the tail after it, as parts of host code, and the borrows that host code evaluates again after
+    /// these, with their positions in the run.
     pub(super) fn segment(
         &mut self,
         run: &[Statement],
         tail: Option<(&Statement, Tail)>,
         rest: &[Statement],
         after: &HashSet<usize>,
-    ) -> Vec<Part> {
+    ) -> (Vec<Part>, Vec<(usize, Local)>) {
         let value = tail.map(|(value, _)| value);
         let stmts = run.iter().chain(value).map(|s| s.stmt.clone()).collect();
         self.runs.push(Run { stmts, report: self.errors.place() });
         if tail.is_none() && run.iter().all(|s| s.made.is_some()) {
             // Their names are bound already.
             self.note_captures(run);
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         }
         // The type of an unused closure's parameters may be unknown; the segment that uses the closure has
         // its own. Closures that only host code uses are evaluated only there.
@@ -57,17 +58,16 @@ impl Analysis<'_, '_> {
         let host =
             |at: usize| outs.again.iter().any(|(i, _)| *i == at) && !borrows.iter().any(|(i, _)| *i == at);
         let unused = unused(run, value, host);
-        let again = |local: Local| Part::Closure(Closure { local, copied: Vec::new() });
         let mut parts: Vec<Part> = outs.copies.iter().cloned().map(Part::Written).collect();
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
             self.bind_run(run, &Uses::default(), &outs.emptied);
-            parts.extend(outs.again.into_iter().map(|(_, local)| again(local)));
-            return parts;
+            return (parts, outs.again);
         }
+        let again = outs.again.clone();
         let device = Device { run, tail, rest, outs, unused, borrows };
         parts.push(Part::Segment(Box::new(self.device(device, after))));
-        parts
+        (parts, again)
     }
 
     /// A run that becomes a segment.
@@ -98,8 +98,7 @@ impl Analysis<'_, '_> {
         let moved = gives_outputs && live_ins.iter().any(LiveIn::moves);
         let outputs = moved.then(|| self.fresh("outputs"));
         self.bind_run(run, &uses, &device.outs.emptied);
-        let again = device.outs.again.into_iter().map(|(_, local)| local).collect();
-        Segment { location, live_ins, closures, steps, live_outs, ending, unreached, outputs, again }
+        Segment { location, live_ins, closures, steps, live_outs, ending, unreached, outputs }
     }
 
     /// Returns the live-ins in the order of first use.

@@ -40,6 +40,14 @@ pub(crate) fn of_expr(expr: &Expr) -> Uses {
     free.uses
 }
 
+/// The outer names of an expression whose value leaves its place.
+pub(super) fn of_given(expr: &Expr) -> Uses {
+    let mut free = Free::default();
+    free.scopes.push(HashSet::new());
+    free.given(expr);
+    free.uses
+}
+
 /// Returns the names that the left side of an assignment assigns, or uses to determine the place.
 pub(crate) fn of_assigned(left: &Expr) -> Uses {
     let mut free = Free::default();
@@ -418,7 +426,13 @@ impl<'a> Visit<'a> for Free {
             Expr::Array(a) => a.elems.iter().for_each(|e| self.value(e)),
             Expr::Struct(s) => {
                 s.fields.iter().for_each(|f| self.value(&f.expr));
-                s.rest.iter().for_each(|rest| self.visit_expr(rest));
+                if let Some(rest) = &s.rest {
+                    // Fields that are not named are moved.
+                    if let Some(base) = place_base(rest) {
+                        self.note(base, |u| u.handed_on = true);
+                    }
+                    self.visit_expr(rest);
+                }
             }
             Expr::Assign(a) => {
                 self.given(&a.right);

@@ -17,7 +17,10 @@ use syn::{
 };
 
 use crate::{
-    analyze::device_flow::{Changed, Effects, How, effects},
+    analyze::{
+        arm_closures,
+        device_flow::{Changed, Effects, How, effects},
+    },
     diag::Errors,
     krate,
     parse::{attributes, device, syntax},
@@ -289,6 +292,7 @@ pub(crate) fn written(sig: &Signature, block: &mut Block) {
     if !device::has_flow(block) {
         return;
     }
+    arm_closures::given_to_arms(block, |_| false);
     let unit = syn::parse_quote!(());
     let ret = match &sig.output {
         syn::ReturnType::Type(_, ty) => ty,

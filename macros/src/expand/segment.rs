@@ -139,12 +139,11 @@ impl HostWriter<'_> {
             })?
         };
         let call = moving(segment, call);
-        let (assigns, again) = (assigned(&segment.live_outs), &segment.again);
+        let assigns = assigned(&segment.live_outs);
         quote! {
             #[allow(unused_mut)]
             let #patterns = #call;
             #assigns
-            #(#[allow(unused_variables)] #again)*
             #value
         }
     }

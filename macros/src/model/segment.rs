@@ -19,8 +19,6 @@ pub(crate) struct Segment {
     pub(crate) unreached: Option<Ident>,
     /// If the run moves live-ins, host code moves them after it: the name of the outputs meanwhile.
     pub(crate) outputs: Option<Ident>,
-    /// Borrows that host code evaluates again, since a replay could not return them.
-    pub(crate) again: Vec<Local>,
 }
 
 /// A variable of host code that a segment uses.

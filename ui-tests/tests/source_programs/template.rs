@@ -65,6 +65,16 @@ pub fn settings(n: usize) -> Settings {
     let Lists { p, q } = lists(n);
     Settings { p, q }
 }
+pub fn optional(n: usize) -> Option<Vec<f32>> {
+    (n % 2 == 1).then(|| vec![0.5; n])
+}
+/// What cannot be part of a key, so each segment makes it for itself.
+pub struct Held {
+    pub p: Vec<f32>,
+}
+pub struct Whole {
+    pub s: Settings,
+}
 pub fn weighted<'s>(t: &Tensor<'s, f32>, list: &[f32]) -> Result<Tensor<'s, f32>> {
     ops::scale(t, list.iter().sum())
 }

@@ -126,6 +126,8 @@ impl Uses {
 #[derive(Default)]
 pub(in crate::analyze) struct Sequence {
     uses: Uses,
+    /// Names that statements move, other than those that make a value for each segment.
+    moved: HashSet<String>,
     /// Names that they bind.
     bound: HashSet<String>,
 }
@@ -135,6 +137,12 @@ impl Sequence {
         for (name, u) in &statement.uses.0 {
             if !self.bound.contains(name) {
                 self.uses.add(u);
+                if statement.made.is_some() && !self.moved.contains(name) {
+                    // It is made again where it is used, each time of copies.
+                    self.uses.entry(&u.ident).by_value = false;
+                } else if u.by_value {
+                    self.moved.insert(name.clone());
+                }
             }
         }
         self.bound.extend(statement.binds.iter().map(|b| b.ident.to_string()));

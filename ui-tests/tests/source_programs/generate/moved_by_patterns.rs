@@ -15,7 +15,7 @@ impl Generator {
         owned: &[String],
     ) -> Vec<Stmt> {
         let depth = depth - 1;
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..10) {
             0 | 1 => self.pair_moved(scope, depth),
             2 | 3 => self.option_moved(scope, depth),
             4 => match owned.choose(&mut self.rng).cloned() {
@@ -28,7 +28,8 @@ impl Generator {
             },
             6 => self.settings_moved(scope, depth),
             _ if self.whole => self.pair_moved(scope, depth),
-            _ => self.lists_moved(scope),
+            7 => self.lists_moved(scope),
+            _ => self.made_anew(scope),
         }
     }
 
@@ -48,6 +49,11 @@ impl Generator {
         let mut inner = scope.nested();
         bound.iter().for_each(|name| inner.add(name, Kind::Tensor, false));
         let mut stmts = Vec::new();
+        if self.chance(0.3) {
+            let (name, tensor) = (self.name(), self.tensor(scope));
+            stmts.push(Stmt::text(format!("let mut {name} = ops::add(&{}, {tensor})?;", bound[0])));
+            inner.add(&name, Kind::Tensor, true);
+        }
         if self.chance(0.5) {
             let name = self.name();
             inner.update(bound[0], |v| v.kind = Kind::Gone);
@@ -312,6 +318,60 @@ impl Generator {
             let tensor = self.tensor(scope);
             stmts.push(Stmt::text(format!("let {three} = weighted({tensor}, &{lists}.{left})?;")));
             scope.add(&three, Kind::Tensor, false);
+        }
+        stmts
+    }
+
+    /// A value made of a host value, or of parts of it, that costs nothing to make, so each segment makes its own; segments and
+    /// regions use it, also under another name.
+    fn made_anew(&mut self, scope: &mut Scope) -> Vec<Stmt> {
+        self.fresh += 1;
+        let (of, made) = (format!("settings{}", self.fresh), format!("made{}", self.fresh));
+        let n = self.number(scope);
+        let (mut source, condition) = (format!("settings({n})"), self.condition(scope));
+        let condition = if condition.contains("rank") { "n > 1".to_owned() } else { condition };
+        let (value, list) = match self.rng.random_range(0..9) {
+            0 => (format!("match {of} {{ Settings {{ p, .. }} => Held {{ p }} }}"), format!("&{made}.p")),
+            1 | 2 => {
+                source = format!("optional({n})");
+                let value = if self.chance(0.5) {
+                    format!("if let Some(v) = {of} {{ Held {{ p: v }} }} else {{ Held {{ p: vec![] }} }}")
+                } else {
+                    format!(
+                        "match {of} {{ Some(v) if {condition} => Held {{ p: v }}, _ => Held {{ p: vec![1.0] }} }}"
+                    )
+                };
+                (value, format!("&{made}.p"))
+            }
+            3 => (format!("Held {{ p: {of}.p }}"), format!("&{made}.p")),
+            4 => (format!("Some({of})"), format!("&{made}.as_ref().unwrap().q")),
+            5 => (format!("match {of} {{ all => Whole {{ s: all }} }}"), format!("&{made}.s.p")),
+            6 => (format!("Settings {{ p: vec![0.25], ..{of} }}"), format!("&{made}.q")),
+            7 => (
+                format!("match {of} {{ Settings {{ q, .. }} => (Some(q), {n}) }}"),
+                format!("{made}.0.as_ref().unwrap()"),
+            ),
+            _ => (format!("Box::new(move |k: f32| {of}.p[0] + k)"), format!("&[{made}(0.5)]")),
+        };
+        let mut stmts = vec![Stmt::text(format!("⟦host⟧let {of} = {source};"))];
+        stmts.extend(self.between(scope));
+        stmts.push(Stmt::text(format!("let {made} = {value};")));
+        let aliased = self.chance(0.2);
+        for _ in 0..self.rng.random_range(1..4) {
+            let (name, t) = (self.name(), self.tensor(scope));
+            let mark = if aliased || self.chance(0.4) { self.eager() } else { String::new() };
+            if aliased {
+                // A reference to it cannot be part of a key either.
+                self.fresh += 1;
+                let other = format!("other{}", self.fresh);
+                stmts.push(Stmt::text(format!("let {other} = &{made};")));
+                let list = list.replacen(&made, &other, 1);
+                stmts.push(Stmt::text(format!("let mut {name} = {mark}weighted({t}, {list})?;")));
+            } else {
+                stmts.push(Stmt::text(format!("let mut {name} = {mark}weighted({t}, {list})?;")));
+            }
+            scope.add(&name, Kind::Tensor, true);
+            stmts.extend(self.between(scope));
         }
         stmts
     }
