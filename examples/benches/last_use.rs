@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for mode in [Mode::Piecewise, Mode::Full] {
         for early in [false, true] {
             let (language, greedy) = (Language::from_gguf(&file)?, SamplingOptions::default());
-            let mut session = Session::load(&file, language, Device::cpu(), mode, 64, greedy)?;
+            let mut session = Session::<f32>::load(&file, language, Device::cpu(), mode, 64, greedy)?;
             session.runtime().free_at_last_use(early);
             session.capture(|_, _| {})?;
             let memory = session.runtime().memory();

@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::{Args, Parser, ValueEnum};
+use graphable::{DType, Device, Mode};
 
 use crate::{Error, Result, sampling::SamplingOptions};
 
@@ -62,6 +63,11 @@ pub struct Generate {
     /// GGUF chat model of the Llama architecture to use instead of the downloaded one
     #[arg(long, value_name = "FILE.gguf")]
     pub model: Option<PathBuf>,
+
+    /// Type of weights, activations and cache; auto is what the file stores, and for weights in quantised blocks f32 on the CPU
+    /// and bf16 on a GPU
+    #[arg(long, value_enum, value_name = "TYPE", default_value_t = DTypeArg::Auto)]
+    pub dtype: DTypeArg,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "a comment here would replace the description in --help")]
@@ -212,7 +218,7 @@ pub enum Format {
 #[group(skip)]
 pub struct Common {
     /// How much of the model is captured as graphs
-    #[arg(long, value_enum, default_value_t = ModeArg::Piecewise)]
+    #[arg(long, value_enum, default_value_t = ModeArg::Auto)]
     pub mode: ModeArg,
 
     /// Device to run on: cpu, cuda:0 (or another number), or auto for the GPU if there is one
@@ -228,9 +234,40 @@ pub struct Common {
     pub quiet: bool,
 }
 
+/// `--dtype`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DTypeArg {
+    /// What the file stores; for weights in quantised blocks what suits the device
+    Auto,
+    /// 32 bits
+    F32,
+    /// 16 bits, 8 of them exponent
+    Bf16,
+    /// 16 bits, 5 of them exponent
+    F16,
+}
+
+impl DTypeArg {
+    /// The type on `device` of a model most of whose weights are `stored` as floats of a type, or in blocks.
+    #[must_use]
+    pub fn of(self, stored: Option<DType>, device: &Device) -> DType {
+        match (self, stored) {
+            (Self::F32, _) => DType::F32,
+            (Self::Bf16, _) => DType::Bf16,
+            (Self::F16, _) => DType::F16,
+            (Self::Auto, Some(stored)) => stored,
+            // Half the bytes to read for each token. On the CPU, f32 has the faster products.
+            (Self::Auto, None) if device.is_cpu() => DType::F32,
+            (Self::Auto, None) => DType::Bf16,
+        }
+    }
+}
+
 /// `--mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeArg {
+    /// The fastest on the device: full on a GPU, none on the CPU
+    Auto,
     /// No graphs: every operation is launched on its own
     None,
     /// One graph per segment between `#[eager]` boundaries
@@ -243,14 +280,19 @@ pub enum ModeArg {
     FullAndPiecewise,
 }
 
-impl From<ModeArg> for graphable::Mode {
-    fn from(mode: ModeArg) -> Self {
-        match mode {
-            ModeArg::None => Self::None,
-            ModeArg::Piecewise => Self::Piecewise,
-            ModeArg::Full => Self::Full,
-            ModeArg::FullDecodeOnly => Self::FullDecodeOnly,
-            ModeArg::FullAndPiecewise => Self::FullAndPiecewise,
+impl ModeArg {
+    /// The mode on `device`.
+    #[must_use]
+    pub fn of(self, device: &Device) -> Mode {
+        match self {
+            // On the CPU, a launch costs next to nothing beside a product, so nothing makes up for the time that
+            // capturing takes (docs/BENCHMARKS.md, "Decoding").
+            Self::Auto if device.is_cpu() => Mode::None,
+            Self::Auto | Self::Full => Mode::Full,
+            Self::None => Mode::None,
+            Self::Piecewise => Mode::Piecewise,
+            Self::FullDecodeOnly => Mode::FullDecodeOnly,
+            Self::FullAndPiecewise => Mode::FullAndPiecewise,
         }
     }
 }
@@ -259,8 +301,8 @@ impl From<ModeArg> for graphable::Mode {
 ///
 /// # Errors
 /// [`Error::Option`] if there is no such device on this machine, or at all.
-pub fn device(name: &str) -> Result<graphable::Device> {
-    let device = name.parse().and_then(|device: graphable::Device| device.check().map(|()| device));
+pub fn device(name: &str) -> Result<Device> {
+    let device = name.parse().and_then(|device: Device| device.check().map(|()| device));
     device.map_err(|e| Error::Option {
         option: format!("--device {name}"),
         why: e.to_string(),
@@ -344,8 +386,23 @@ mod tests {
         let a = Generate::try_parse_from(["generate", "--prompt", "hi"]).unwrap();
         assert_eq!(a.sampling(), SamplingOptions::default());
         assert_eq!((a.max_new_tokens, a.model), (64, None));
-        assert_eq!((a.common.mode, a.common.json, a.common.quiet), (ModeArg::Piecewise, false, false));
+        assert_eq!((a.common.mode, a.common.json, a.common.quiet), (ModeArg::Auto, false, false));
         assert_eq!(a.common.device, "auto");
+    }
+
+    #[test]
+    fn auto_is_chosen_by_file_and_device() {
+        let (cpu, gpu) = (Device::cpu(), Device::cuda(0));
+        assert_eq!((ModeArg::Auto.of(&cpu), ModeArg::Auto.of(&gpu)), (Mode::None, Mode::Full));
+        assert_eq!((ModeArg::Piecewise.of(&cpu), ModeArg::None.of(&gpu)), (Mode::Piecewise, Mode::None));
+        for stored in [DType::F32, DType::Bf16, DType::F16] {
+            assert_eq!(DTypeArg::Auto.of(Some(stored), &cpu), stored);
+            assert_eq!(DTypeArg::Auto.of(Some(stored), &gpu), stored);
+            assert_eq!(DTypeArg::F16.of(Some(stored), &gpu), DType::F16);
+        }
+        assert_eq!(DTypeArg::Auto.of(None, &cpu), DType::F32);
+        assert_eq!(DTypeArg::Auto.of(None, &gpu), DType::Bf16);
+        assert_eq!((DTypeArg::F32.of(None, &gpu), DTypeArg::Bf16.of(None, &cpu)), (DType::F32, DType::Bf16));
     }
 
     #[test]
@@ -357,7 +414,7 @@ mod tests {
             let e = e.to_string();
             wanted.iter().for_each(|w| assert!(e.contains(w), "{w} in {e}"));
         };
-        refused(&["--mode", "fast"], &["fast", "none, piecewise, full"]);
+        refused(&["--mode", "fast"], &["fast", "auto, none, piecewise, full"]);
         refused(&["--max-new-tokens", "0"], &["at least one token"]);
         refused(&["--max-new-tokens", "many"], &["whole number from 1"]);
         refused(&["--top-k", "-1"], &["--top-k"]);
@@ -392,6 +449,7 @@ mod tests {
             "presence-penalty",
             "seed",
             "model",
+            "dtype",
             "mode",
             "device",
             "json",

@@ -24,7 +24,8 @@ pub fn run(args: Embed) -> Result<()> {
         Some(folder) => folder.clone(),
         None => Cache::of_user(common.quiet)?.get(&MINILM)?,
     };
-    let mut encoder = Encoder::load(&folder, device, common.mode.into())?;
+    let mode = common.mode.of(&device);
+    let mut encoder = Encoder::load(&folder, device, mode)?;
 
     if loud {
         say(format_args!("{}", EncodeGraph::PLAN));
@@ -47,12 +48,9 @@ pub fn run(args: Embed) -> Result<()> {
     }
     if loud {
         let stats = encoder.runtime().stats();
-        let (mode, device) = (common.mode, encoder.runtime().device());
+        let device = encoder.runtime().device();
         let (nodes, replays, recordings) = (stats.nodes, stats.replays, stats.recordings);
-        say(format_args!(
-            "\n{} on {device}: {nodes} nodes, {recordings} recordings, {replays} replays",
-            graphable::Mode::from(mode)
-        ));
+        say(format_args!("\n{mode} on {device}: {nodes} nodes, {recordings} recordings, {replays} replays"));
         for (reason, count) in &stats.fallback_reasons {
             say(format_args!("  {count} calls without a graph: {reason}"));
         }

@@ -1,39 +1,74 @@
 //! The chat program: from the command line to the answer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use graphable::{DType, Device, Float, Mode};
+use half::{bf16, f16};
 
 use crate::{
     Result,
     cli::{Generate, device, print, say},
     fetch::{Cache, SMOLLM2},
     gguf::Gguf,
-    llama::{DecodeGraph, DecodeLoopGraph, Language, Session},
+    llama::{DecodeGraph, DecodeLoopGraph, Language, Session, stored},
     progress::CaptureBar,
-    report::FinishReason,
+    report::{FinishReason, Report, Waited},
+    sampling::SamplingOptions,
 };
+
+/// What is the same for every type of the weights.
+struct Request<'a> {
+    args: &'a Generate,
+    file: Gguf,
+    language: Language,
+    prompt: Vec<u32>,
+    device: Device,
+    mode: Mode,
+    sampling: SamplingOptions,
+    /// When loading began.
+    start: Instant,
+}
 
 /// Answers one prompt as the options say.
 ///
 /// # Errors
 /// Everything that can go wrong with options, model, device and output.
 pub fn run(args: Generate) -> Result<()> {
-    let common = &args.common;
-    let loud = !common.quiet;
     // What needs no model is checked before one is fetched.
     let sampling = args.sampling();
     sampling.check()?;
-    let device = device(&common.device)?;
+    let device = device(&args.common.device)?;
+    let mode = args.common.mode.of(&device);
     let path = match &args.model {
         Some(path) => path.clone(),
-        None => Cache::of_user(common.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
+        None => Cache::of_user(args.common.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
     };
 
     let start = Instant::now();
     let file = Gguf::open(&path)?;
     let language = Language::from_gguf(&file)?;
     let prompt = language.prompt(&args.prompt)?;
+    let dtype = args.dtype.of(stored(&file), &device);
+    let request = Request { args: &args, file, language, prompt, device, mode, sampling, start };
+    let report = match dtype {
+        DType::Bf16 => answer::<bf16>(request)?,
+        DType::F16 => answer::<f16>(request)?,
+        // The only other float type.
+        _ => answer::<f32>(request)?,
+    };
+    print(&if args.common.json { report.to_json() } else { "\n".into() })?;
+    if !args.common.quiet {
+        summarise(&report);
+    }
+    Ok(())
+}
+
+/// Loads a model with weights `T`, records what the mode records, and prints the answer as it comes.
+fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
+    let Request { args, file, language, prompt, device, mode, sampling, start } = request;
+    let loud = !args.common.quiet;
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
-    let mut session = Session::load(&file, language, device, common.mode.into(), capacity, sampling)?;
+    let mut session = Session::<T>::load(&file, language, device, mode, capacity, sampling)?;
     if let Some(tokens) = args.device_loop {
         session.use_device_loop(tokens)?;
     }
@@ -43,33 +78,39 @@ pub fn run(args: Generate) -> Result<()> {
 
     if loud {
         match args.device_loop {
-            Some(_) => say(format_args!("{}", DecodeLoopGraph::PLAN)),
-            None => say(format_args!("{}", DecodeGraph::PLAN)),
+            Some(_) => say(format_args!("{}", DecodeLoopGraph::<T>::PLAN)),
+            None => say(format_args!("{}", DecodeGraph::<T>::PLAN)),
         }
+    }
+    let capture = capture(&mut session, mode, loud)?;
+    let print_unless_json = |text: &str| if args.common.json { Ok(()) } else { print(text) };
+    let waited = Waited { load, capture, all: start.elapsed() };
+    let answer = session.answer(&prompt, args.max_new_tokens, print_unless_json)?;
+    Ok(session.report(answer, waited))
+}
+
+/// Records everything ahead, and returns how long that took; in a mode without graphs there is nothing to record.
+fn capture<T: Float>(session: &mut Session<T>, mode: Mode, loud: bool) -> Result<Duration> {
+    if mode == Mode::None {
+        return Ok(Duration::ZERO);
     }
     let start = Instant::now();
     let bar = CaptureBar::new(loud);
     session.capture(|function, p| bar.show(function, &p))?;
-    drop(bar);
-    let capture = start.elapsed();
+    Ok(start.elapsed())
+}
 
-    let answer = session
-        .answer(&prompt, args.max_new_tokens, |text| if common.json { Ok(()) } else { print(text) })?;
-    let report = session.report(answer, load, capture);
-    print(&if common.json { report.to_json() } else { "\n".into() })?;
-    if loud {
-        let tokens = report.tokens.len();
-        match report.finish_reason {
-            FinishReason::Stop => {}
-            FinishReason::Length => say(format_args!(
-                "[cut off after {tokens} tokens; `--max-new-tokens {}` allows more]",
-                tokens.saturating_mul(2)
-            )),
-            FinishReason::Context => {
-                say(format_args!("[cut off after {tokens} tokens: the model's context is full]"));
-            }
+fn summarise(report: &Report) {
+    let tokens = report.tokens.len();
+    match report.finish_reason {
+        FinishReason::Stop => {}
+        FinishReason::Length => say(format_args!(
+            "[cut off after {tokens} tokens; `--max-new-tokens {}` allows more]",
+            tokens.saturating_mul(2)
+        )),
+        FinishReason::Context => {
+            say(format_args!("[cut off after {tokens} tokens: the model's context is full]"));
         }
-        say(format_args!("\n{report}"));
     }
-    Ok(())
+    say(format_args!("\n{report}"));
 }

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use graphable::Mode;
 use serde::Serialize;
 
 use crate::{
@@ -39,7 +40,8 @@ pub fn run(args: Listen) -> Result<()> {
         Some(path) => path.clone(),
         None => Cache::of_user(args.quiet)?.get(&SILERO)?.join(SILERO.files[0].name),
     };
-    let mut listener = Listener::load(&path, device, args.mode.into())?;
+    let mode = args.mode.of(&device);
+    let mut listener = Listener::load(&path, device, mode)?;
     if loud {
         say(format_args!("{}", HearGraph::PLAN));
     }
@@ -54,7 +56,7 @@ pub fn run(args: Listen) -> Result<()> {
         print(&format!("{json}\n"))?;
     }
     if loud {
-        report(&args, &listener);
+        report(mode, &listener);
     }
     Ok(())
 }
@@ -107,12 +109,11 @@ fn listen(
     Ok(answer)
 }
 
-fn report(args: &Listen, listener: &Listener) {
+fn report(mode: Mode, listener: &Listener) {
     let (stats, times) = (listener.runtime().stats(), listener.times());
     let (nodes, replays, recordings) = (stats.nodes, stats.replays, stats.recordings);
     say(format_args!(
-        "\n{} on {}: {nodes} nodes, {recordings} recordings, {replays} replays",
-        graphable::Mode::from(args.mode),
+        "\n{mode} on {}: {nodes} nodes, {recordings} recordings, {replays} replays",
         listener.runtime().device()
     ));
     if times.chunks > 0 {

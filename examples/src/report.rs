@@ -1,6 +1,6 @@
 //! What a run of `generate` did: one JSON object, or a summary for people.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
@@ -16,6 +16,17 @@ pub enum FinishReason {
     Context,
 }
 
+/// How long a user waited before the prompt was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// Reading the file and moving the weights to the device.
+    pub load: Duration,
+    /// Recording graphs ahead.
+    pub capture: Duration,
+    /// From the start of loading on, whatever was done.
+    pub all: Duration,
+}
+
 /// The result of a run. Its fields, in this order, are the keys of `--json`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -29,6 +40,8 @@ pub struct Report {
     pub prompt_tokens: usize,
     /// As given by `--mode`.
     pub mode: String,
+    /// The type of weights, activations and cache: `f32`, `bf16` or `f16`.
+    pub dtype: String,
     /// What it ran on.
     pub device: String,
     /// Segments of the decode function's plan, whatever the mode makes of them.
@@ -53,10 +66,14 @@ pub struct Report {
     pub executable_bytes: u64,
     /// Reading the file and moving the weights to the device, in seconds.
     pub load_seconds: f64,
-    /// Recording all graphs ahead, in seconds.
+    /// Recording all graphs ahead, in seconds; 0 in mode none, which has none.
     pub capture_seconds: f64,
-    /// From the prompt to the first token, in seconds, capturing not included.
+    /// From the prompt, as tokens, to the first token of the answer, in seconds, loading and capturing not included.
     pub prefill_seconds: f64,
+    /// From the start of loading to the first token of the answer, in seconds: what a user waits for.
+    pub first_token_seconds: f64,
+    /// From the first token of the answer to the last, in seconds.
+    pub decode_seconds: f64,
     /// Decoded tokens per second, without the first, which is prefill's. 0 if there was only one.
     pub tokens_per_second: f64,
 }
@@ -73,7 +90,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} on {}", self.mode, self.device)?;
+        writeln!(f, "{}, {} on {}", self.dtype, self.mode, self.device)?;
         writeln!(f, "  plan        {:>10}  segments in the decode function", self.segments)?;
         writeln!(f, "  graphs      {:>10}", self.nodes)?;
         writeln!(f, "  warm-ups    {:>10}", self.warmups)?;
@@ -91,7 +108,9 @@ impl fmt::Display for Report {
         writeln!(f, "  load        {:>8.3} s", self.load_seconds)?;
         writeln!(f, "  capture     {:>8.3} s", self.capture_seconds)?;
         writeln!(f, "  prefill     {:>8.3} s  {} tokens", self.prefill_seconds, self.prompt_tokens)?;
-        write!(f, "  decode      {:>10.1}  tokens per second", self.tokens_per_second)
+        writeln!(f, "  first token {:>8.3} s  from the start of loading", self.first_token_seconds)?;
+        let (decoded, each) = (self.tokens.len().saturating_sub(1), self.tokens_per_second);
+        write!(f, "  decode      {:>8.3} s  {decoded} tokens, {each:.1} per second", self.decode_seconds)
     }
 }
 
@@ -106,6 +125,7 @@ mod tests {
             tokens: vec![7042, 30, 2],
             prompt_tokens: 37,
             mode: "piecewise".into(),
+            dtype: "bf16".into(),
             device: "cpu".into(),
             segments: 61,
             nodes: 122,
@@ -120,6 +140,8 @@ mod tests {
             load_seconds: 1.5,
             capture_seconds: 2.25,
             prefill_seconds: 0.25,
+            first_token_seconds: 4.125,
+            decode_seconds: 0.0625,
             tokens_per_second: 20.5,
         }
     }
@@ -133,6 +155,7 @@ mod tests {
             "tokens",
             "prompt_tokens",
             "mode",
+            "dtype",
             "device",
             "segments",
             "nodes",
@@ -147,6 +170,8 @@ mod tests {
             "load_seconds",
             "capture_seconds",
             "prefill_seconds",
+            "first_token_seconds",
+            "decode_seconds",
             "tokens_per_second",
         ];
         let at: Vec<_> = order.iter().map(|k| json.find(&format!("\"{k}\":")).unwrap()).collect();
@@ -166,9 +191,12 @@ mod tests {
             "7.00 KiB",
             "11.00 KiB",
             "1.500 s",
-            "2.250 s",
+            "  capture        2.250 s\n",
+            "  prefill        0.250 s  37 tokens\n",
+            "  first token    4.125 s  from the start of loading\n",
+            "  decode         0.062 s  2 tokens, 20.5 per second",
         ];
         shown.iter().for_each(|part| assert!(text.contains(part), "{part} in {text}"));
-        assert!(text.lines().count() < 22);
+        assert!(text.lines().count() < 23);
     }
 }

@@ -1,7 +1,7 @@
 //! The tree program: records something small or a language model, and shows what the runtime holds then.
 
 use graphable::{
-    Device, Mode, Param, Runtime,
+    Device, Param, Runtime,
     inspect::{GraphTree, PlanReport, Topology},
 };
 use serde::Serialize;
@@ -101,10 +101,11 @@ fn inputs() -> impl Iterator<Item = [f32; ELEMENTS]> {
 }
 
 fn branchy(args: &Tree, device: Device) -> Result<Shown> {
+    let mode = args.mode.of(&device).mixed();
     let mut rt = Runtime::new(device)?;
     rt.keep_topology(true);
     let one = Param::new(&rt, &[ELEMENTS], &[1.0; ELEMENTS])?;
-    let graph = BranchyGraph::builder().mode(Mode::from(args.mode).mixed()).build(&mut rt)?;
+    let graph = BranchyGraph::builder().mode(mode).build(&mut rt)?;
     for x in inputs() {
         let step = rt.step()?;
         graph.call(&step, &x, &one)?;
@@ -113,10 +114,11 @@ fn branchy(args: &Tree, device: Device) -> Result<Shown> {
 }
 
 fn apart(args: &Tree, device: Device) -> Result<Shown> {
+    let mode = args.mode.of(&device).mixed();
     let mut rt = Runtime::new(device)?;
     rt.keep_topology(true);
     let one = Param::new(&rt, &[ELEMENTS], &[1.0; ELEMENTS])?;
-    let graph = ApartGraph::builder().mode(Mode::from(args.mode).mixed()).build(&mut rt)?;
+    let graph = ApartGraph::builder().mode(mode).build(&mut rt)?;
     for x in inputs() {
         let step = rt.step()?;
         graph.call(&step, &x, &one)?;
@@ -133,7 +135,8 @@ fn decode(args: &Tree, device: Device) -> Result<Shown> {
     let language = Language::from_gguf(&file)?;
     let prompt = language.prompt(PROMPT)?;
     let (capacity, greedy) = (prompt.len() + TOKENS, SamplingOptions::default());
-    let mut session = Session::load(&file, language, device, args.mode.into(), capacity, greedy)?;
+    let mode = args.mode.of(&device);
+    let mut session = Session::<f32>::load(&file, language, device, mode, capacity, greedy)?;
     // The weights are on the device now.
     drop(file);
     session.runtime().keep_topology(true);
@@ -141,5 +144,5 @@ fn decode(args: &Tree, device: Device) -> Result<Shown> {
     session.capture(|function, p| bar.show(function, &p))?;
     drop(bar);
     session.answer(&prompt, TOKENS, |_| Ok(()))?;
-    shown(args, session.runtime(), DecodeGraph::PLAN.report())
+    shown(args, session.runtime(), DecodeGraph::<f32>::PLAN.report())
 }

@@ -148,7 +148,7 @@ impl GgufError {
             }
             Self::Version { .. } => "convert the file again with a current converter",
             Self::UnknownTensorType { .. } => {
-                "use a file quantised to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or Q6_K"
+                "use a file quantised to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K or IQ4_NL"
             }
             Self::MissingKey { .. } | Self::WrongType { .. } | Self::MissingTensor { .. } => {
                 "use a complete chat model of the Llama architecture"

@@ -19,12 +19,14 @@ mod cursor;
 mod dequant;
 mod error;
 mod source;
+mod tensor_type;
 mod value;
 
 use std::{collections::HashMap, io::Read, path::Path};
 
-pub use dequant::TensorType;
 pub use error::GgufError;
+pub use source::GgufWeights;
+pub use tensor_type::TensorType;
 pub use value::Value;
 
 use crate::Error;

@@ -3,26 +3,53 @@
 use std::borrow::Cow;
 
 use graphable::{
-    DType,
+    DType, Element,
     load::{HostTensor, TensorSource},
 };
+use half::{bf16, f16};
 
 use super::Gguf;
 
-/// Every tensor is `f32`, whatever it is stored as.
-impl TensorSource for Gguf {
+/// The weights of a file for a model whose elements are of one float type.
+///
+/// Tensors of floats are given as they are stored. Blocks are dequantised to the model's type, one after the other: there is
+/// no copy of a tensor in `f32`, unless that is the type.
+#[derive(Clone, Copy, Debug)]
+pub struct GgufWeights<'a> {
+    file: &'a Gguf,
+    blocks: DType,
+}
+
+impl Gguf {
+    /// The weights for a model whose elements are `T`; those that are stored in blocks become `f32` if `T` is not a float type.
+    pub fn weights<T: Element>(&self) -> GgufWeights<'_> {
+        GgufWeights { file: self, blocks: if T::DTYPE.is_float() { T::DTYPE } else { DType::F32 } }
+    }
+}
+
+impl TensorSource for GgufWeights<'_> {
     fn name(&self) -> String {
-        self.name.clone()
+        self.file.name.clone()
     }
 
     fn names(&self) -> Vec<String> {
-        self.tensor_names().map(str::to_owned).collect()
+        self.file.tensor_names().map(str::to_owned).collect()
     }
 
     fn tensor(&self, name: &str) -> graphable::Result<Option<HostTensor<'_>>> {
-        let Some(info) = self.tensors.get(name) else { return Ok(None) };
-        let data = info.ty.dequantise(self.stored(info));
-        let bytes = data.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Ok(Some(HostTensor { dtype: DType::F32, shape: info.shape.clone(), bytes: Cow::Owned(bytes) }))
+        let Some(info) = self.file.tensors.get(name) else { return Ok(None) };
+        let (stored, shape) = (self.file.stored(info), info.shape.clone());
+        if let Some(dtype) = info.ty.float() {
+            return Ok(Some(HostTensor { dtype, shape, bytes: Cow::Borrowed(stored) }));
+        }
+        let dtype = self.blocks;
+        let count = stored.len() / info.ty.block_bytes() * info.ty.block_elements();
+        let mut bytes = Vec::with_capacity(count * dtype.size());
+        info.ty.for_each_block(stored, |elements| match dtype {
+            DType::F16 => bytes.extend(elements.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes())),
+            DType::Bf16 => bytes.extend(elements.iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes())),
+            _ => bytes.extend(elements.iter().flat_map(|v| v.to_le_bytes())),
+        });
+        Ok(Some(HostTensor { dtype, shape, bytes: Cow::Owned(bytes) }))
     }
 }

@@ -1,17 +1,17 @@
 //! Answers whose tokens are chosen by a loop on the device.
 
-use graphable::{CaptureProgress, Mode, PinnedLog, Runtime};
+use graphable::{CaptureProgress, Float, Mode, PinnedLog, Runtime};
 
 use super::model::{DecodeLoopGraph, KvCache, LONGEST, Llama, Turn};
 use crate::{Error, Result};
 
 /// The loop, and where it leaves its tokens as it chooses them.
-pub(super) struct DeviceLoop {
-    graph: DecodeLoopGraph,
+pub(super) struct DeviceLoop<T: Float> {
+    graph: DecodeLoopGraph<T>,
     tokens: PinnedLog<u32>,
 }
 
-impl DeviceLoop {
+impl<T: Float> DeviceLoop<T> {
     /// A loop of at most `tokens` tokens in one launch.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl DeviceLoop {
         }
         let tokens = PinnedLog::new(rt, tokens)?;
         // Without a boundary, so it is one graph in every mode that has graphs.
-        let graph = DecodeLoopGraph::builder().mode(mode.decode()).build(rt)?;
+        let graph = DecodeLoopGraph::<T>::builder().mode(mode.decode()).build(rt)?;
         Ok(Self { graph, tokens })
     }
 
@@ -42,8 +42,8 @@ impl DeviceLoop {
     pub(super) fn capture(
         &self,
         rt: &mut Runtime,
-        model: &Llama,
-        kv: &KvCache,
+        model: &Llama<T>,
+        kv: &KvCache<T>,
         turn: &Turn,
         progress: impl FnMut(CaptureProgress<'_>),
     ) -> Result<()> {
@@ -61,8 +61,8 @@ impl DeviceLoop {
         rt: &mut Runtime,
         row: usize,
         rounds: usize,
-        model: &Llama,
-        kv: &KvCache,
+        model: &Llama<T>,
+        kv: &KvCache<T>,
         turn: &Turn,
         mut each: impl FnMut(u32) -> Result<()>,
     ) -> Result<usize> {

@@ -34,25 +34,25 @@ pub(super) const LONGEST: u32 = 4096;
 /// replaying what the old value gave.
 #[derive(Params)]
 #[params(config = Config)]
-struct Layer {
+struct Layer<T: Element> {
     #[param("attn_norm.weight", shape = [config.dim])]
-    attn_norm: Param<f32>,
+    attn_norm: Param<T>,
     #[param("attn_q.weight", shape = [config.heads * config.head_dim, config.dim])]
-    q: Param<f32>,
+    q: Param<T>,
     #[param("attn_k.weight", shape = [config.kv_heads * config.head_dim, config.dim])]
-    k: Param<f32>,
+    k: Param<T>,
     #[param("attn_v.weight", shape = [config.kv_heads * config.head_dim, config.dim])]
-    v: Param<f32>,
+    v: Param<T>,
     #[param("attn_output.weight", shape = [config.dim, config.heads * config.head_dim])]
-    o: Param<f32>,
+    o: Param<T>,
     #[param("ffn_norm.weight", shape = [config.dim])]
-    ffn_norm: Param<f32>,
+    ffn_norm: Param<T>,
     #[param("ffn_gate.weight", shape = [config.ffn, config.dim])]
-    gate: Param<f32>,
+    gate: Param<T>,
     #[param("ffn_up.weight", shape = [config.ffn, config.dim])]
-    up: Param<f32>,
+    up: Param<T>,
     #[param("ffn_down.weight", shape = [config.dim, config.ffn])]
-    down: Param<f32>,
+    down: Param<T>,
     #[config(config.eps)]
     eps: f32,
     #[config(config.head_dim)]
@@ -66,34 +66,34 @@ struct Layer {
 /// All weights.
 #[derive(Params)]
 #[params(config = Config)]
-pub struct Llama {
+pub struct Llama<T: Element = f32> {
     /// From ids to vectors and, unless the file has a matrix for that, back to logits.
     #[param("token_embd.weight", shape = [config.vocab, config.dim])]
-    embed: Param<f32>,
+    embed: Param<T>,
     #[param("blk.{}", len = config.layers)]
-    layers: Vec<Layer>,
+    layers: Vec<Layer<T>>,
     #[param("output_norm.weight", shape = [config.dim])]
-    norm: Param<f32>,
+    norm: Param<T>,
     #[param("output.weight", shape = [config.vocab, config.dim], optional)]
-    output: Option<Param<f32>>,
+    output: Option<Param<T>>,
     #[config(config.eps)]
     eps: f32,
 }
 
 /// Keys and values of one layer, `[S, K, E]` each; row `j` belongs to position `j`.
 #[derive(Params)]
-struct LayerCache {
-    keys: State<f32>,
-    values: State<f32>,
+struct LayerCache<T: Element> {
+    keys: State<T>,
+    values: State<T>,
 }
 
 /// Keys and values of every token so far.
 #[derive(Params)]
-pub struct KvCache {
-    layers: Vec<LayerCache>,
+pub struct KvCache<T: Element = f32> {
+    layers: Vec<LayerCache<T>>,
 }
 
-impl KvCache {
+impl<T: Element> KvCache<T> {
     /// A cache for `capacity` tokens.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl KvCache {
     }
 
     /// The keys of the first layer.
-    pub fn first_keys(&self) -> &State<f32> {
+    pub fn first_keys(&self) -> &State<T> {
         &self.layers[0].keys
     }
 }
@@ -184,7 +184,7 @@ impl Turn {
 }
 
 /// How `layer` rotates queries and keys.
-fn rope(layer: &Layer) -> RopeConfig {
+fn rope<T: Element>(layer: &Layer<T>) -> RopeConfig {
     // In GGUF files of this architecture the rows of Q and K are ordered so that neighbours pair up.
     RopeConfig { theta: layer.theta, style: RopeStyle::Interleaved, dim: Some(layer.rope_dim) }
 }
@@ -192,9 +192,9 @@ fn rope(layer: &Layer) -> RopeConfig {
 /// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries are rotated by
 /// their positions, keys not yet.
 #[graphable]
-fn project(h: &Tensor<f32>, positions: &Tensor<u32>, layer: &Layer) -> Result<[Tensor<f32>; 3]> {
+fn project<T: Float>(h: &Tensor<T>, positions: &Tensor<u32>, layer: &Layer<T>) -> Result<[Tensor<T>; 3]> {
     let x = ops::rms_norm(h, &layer.attn_norm, layer.eps)?;
-    let heads = |weight: &Param<f32>| {
+    let heads = |weight: &Param<T>| {
         let y = ops::linear(&x, weight)?;
         ops::reshape(&y, (y.dim(0), y.dim(1) / layer.head_dim, layer.head_dim))
     };
@@ -205,13 +205,13 @@ fn project(h: &Tensor<f32>, positions: &Tensor<u32>, layer: &Layer) -> Result<[T
 /// Puts new keys, rotated, and values into `rows` of the cache, then lets each query see all rows up to its own
 /// position. Gives `[T, H * E]`.
 #[graphable]
-fn attend(
-    qkv: &[Tensor<f32>; 3],
+fn attend<T: Float>(
+    qkv: &[Tensor<T>; 3],
     positions: &Tensor<u32>,
     rows: &Tensor<u32>,
-    layer: &Layer,
-    cache: &LayerCache,
-) -> Result<Tensor<f32>> {
+    layer: &Layer<T>,
+    cache: &LayerCache<T>,
+) -> Result<Tensor<T>> {
     let [q, k, v] = qkv;
     ops::rope_scatter(&cache.keys, rows, k, positions, rope(layer))?;
     ops::scatter_rows(&cache.values, rows, v)?;
@@ -222,7 +222,7 @@ fn attend(
 
 /// The rest of a layer: adds what attention found to `h`, then the feed-forward part.
 #[graphable]
-fn feed_forward(h: &Tensor<f32>, attended: &Tensor<f32>, layer: &Layer) -> Result<Tensor<f32>> {
+fn feed_forward<T: Float>(h: &Tensor<T>, attended: &Tensor<T>, layer: &Layer<T>) -> Result<Tensor<T>> {
     let (h, x) = ops::add_rms_norm(h, &ops::linear(attended, &layer.o)?, &layer.ffn_norm, layer.eps)?;
     let inner = ops::silu_mul(&ops::linear(&x, &layer.gate)?, &ops::linear(&x, &layer.up)?)?;
     ops::add(&h, &ops::linear(&inner, &layer.down)?)
@@ -230,14 +230,14 @@ fn feed_forward(h: &Tensor<f32>, attended: &Tensor<f32>, layer: &Layer) -> Resul
 
 /// Logits `[T, V]` of `h: [T, D]`.
 #[graphable]
-fn logits(h: &Tensor<f32>, model: &Llama) -> Result<Tensor<f32>> {
+fn logits<T: Float>(h: &Tensor<T>, model: &Llama<T>) -> Result<Tensor<T>> {
     let x = ops::rms_norm(h, &model.norm, model.eps)?;
     ops::linear(&x, model.output.as_ref().unwrap_or(&model.embed))
 }
 
 /// Chooses the token that follows by its `logits`, `[1, V]`.
 #[graphable]
-fn choose(logits: &Tensor<f32>, turn: &Turn) -> Result<Tensor<u32>> {
+fn choose<T: Float>(logits: &Tensor<T>, turn: &Turn) -> Result<Tensor<u32>> {
     let config = SampleConfig::new()
         .repetition_penalty(&turn.seen, turn.repetition_penalty)
         .presence_penalty(&turn.answered, turn.presence_penalty)
@@ -269,7 +269,7 @@ fn keep(token: &Tensor<u32>, turn: &Turn) -> Result<Tensor<bool>> {
 
 /// Chooses a token and keeps it, as `choose` and `keep` do. Where the call is `skipped`, `[1]`, nothing changes.
 #[graphable]
-fn choose_unless(skipped: &Tensor<bool>, logits: &Tensor<f32>, turn: &Turn) -> Result<Tensor<u32>> {
+fn choose_unless<T: Float>(skipped: &Tensor<bool>, logits: &Tensor<T>, turn: &Turn) -> Result<Tensor<u32>> {
     let before = ops::rng_state(&turn.rng, logits.scope())?;
     let token = choose(logits, turn)?;
     let after = ops::rng_state(&turn.rng, logits.scope())?;
@@ -285,7 +285,7 @@ fn choose_unless(skipped: &Tensor<bool>, logits: &Tensor<f32>, turn: &Turn) -> R
 /// Reads a piece of a prompt: `tokens` and their `positions`, `[T]`. Gives the token that follows the one at index
 /// `last`, `[1]`, and its logits, `[1, V]`; the token counts unless the prompt is `unfinished`, `[1]`.
 #[graphable]
-pub fn prefill(
+pub fn prefill<T: Float>(
     #[host]
     #[dims(T)]
     tokens: &Tensor<u32>,
@@ -298,10 +298,10 @@ pub fn prefill(
     #[host]
     #[dims(1)]
     unfinished: &Tensor<bool>,
-    model: &Llama,
-    kv: &KvCache,
+    model: &Llama<T>,
+    kv: &KvCache<T>,
     turn: &Turn,
-) -> Result<(Tensor<u32>, Tensor<f32>)> {
+) -> Result<(Tensor<u32>, Tensor<T>)> {
     if turn.repetition_penalty != 1.0 {
         ops::mark_tokens(&turn.seen, tokens)?;
     }
@@ -319,12 +319,12 @@ pub fn prefill(
 /// Reads the last token, which goes to this `position`, `[1]`, and gives the one after it, `[1]`. After the end of an
 /// answer, it changes nothing.
 #[graphable]
-pub fn decode(
+pub fn decode<T: Float>(
     #[host]
     #[dims(1)]
     position: &Tensor<u32>,
-    model: &Llama,
-    kv: &KvCache,
+    model: &Llama<T>,
+    kv: &KvCache<T>,
     turn: &Turn,
 ) -> Result<Tensor<u32>> {
     let ended = ops::load(position.scope(), &turn.ended)?;
@@ -350,15 +350,15 @@ fn goes_on(next: u32, end: u32, ended: bool) -> bool {
 /// Reads the last token, which goes to this `position`, `[1]`, and goes on with the one after it, and so on: at most
 /// `rounds`, `[1]`, times, or until the end of the answer. The tokens are appended to `tokens`; gives their number, `[1]`.
 #[graphable]
-pub fn decode_loop(
+pub fn decode_loop<T: Float>(
     #[host]
     #[dims(1)]
     position: &Tensor<u32>,
     #[host]
     #[dims(1)]
     rounds: &Tensor<u32>,
-    model: &Llama,
-    kv: &KvCache,
+    model: &Llama<T>,
+    kv: &KvCache<T>,
     turn: &Turn,
     tokens: &PinnedLog<u32>,
 ) -> Result<Tensor<u32>> {

@@ -2,7 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use graphable::{CaptureProgress, Device, Mode, PendingRead, RngState, Runtime, Schedule, load, ops};
+use graphable::{
+    CaptureProgress, Device, Float, Mode, PendingRead, RngState, Runtime, Schedule,
+    load::{LoadParams, Loader},
+    ops,
+};
 
 use super::{
     Config,
@@ -13,7 +17,7 @@ use crate::{
     Error, Result,
     chat::{Message, Template},
     gguf::Gguf,
-    report::{FinishReason, Report},
+    report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
     tokenizer::{ChatTokenizer, TextStream},
 };
@@ -57,14 +61,14 @@ impl Language {
     }
 }
 
-/// A chat model on a device, ready to answer.
-pub struct Session {
-    prefill: PrefillGraph,
-    decode: DecodeGraph,
+/// A chat model on a device, ready to answer. Its weights, activations and cache are `T`.
+pub struct Session<T: Float = f32> {
+    prefill: PrefillGraph<T>,
+    decode: DecodeGraph<T>,
     /// If answers are decoded by a loop on the device.
-    device_loop: Option<DeviceLoop>,
-    model: Llama,
-    kv: KvCache,
+    device_loop: Option<DeviceLoop<T>>,
+    model: Llama<T>,
+    kv: KvCache<T>,
     turn: Turn,
     rt: Runtime,
     language: Language,
@@ -102,8 +106,8 @@ pub struct Answer {
     pub decode: Duration,
 }
 
-impl Session {
-    /// Loads a model onto a device. A conversation may have `capacity` tokens, but never more than the model's
+impl<T: Float> Session<T> {
+    /// Loads a model onto a device; weights of other float types are rounded to `T`. A conversation may have `capacity` tokens, but never more than the model's
     /// context.
     ///
     /// # Errors
@@ -122,15 +126,17 @@ impl Session {
         let config = Config::from_gguf(file)?;
         let mut rt = Runtime::new(device)?;
         let help = "use a complete model of the Llama architecture, or download the file again";
-        let model =
-            load::load::<Llama>(&rt, file, &config).map_err(|source| Error::Weights { source, help })?;
+        let weights = file.weights::<T>();
+        let mut loader = Loader::new(&rt, &weights).cast_floats(true);
+        let model = Llama::load(&mut loader, &config);
+        let model = loader.finish(model).map_err(|source| Error::Weights { source, help })?;
         let capacity = capacity.clamp(1, config.context);
         let kv = KvCache::new(&rt, &config, capacity)?;
         let turn = Turn::new(&rt, &config, language.tokenizer.stops(), sampling)?;
         // Each function has one kind of batch: what a pair of modes says of the two is known here.
-        let prefill = PrefillGraph::builder().bucket("T", Schedule::new(PIECES)).mode(mode.mixed());
+        let prefill = PrefillGraph::<T>::builder().bucket("T", Schedule::new(PIECES)).mode(mode.mixed());
         let prefill = prefill.build(&mut rt)?;
-        let decode = DecodeGraph::builder().mode(mode.decode()).build(&mut rt)?;
+        let decode = DecodeGraph::<T>::builder().mode(mode.decode()).build(&mut rt)?;
         Ok(Self {
             prefill,
             decode,
@@ -248,7 +254,7 @@ impl Session {
             let (_, out) = prefill.call(&step, piece, &positions, &last, &[true], model, kv, &self.turn)?;
             logits = step.read(&out)?;
         }
-        Ok(logits)
+        Ok(logits.into_iter().map(|v: T| v.to_f64() as f32).collect())
     }
 
     /// How far the random numbers are.
@@ -264,7 +270,7 @@ impl Session {
     ///
     /// # Errors
     /// What the runtime says.
-    pub fn first_keys(&mut self) -> Result<Vec<f32>> {
+    pub fn first_keys(&mut self) -> Result<Vec<T>> {
         let step = self.rt.step()?;
         Ok(step.read(&ops::load(step.scope(), self.kv.first_keys())?)?)
     }
@@ -291,8 +297,8 @@ impl Session {
         launched.ok_or_else(|| Error::Template { why: "it turns the prompt into nothing".into() })
     }
 
-    /// What happened, from the first call to this answer. `load` and `capture` are what the caller measured.
-    pub fn report(&self, answer: Answer, load: Duration, capture: Duration) -> Report {
+    /// What happened, from the first call to this answer. `waited` is what the caller measured before it.
+    pub fn report(&self, answer: Answer, waited: Waited) -> Report {
         let (stats, memory) = (self.rt.stats(), self.rt.memory());
         let decoded = answer.tokens.len().saturating_sub(1) as f64;
         let seconds = answer.decode.as_secs_f64();
@@ -302,8 +308,9 @@ impl Session {
             tokens: answer.tokens,
             prompt_tokens: answer.prompt_tokens,
             mode: self.mode.to_string(),
+            dtype: T::DTYPE.to_string(),
             device: self.rt.device(),
-            segments: DecodeGraph::PLAN.segments(),
+            segments: DecodeGraph::<T>::PLAN.segments(),
             nodes: stats.nodes,
             warmups: stats.warmups,
             recordings: stats.recordings,
@@ -313,9 +320,11 @@ impl Session {
             result_bytes: memory.results.peak_bytes,
             eager_bytes: memory.eager.peak_bytes,
             executable_bytes: memory.executable_bytes,
-            load_seconds: load.as_secs_f64(),
-            capture_seconds: capture.as_secs_f64(),
+            load_seconds: waited.load.as_secs_f64(),
+            capture_seconds: waited.capture.as_secs_f64(),
             prefill_seconds: answer.prefill.as_secs_f64(),
+            first_token_seconds: (waited.all + answer.prefill).as_secs_f64(),
+            decode_seconds: seconds,
             tokens_per_second: if seconds > 0.0 { decoded / seconds } else { 0.0 },
         }
     }
@@ -361,18 +370,18 @@ impl<'a, F: FnMut(&str) -> Result<()>> Growing<'a, F> {
 }
 
 /// What decodes.
-struct Decoder<'a> {
-    model: &'a Llama,
-    kv: &'a KvCache,
+struct Decoder<'a, T: Float> {
+    model: &'a Llama<T>,
+    kv: &'a KvCache<T>,
     turn: &'a Turn,
     rt: &'a mut Runtime,
     capacity: usize,
 }
 
 /// Launches each token by itself, after the one in `pending`, which goes to `row`.
-fn one_by_one<F: FnMut(&str) -> Result<()>>(
-    device: Decoder<'_>,
-    decode: &DecodeGraph,
+fn one_by_one<T: Float, F: FnMut(&str) -> Result<()>>(
+    device: Decoder<'_, T>,
+    decode: &DecodeGraph<T>,
     mut pending: Launched,
     mut row: usize,
     max_new_tokens: usize,
@@ -403,9 +412,9 @@ fn one_by_one<F: FnMut(&str) -> Result<()>>(
 }
 
 /// Lets the device choose the tokens after the one in `pending`, which goes to `row`.
-fn by_a_loop<F: FnMut(&str) -> Result<()>>(
-    device: Decoder<'_>,
-    device_loop: &DeviceLoop,
+fn by_a_loop<T: Float, F: FnMut(&str) -> Result<()>>(
+    device: Decoder<'_, T>,
+    device_loop: &DeviceLoop<T>,
     pending: Launched,
     mut row: usize,
     max_new_tokens: usize,

@@ -118,7 +118,7 @@ fn missing_and_misshapen_tensors_are_listed_together() {
     let builder = builder.f32("output_norm.weight", &[3], &[1.0; 3]);
     let file = Gguf::from_bytes(builder.build()).unwrap();
     let language = Language::from_gguf(&file).unwrap();
-    let e = Session::load(&file, language, Device::cpu(), Mode::None, 8, SamplingOptions::default());
+    let e = Session::<f32>::load(&file, language, Device::cpu(), Mode::None, 8, SamplingOptions::default());
     let e = e.map(|_| ()).unwrap_err().to_string();
     assert!(e.contains("blk.1.ffn_up.weight") && e.contains("output_norm.weight"), "{e}");
     assert!(e.contains("[3]") && e.contains("[32]"), "{e}");

@@ -72,13 +72,19 @@ fn tiny_model(folder: &Folder) -> String {
 
 #[test]
 fn generate_answers_in_json() {
-    let output = generate(&["--prompt", smollm2::QUESTION, "--json", "--quiet"]);
+    let args = ["--prompt", smollm2::QUESTION, "--device", "cpu", "--json", "--quiet"];
+    let output = generate(&args);
     let v = json(&output);
     assert_eq!(v["text"], "The capital of France is Paris.");
     assert_eq!(v["tokens"], serde_json::json!(smollm2::ANSWER));
-    assert_eq!((&v["mode"], &v["device"]), (&"piecewise".into(), &"cpu".into()));
+    assert_eq!([&v["mode"], &v["device"], &v["dtype"]], ["none", "cpu", "f32"]);
     assert_eq!(v["fallbacks"], serde_json::json!([]));
-    assert!(v["replays"].as_u64() > Some(0) && v["tokens_per_second"].as_f64() > Some(0.0), "{v}");
+    // Nothing is recorded where that gains nothing.
+    assert_eq!((v["replays"].as_u64(), v["capture_seconds"].as_f64()), (Some(0), Some(0.0)));
+    let seconds = |key: &str| v[key].as_f64().unwrap_or_else(|| panic!("{key} in {v}"));
+    assert!(seconds("load_seconds") > 0.0 && seconds("prefill_seconds") > 0.0, "{v}");
+    assert!(seconds("decode_seconds") > 0.0 && seconds("tokens_per_second") > 0.0, "{v}");
+    assert!(seconds("first_token_seconds") >= seconds("load_seconds") + seconds("prefill_seconds"), "{v}");
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -86,11 +92,11 @@ fn generate_answers_in_json() {
 fn generate_prints_the_answer_and_keeps_the_rest_apart() {
     let folder = Folder::new("plain");
     let model = tiny_model(&folder);
-    let args = ["--prompt", "hello", "--model", &model, "--max-new-tokens", "8"];
+    let args = ["--prompt", "hello", "--model", &model, "--max-new-tokens", "8", "--mode", "piecewise"];
     let output = generate(&args);
     let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{err}");
-    for wanted in ["decode (", "segment", "eager", "attend", "recordings", "tokens per second"] {
+    for wanted in ["decode (", "segment", "eager", "attend", "recordings", "f32, piecewise on"] {
         assert!(err.contains(wanted), "{wanted} in {err}");
     }
     let quiet = generate(&[&args[..], &["--quiet"]].concat());
@@ -105,7 +111,7 @@ fn every_mode_and_seed_does_what_it_says() {
     let tokens = |more: &[&str]| {
         let args = ["--prompt", "hello", "--model", &model, "--max-new-tokens", "12", "--json"];
         let v = json(&generate(&[&args[..], more].concat()));
-        assert_eq!(v.as_object().unwrap().len(), 20, "{v}");
+        assert_eq!(v.as_object().unwrap().len(), 23, "{v}");
         v["tokens"].clone()
     };
     let greedy = tokens(&["--mode", "none"]);
@@ -113,6 +119,11 @@ fn every_mode_and_seed_does_what_it_says() {
     assert_eq!(tokens(&["--mode", "full"]), greedy);
     assert_eq!(tokens(&["--mode", "full-decode-only"]), greedy);
     assert_eq!(tokens(&["--mode", "full-and-piecewise"]), greedy);
+    assert_eq!(tokens(&["--mode", "auto"]), greedy);
+    for dtype in ["bf16", "f16"] {
+        let narrow = tokens(&["--mode", "none", "--dtype", dtype]);
+        assert_eq!(tokens(&["--mode", "full", "--dtype", dtype]), narrow, "{dtype}");
+    }
     let warm = |seed, mode| {
         let filters = ["--temperature", "5", "--top-k", "200", "--top-p", "0.99", "--min-p", "0.001"];
         let penalties = ["--repetition-penalty", "1.1", "--presence-penalty", "-0.1"];
@@ -148,8 +159,9 @@ fn generate_explains_bad_input() {
     says(&["--prompt", "hi", "--model", &empty], &["general.architecture", "help:"]);
     says(&["--prompt", &"hello ".repeat(100), "--model", &model], &["context is 64", "help: shorten"]);
     assert_eq!(says(&["--prompt", "hi", "--model", "none.gguf"], &[]), Some(1));
-    let bad: [(&[&str], &[&str]); 10] = [
-        (&["--mode", "fast"], &["fast", "none, piecewise, full"]),
+    let bad: [(&[&str], &[&str]); 11] = [
+        (&["--dtype", "q4"], &["q4", "auto, f32, bf16, f16"]),
+        (&["--mode", "fast"], &["fast", "auto, none, piecewise, full"]),
         (&["--device", "tpu"], &["--device tpu", "`cpu`", "`auto`", "help: pass `--device cpu`"]),
         (&["--temperature", "-1"], &["--temperature", "help:"]),
         (&["--temperature", "nan"], &["--temperature", "help:"]),
@@ -195,7 +207,8 @@ fn an_answer_that_is_cut_off_says_so() {
     let folder = Folder::new("cut");
     let model = tiny_model(&folder);
     let args = |more: &[&'static str]| {
-        let fixed = ["--prompt", "hello", "--model", &model, "--device", "cpu", "--max-new-tokens"];
+        let fixed =
+            ["--prompt", "hello", "--model", &model, "--device", "cpu", "--mode", "full", "--max-new-tokens"];
         generate(&[&fixed[..], more].concat())
     };
     let cut = json(&args(&["2", "--json"]));
@@ -215,7 +228,17 @@ fn an_answer_that_the_model_ends_is_not_called_cut_off() {
     assert_eq!(v["finish_reason"], "stop");
     let err = String::from_utf8_lossy(&generate(&args).stderr).into_owned();
     assert!(!err.contains("cut off"), "{err}");
-    for wanted in ["load  ", "capture  ", "pool  ", "results  ", "eager  ", "executables  "] {
+    for wanted in [
+        "load  ",
+        "capture  ",
+        "prefill  ",
+        "first token  ",
+        "decode  ",
+        "pool  ",
+        "results  ",
+        "eager  ",
+        "executables  ",
+    ] {
         assert!(err.contains(wanted), "{wanted} in {err}");
     }
 }

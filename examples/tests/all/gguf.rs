@@ -19,6 +19,7 @@ fn small() -> Builder {
         .f32("matrix", &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
         .tensor("q4", &[2, 32], 3, bytes(40))
         .tensor("q6", &[1, 256], 14, bytes(210))
+        .tensor("q3", &[1, 256], 11, bytes(110))
 }
 
 #[test]
@@ -29,7 +30,7 @@ fn reads_back_what_was_written() {
     assert_eq!(file.f32("llama.eps").unwrap(), 1e-5);
     assert_eq!(file.get("flag").and_then(Value::as_bool), Some(true));
     assert_eq!(file.strings("tokens").unwrap(), ["a", "Ġb", ""]);
-    assert_eq!(file.tensor_names().collect::<Vec<_>>(), ["vector", "matrix", "q4", "q6"]);
+    assert_eq!(file.tensor_names().collect::<Vec<_>>(), ["vector", "matrix", "q4", "q6", "q3"]);
     let matrix = file.tensor("matrix").unwrap();
     assert_eq!((matrix.shape, matrix.data), (vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
     assert_eq!(file.tensor("vector").unwrap().data, [1.0, -2.5, f32::MAX]);
@@ -203,4 +204,34 @@ fn opening_names_the_file_and_the_remedy() {
     let e = Gguf::open(&folder.join("none.gguf")).unwrap_err().to_string();
     assert!(e.contains("none.gguf") && e.contains("help: check the path"), "{e}");
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Every format, compared with an implementation that shares no code with ours (`tests/gguf/blocks.py`), bit by bit.
+#[test]
+fn block_formats_are_those_of_the_gguf_package() {
+    let saved = include_bytes!("../gguf/blocks.safetensors");
+    let saved = safetensors::SafeTensors::deserialize(saved).unwrap();
+    let mut compared = 0;
+    for ty in TensorType::ALL.into_iter().filter(|ty| ty.float().is_none()) {
+        let blocks = saved.tensor(&format!("{ty}.blocks")).unwrap();
+        let elements = saved.tensor(&format!("{ty}.elements")).unwrap();
+        assert_eq!(blocks.shape()[1], ty.block_bytes(), "{ty}");
+        assert_eq!(elements.shape()[1], ty.block_elements(), "{ty}");
+        let expected = elements.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let expected: Vec<f32> = expected.collect();
+        // NaN equals nothing, so there is none.
+        assert_eq!(ty.dequantise(blocks.data()), expected, "{ty}");
+        compared += 1;
+    }
+    assert_eq!((compared, saved.len()), (11, 22));
+}
+
+#[test]
+fn types_have_the_numbers_of_ggml() {
+    for ty in TensorType::ALL {
+        assert_eq!(TensorType::from_code(ty.code()), Some(ty));
+    }
+    // Q8_1, Q8_K and the I formats but one are not read.
+    let unknown = [4, 5, 9, 15, 16, 17, 18, 19, 21, 22, 23, 29, 31, 34, 35, 39];
+    assert!(unknown.iter().all(|&code| TensorType::from_code(code).is_none()));
 }

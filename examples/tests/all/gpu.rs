@@ -2,18 +2,19 @@
 
 use std::io::Write as _;
 
-use graphable::{Device, Mode, backend::cuda};
+use graphable::{Device, Float, Mode, backend::cuda};
 use graphable_examples::{
     bert::Encoder,
     gguf::Gguf,
     llama::{Language, Session},
     sampling::SamplingOptions,
 };
+use half::{bf16, f16};
 
 use crate::{
     listen,
     minilm::{self, COSINES, SENTENCES},
-    smollm2, tiny,
+    smollm2, tiny, types,
 };
 
 const MODES: [Mode; 3] = [Mode::None, Mode::Piecewise, Mode::Full];
@@ -110,6 +111,35 @@ fn the_real_model_gives_the_same_64_tokens_for_three_prompts() {
         assert_eq!(ask(&mut gpu, &question, LENGTH), smollm2::ANSWER, "{mode}");
         assert_eq!(gpu.runtime().stats().fallback_reasons, [], "{mode}");
     }
+}
+
+/// Logits in 16 bits, in every mode within the bounds of docs/ACCURACY.md of those of the CPU in f32; a replay repeats its bits.
+#[test]
+fn the_real_model_in_16_bits_is_near_f32() {
+    fn check<T: Float>(prompt: &[u32], wanted: &[f32], bound: f32) {
+        for mode in MODES {
+            let file = smollm2::file();
+            let language = Language::from_gguf(file).unwrap();
+            let greedy = SamplingOptions::default();
+            let mut gpu = Session::<T>::load(file, language, Device::cuda(0), mode, 64, greedy).unwrap();
+            let logits = gpu.logits(prompt).unwrap();
+            let far = types::distance(&logits, wanted);
+            assert!(far > 0.0 && far < bound, "{}, {mode}: {far}", T::DTYPE);
+            if mode != Mode::None {
+                // The first run warms up, the second is recorded.
+                let [recorded, replayed] = [(); 2].map(|()| gpu.logits(prompt).unwrap());
+                assert!(recorded == replayed, "{}, {mode}: a replay differs", T::DTYPE);
+            }
+        }
+    }
+    if skipped("the_real_model_in_16_bits_is_near_f32") {
+        return;
+    }
+    let mut cpu = load(smollm2::file(), Device::cpu(), Mode::None, 64);
+    let prompt = cpu.language().prompt(smollm2::QUESTION).unwrap();
+    let wanted = cpu.logits(&prompt).unwrap();
+    check::<bf16>(&prompt, &wanted, types::BF16);
+    check::<f16>(&prompt, &wanted, types::F16);
 }
 
 #[test]

@@ -15,3 +15,4 @@ mod reference;
 mod smollm2;
 mod tiny;
 mod tokenizer;
+mod types;

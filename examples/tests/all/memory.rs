@@ -13,7 +13,7 @@ use crate::tiny;
 fn decode(file: &Gguf, mode: Mode, early: bool) -> [u64; 3] {
     let language = Language::from_gguf(file).unwrap();
     let mut session =
-        Session::load(file, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap();
+        Session::<f32>::load(file, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap();
     let rt: &Runtime = session.runtime();
     rt.free_at_last_use(early);
     session.capture(|_, _| {}).unwrap();

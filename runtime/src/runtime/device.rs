@@ -66,6 +66,11 @@ impl Device {
         Self(Kind::Cpu(options))
     }
 
+    /// Returns whether this is the CPU.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self.0, Kind::Cpu(_))
+    }
+
     /// Checks that a runtime could currently be opened on the device: that a GPU of that number exists,
     /// together with everything that it needs. Nothing is allocated, so a lack of memory is not detected.
     ///

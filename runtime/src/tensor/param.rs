@@ -29,8 +29,7 @@ macro_rules! owned {
                         why: format!("shape {shape:?} has {} elements, the data {}", layout.count(), data.len()),
                     });
                 }
-                let owned = rt.$allocate((data.len() * T::DTYPE.size()) as u64, Some(to_bytes(data)))?;
-                Ok(Self { owned, layout, _type: PhantomData })
+                Self::of(rt, layout, Some(to_bytes(data)))
             }
 
             /// Creates a tensor of zeros.
@@ -38,8 +37,11 @@ macro_rules! owned {
             /// # Errors
             /// Returns errors of the device.
             pub fn zeros(rt: &Runtime, shape: &[usize]) -> Result<Self> {
-                let layout = Layout::contiguous(shape)?;
-                let owned = rt.$allocate((layout.count() * T::DTYPE.size()) as u64, None)?;
+                Self::of(rt, Layout::contiguous(shape)?, None)
+            }
+
+            fn of(rt: &Runtime, layout: Layout, bytes: Option<Vec<u8>>) -> Result<Self> {
+                let owned = rt.$allocate((layout.count() * T::DTYPE.size()) as u64, bytes)?;
                 Ok(Self { owned, layout, _type: PhantomData })
             }
 
@@ -79,6 +81,13 @@ owned! {
     /// It is never copied into a graph: a recording contains its address, and is evicted when the last handle
     /// is dropped. Dropping is safe at any time and on any thread.
     Param, "Param", allocate_constant
+}
+
+impl<T: Element> Param<T> {
+    /// Moves `bytes`, elements as they are in device memory, to the device. The caller has compared their number with `shape`.
+    pub(crate) fn from_bytes(rt: &Runtime, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
+        Self::of(rt, Layout::contiguous(shape)?, Some(bytes))
+    }
 }
 
 owned! {

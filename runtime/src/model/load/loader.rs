@@ -2,11 +2,15 @@
 
 use std::{any::Any, fmt};
 
+use bytemuck::Pod;
 use half::{bf16, f16};
 use rustc_hash::FxHashMap;
 
 use super::{HostTensor, TensorSource, nearest::nearest};
-use crate::{DType, Element, Error, Param, Result, Runtime, State, base::dtype::from_bytes};
+use crate::{
+    DType, Element, Error, Param, Result, Runtime, State,
+    base::dtype::{from_bytes, to_bytes},
+};
 
 /// The maximum number of missing names for which similar ones are searched; the search is slow, and more do
 /// not help.
@@ -147,7 +151,7 @@ impl<'a> Loader<'a> {
     pub fn param<T: Element>(&mut self, name: &str, shape: &[usize]) -> Option<Param<T>> {
         let name = self.full(name);
         match self.source.tensor(&name) {
-            Ok(Some(tensor)) => self.upload(&name, shape, &tensor),
+            Ok(Some(tensor)) => self.upload(&name, shape, tensor),
             Ok(None) => {
                 let problem = self.missing(&name, &format!("{} {shape:?}", T::DTYPE));
                 self.problem(problem);
@@ -239,7 +243,7 @@ impl<'a> Loader<'a> {
         &mut self,
         name: &str,
         shape: &[usize],
-        tensor: &HostTensor<'_>,
+        tensor: HostTensor<'_>,
     ) -> Option<Param<T>> {
         let before = self.problems.len();
         if tensor.shape != shape {
@@ -266,7 +270,7 @@ impl<'a> Loader<'a> {
         if self.is_doomed() {
             return None;
         }
-        let param = Param::new(self.rt, shape, &values::<T>(tensor));
+        let param = Param::from_bytes(self.rt, shape, bytes_as::<T>(tensor));
         let param = self.made(name, param)?;
         self.loaded.insert(name.into(), Box::new(param.clone()));
         Some(param)
@@ -298,18 +302,32 @@ fn bytes_of(shape: &[usize], dtype: DType) -> Option<usize> {
     shape.iter().try_fold(dtype.size(), |n, &dim| n.checked_mul(dim))
 }
 
-/// Returns the elements as `T`, unchanged or converted from another float type.
-fn values<T: Element>(tensor: &HostTensor<'_>) -> Vec<T> {
-    fn cast<S: Element, T: Element>(bytes: &[u8]) -> Vec<T> {
-        from_bytes::<S>(bytes).into_iter().map(|v| T::from_f64(v.to_f64())).collect()
-    }
-    match tensor.dtype {
-        same if same == T::DTYPE => from_bytes(&tensor.bytes),
-        DType::F16 => cast::<f16, T>(&tensor.bytes),
-        DType::Bf16 => cast::<bf16, T>(&tensor.bytes),
+/// Returns the elements as those of `T` in device memory, unchanged or converted from another float type.
+///
+/// There is no copy in a third type: `f32` holds every value of the narrower types.
+fn bytes_as<T: Element>(tensor: HostTensor<'_>) -> Vec<u8> {
+    match (tensor.dtype, T::DTYPE) {
+        // Any byte but 0 is `true`.
+        (DType::Bool, _) => to_bytes(&from_bytes::<bool>(&tensor.bytes)),
+        (same, wanted) if same == wanted => tensor.bytes.into_owned(),
+        (DType::F16, DType::Bf16) => cast(&tensor.bytes, |v: f16| bf16::from_f32(v.to_f32())),
+        (DType::F16, _) => cast(&tensor.bytes, f16::to_f32),
+        (DType::Bf16, DType::F16) => cast(&tensor.bytes, |v: bf16| f16::from_f32(v.to_f32())),
+        (DType::Bf16, _) => cast(&tensor.bytes, bf16::to_f32),
         // The caller passes only floats.
-        _ => cast::<f32, T>(&tensor.bytes),
+        (_, DType::F16) => cast(&tensor.bytes, f16::from_f32),
+        (_, _) => cast(&tensor.bytes, bf16::from_f32),
     }
+}
+
+/// Converts each element of `bytes`, which need not be aligned.
+fn cast<S: Pod, T: Pod>(bytes: &[u8], convert: impl Fn(S) -> T) -> Vec<u8> {
+    let stored = bytes.chunks_exact(size_of::<S>());
+    let mut out = Vec::with_capacity(stored.len() * size_of::<T>());
+    for element in stored {
+        out.extend_from_slice(bytemuck::bytes_of(&convert(bytemuck::pod_read_unaligned(element))));
+    }
+    out
 }
 
 impl fmt::Debug for Loader<'_> {
@@ -336,22 +354,49 @@ pub fn load<M: LoadParams>(rt: &Runtime, source: &dyn TensorSource, config: &M::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::dtype::to_bytes;
 
+    /// Every type to every other: the nearest value, ties to even, as `Element::from_f64` has it.
     #[test]
     fn floats_convert_to_nearest() {
-        let tensor = HostTensor {
-            dtype: DType::F32,
-            shape: vec![2],
-            bytes: to_bytes(&[1.0f32, 1.0 + 1.0 / 256.0]).into(),
-        };
-        assert_eq!(values::<bf16>(&tensor), [bf16::from_f32(1.0), bf16::from_f32(1.0 + 1.0 / 256.0)]);
-        let half = HostTensor {
-            dtype: DType::Bf16,
-            shape: vec![1],
-            bytes: to_bytes(&[bf16::from_f32(-3.5)]).into(),
-        };
-        assert_eq!(values::<f32>(&half), [-3.5]);
+        fn check<S: Element, T: Element>() {
+            // Ties and their neighbours in both narrow types, subnormals, infinities, what overflows one of them.
+            let ties = [8, 9, 10, 11, 12].map(|bits| 1.0 + 0.5f64.powi(bits));
+            let far = [
+                0.0,
+                -0.0,
+                1.5,
+                -3.5,
+                1e-8,
+                -6e-8,
+                1e-40,
+                65_504.0,
+                65_520.0,
+                1e30,
+                f64::INFINITY,
+                f64::NEG_INFINITY,
+            ];
+            let more = (0..500).map(|i| f64::from(i * i * 7919 % 10_007 - 5_000) / 37.0);
+            let values: Vec<S> = ties.into_iter().chain(far).chain(more).map(S::from_f64).collect();
+            // One byte further than any alignment.
+            let stored = [&[0], &to_bytes(&values)[..]].concat();
+            let tensor = HostTensor { dtype: S::DTYPE, shape: vec![values.len()], bytes: stored[1..].into() };
+            let expected: Vec<T> = values.iter().map(|v| T::from_f64(v.to_f64())).collect();
+            assert_eq!(bytes_as::<T>(tensor), to_bytes(&expected), "{} to {}", S::DTYPE, T::DTYPE);
+        }
+        fn from<S: Element>() {
+            check::<S, f32>();
+            check::<S, f16>();
+            check::<S, bf16>();
+        }
+        from::<f32>();
+        from::<f16>();
+        from::<bf16>();
+    }
+
+    #[test]
+    fn truth_values_become_0_and_1() {
+        let tensor = HostTensor { dtype: DType::Bool, shape: vec![3], bytes: [0, 1, 7].as_slice().into() };
+        assert_eq!(bytes_as::<bool>(tensor), [0, 1, 1]);
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! How the elements of a tensor are stored.
+
+use std::fmt;
+
+use graphable::DType;
+
+/// How a tensor's elements are stored: as floats, or in blocks of equal size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(non_camel_case_types, reason = "the names that everybody uses")]
+pub enum TensorType {
+    /// IEEE single precision.
+    F32,
+    /// IEEE half precision.
+    F16,
+    /// The upper half of an `f32`.
+    BF16,
+    /// `d * (q - 8)`, 4 bits.
+    Q4_0,
+    /// `d * q + m`, 4 bits.
+    Q4_1,
+    /// `d * (q - 16)`, 5 bits.
+    Q5_0,
+    /// `d * q + m`, 5 bits.
+    Q5_1,
+    /// `d * q`, 8 bits, signed.
+    Q8_0,
+    /// `d * scale * q - m * min`, 2 bits, with 4-bit scales and minima of 16 elements each.
+    Q2_K,
+    /// `d * scale * (q - 4)`, 3 bits, with 6-bit scales of 16 elements each.
+    Q3_K,
+    /// `d * scale * q - m * min`, 4 bits, with 6-bit scales and minima of 32 elements each.
+    Q4_K,
+    /// `d * scale * q - m * min`, 5 bits, with 6-bit scales and minima of 32 elements each.
+    Q5_K,
+    /// `d * scale * (q - 32)`, 6 bits, with 8-bit scales of 16 elements each.
+    Q6_K,
+    /// `d * value[q]`, 4 bits, with 16 values that are not evenly spaced.
+    IQ4_NL,
+}
+
+impl TensorType {
+    /// Every type, in the order of their numbers.
+    pub const ALL: [Self; 14] = [
+        Self::F32,
+        Self::F16,
+        Self::Q4_0,
+        Self::Q4_1,
+        Self::Q5_0,
+        Self::Q5_1,
+        Self::Q8_0,
+        Self::Q2_K,
+        Self::Q3_K,
+        Self::Q4_K,
+        Self::Q5_K,
+        Self::Q6_K,
+        Self::IQ4_NL,
+        Self::BF16,
+    ];
+
+    /// The number of the type in a file (`ggml_type`).
+    pub fn code(self) -> u32 {
+        match self {
+            Self::F32 => 0,
+            Self::F16 => 1,
+            Self::Q4_0 => 2,
+            Self::Q4_1 => 3,
+            Self::Q5_0 => 6,
+            Self::Q5_1 => 7,
+            Self::Q8_0 => 8,
+            Self::Q2_K => 10,
+            Self::Q3_K => 11,
+            Self::Q4_K => 12,
+            Self::Q5_K => 13,
+            Self::Q6_K => 14,
+            Self::IQ4_NL => 20,
+            Self::BF16 => 30,
+        }
+    }
+
+    /// The type with this number in a file.
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|ty| ty.code() == code)
+    }
+
+    /// The type of the elements, if they are stored one by one.
+    pub fn float(self) -> Option<DType> {
+        match self {
+            Self::F32 => Some(DType::F32),
+            Self::F16 => Some(DType::F16),
+            Self::BF16 => Some(DType::Bf16),
+            _ => None,
+        }
+    }
+
+    /// Elements of one block.
+    pub fn block_elements(self) -> usize {
+        match self {
+            Self::F32 | Self::F16 | Self::BF16 => 1,
+            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 | Self::IQ4_NL => 32,
+            Self::Q2_K | Self::Q3_K | Self::Q4_K | Self::Q5_K | Self::Q6_K => 256,
+        }
+    }
+
+    /// Bytes of one block.
+    pub fn block_bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::BF16 => 2,
+            Self::Q4_0 | Self::IQ4_NL => 2 + 16,
+            Self::Q4_1 => 2 + 2 + 16,
+            Self::Q5_0 => 2 + 4 + 16,
+            Self::Q5_1 => 2 + 2 + 4 + 16,
+            Self::Q8_0 => 2 + 32,
+            Self::Q2_K => 16 + 64 + 2 + 2,
+            Self::Q3_K => 32 + 64 + 12 + 2,
+            Self::Q4_K => 2 + 2 + 12 + 128,
+            Self::Q5_K => 2 + 2 + 12 + 32 + 128,
+            Self::Q6_K => 128 + 64 + 16 + 2,
+        }
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}

@@ -1,0 +1,115 @@
+//! The model in the three float types.
+
+use graphable::{DType, Device, Float, Mode, load::TensorSource as _};
+use graphable_examples::{
+    gguf::Gguf,
+    llama::{Language, Session, stored},
+    sampling::SamplingOptions,
+};
+use half::{bf16, f16};
+
+use crate::{smollm2, tiny};
+
+/// Largest `|logits - f32's| / |f32's|` (lengths of the vectors), as in docs/ACCURACY.md.
+pub(crate) const BF16: f32 = 0.05;
+pub(crate) const F16: f32 = 0.01;
+
+fn load<T: Float>(file: &Gguf, mode: Mode, capacity: usize) -> Session<T> {
+    let language = Language::from_gguf(file).unwrap();
+    Session::load(file, language, Device::cpu(), mode, capacity, SamplingOptions::default()).unwrap()
+}
+
+fn length(v: impl Iterator<Item = f32>) -> f32 {
+    v.map(|v| v * v).sum::<f32>().sqrt()
+}
+
+/// `|logits - wanted| / |wanted|`.
+pub(crate) fn distance(logits: &[f32], wanted: &[f32]) -> f32 {
+    length(logits.iter().zip(wanted).map(|(a, b)| a - b)) / length(wanted.iter().copied())
+}
+
+/// How far the logits after `prompt` are from those of the model in f32.
+fn from_f32<T: Float>(file: &Gguf, prompt: &[u32]) -> f32 {
+    let of_f32 = load::<f32>(file, Mode::None, 64).logits(prompt).unwrap();
+    distance(&load::<T>(file, Mode::None, 64).logits(prompt).unwrap(), &of_f32)
+}
+
+#[test]
+fn narrow_types_are_near_f32() {
+    for seed in 0..3 {
+        let file = Gguf::from_bytes(tiny::llama(seed).build()).unwrap();
+        let prompt: Vec<u32> = (0..21).map(|i| (i * 37 + seed as u32 * 5) % 263).collect();
+        let (b, h) = (from_f32::<bf16>(&file, &prompt), from_f32::<f16>(&file, &prompt));
+        // Not 0: then the type would not have been used.
+        assert!(h > 0.0 && h < F16 && b > h && b < BF16, "seed {seed}: bf16 {b}, f16 {h}");
+    }
+}
+
+#[test]
+fn the_real_model_is_near_f32() {
+    let file = smollm2::file();
+    let prompt = Language::from_gguf(file).unwrap().prompt(smollm2::QUESTION).unwrap();
+    let (b, h) = (from_f32::<bf16>(file, &prompt), from_f32::<f16>(file, &prompt));
+    assert!(h > 0.0 && h < F16 && b > h && b < BF16, "bf16 {b}, f16 {h}");
+}
+
+/// Bits of logits, tokens and cache.
+fn modes_agree<T: Float>() {
+    let file = Gguf::from_bytes(tiny::llama(1).build()).unwrap();
+    let prompt: Vec<u32> = (0..21).map(|i| i * 37 % 263).collect();
+    let run = |mode, device_loop: Option<usize>| {
+        let mut session = load::<T>(&file, mode, 64);
+        if let Some(tokens) = device_loop {
+            session.use_device_loop(tokens).unwrap();
+        }
+        session.capture(|_, _| ()).unwrap();
+        let tokens = session.answer(&prompt, 20, |_| Ok(())).unwrap().tokens;
+        let keys = session.first_keys().unwrap();
+        let logits: Vec<u32> = session.logits(&prompt).unwrap().into_iter().map(f32::to_bits).collect();
+        assert_eq!(session.runtime().stats().fallback_reasons, []);
+        (tokens, keys, logits)
+    };
+    let want = run(Mode::None, None);
+    assert!(want.1.iter().any(|k| k.to_f64() != 0.0));
+    for mode in Mode::ALL {
+        assert!(run(mode, None) == want, "{}, {mode}", T::DTYPE);
+    }
+    assert!(run(Mode::Full, Some(8)) == want, "{}, a loop on the device", T::DTYPE);
+}
+
+#[test]
+fn modes_agree_bit_by_bit_in_every_type() {
+    modes_agree::<f32>();
+    modes_agree::<bf16>();
+    modes_agree::<f16>();
+}
+
+/// What the model gets is the dequantised value, rounded once.
+#[test]
+fn weights_are_rounded_once() {
+    fn check<T: Float>(file: &Gguf) {
+        let weights = file.weights::<T>();
+        for name in ["blk.0.attn_q.weight", "blk.0.attn_norm.weight"] {
+            let info = file.tensor_info(name).unwrap();
+            let tensor = weights.tensor(name).unwrap().unwrap();
+            let values = file.tensor(name).unwrap().data;
+            let bytes: Vec<u8> = match T::DTYPE {
+                _ if info.ty.float().is_some() => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+                DType::F16 => values.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect(),
+                DType::Bf16 => values.iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes()).collect(),
+                _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            };
+            assert_eq!(tensor.dtype, info.ty.float().unwrap_or(T::DTYPE), "{name}");
+            assert!(tensor.shape == info.shape && *tensor.bytes == bytes[..], "{name} as {}", T::DTYPE);
+        }
+    }
+    check::<f32>(smollm2::file());
+    check::<bf16>(smollm2::file());
+    check::<f16>(smollm2::file());
+}
+
+#[test]
+fn what_a_file_stores_is_known() {
+    assert_eq!(stored(smollm2::file()), None);
+    assert_eq!(stored(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()), Some(DType::F32));
+}
