@@ -3,7 +3,7 @@
 //!
 //! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
 //! position. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
-//! environment, the recordings are printed, with what passes did and refused.
+//! environment, the recordings are printed, with what passes did and refused; `GRAPHABLE_BENCH_PASSES=all,none` measures these alone.
 
 mod gpt;
 mod llama;
@@ -71,7 +71,10 @@ fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
 fn model<D: Decoder>() -> Result<()> {
     for batch in [1, 8] {
         for setting in ["all"].into_iter().chain(Passes::default().names()).chain(["none"]) {
-            measure::<D>(batch, setting)?;
+            let is_asked_for = |list: &String| list.split(',').any(|asked| asked == setting);
+            if std::env::var("GRAPHABLE_BENCH_PASSES").as_ref().map_or(true, is_asked_for) {
+                measure::<D>(batch, setting)?;
+            }
         }
     }
     Ok(())

@@ -92,6 +92,7 @@ template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
 #else
     constexpr u32 U = R <= 4 ? 2 : 1;
 #endif
+    start_dependents();
     extern __shared__ __align__(16) f32 room[];
     const u32 width = p.lanes * EACH;
     f32* queries = room;                                 // R * width
@@ -130,9 +131,20 @@ template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
         }
     };
 #if !defined(VARIANT)
-    // Before it is known how many keys there are.
+    // Before it is known how many keys there are; one chunk asks for all.
     const u64 start = (u64)split * slots * U;
+#pragma unroll
+    for (u32 u = 0; u < U; ++u) {
+        const u64 j = start + u * slots + slot;
+        if (chunk == 0 && j < p.keys && sub * EACH * sizeof(T) % 128 == 0) {
+            ask(k + j * p.k_strides[1] + sub * EACH * p.k_strides[3]);
+            ask(v + j * p.v_strides[1] + sub * EACH * p.v_strides[3]);
+        }
+    }
+    wait_for_earlier();
     fetch(start, p.keys);
+#else
+    wait_for_earlier();
 #endif
 
     for (u32 i = threadIdx.x; i < R * width; i += THREADS) {
@@ -361,7 +373,7 @@ template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
 }
 
 #define ATTEND(R)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { in_order(); \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { \
         attend<R, 1>(p);                                                                              \
     }                                                                                                      \
     IN_CLUSTER(R, 2)                                                                                       \
@@ -370,7 +382,7 @@ template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
 #if __CUDA_ARCH__ >= 900
 #define IN_CLUSTER(R, C)                                                                                   \
     extern "C" __global__ void __launch_bounds__(THREADS, 2) __cluster_dims__(C, 1, 1)                         \
-        attend_##R##_by_##C(const __grid_constant__ Params p) { in_order();                                \
+        attend_##R##_by_##C(const __grid_constant__ Params p) {                                            \
         attend<R, C>(p);                                                                              \
     }
 #else

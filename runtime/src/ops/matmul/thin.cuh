@@ -239,12 +239,17 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
     }
 };
 
-// Finds the row of a state to which row `row` of few goes, if it is written: as `Places::place`, by each thread for itself. One
-// thread of each row reports.
-DEVICE bool place(const Places& to, u64 row, bool reports, u64* slot) {
-    const u64 count = to.count();
+// How many rows of few count, and the row of a state to which one of them goes.
+struct Destination {
+    u32 count, row;
+};
+DEVICE Destination destination(const Places& to, u64 row) { return {(u32)to.count(), to.at(row)}; }
+
+// Returns whether row `row` of few is written: as `Places::place`, by each thread for itself. One thread of each row reports.
+DEVICE bool place(const Places& to, u64 row, bool reports, const Destination& where) {
+    const u64 count = where.count;
     if (row >= count) return false;
-    const u32 mine = to.at(row);
+    const u32 mine = where.row;
     if (mine == SKIP) return false;
     if (mine >= to.rows) {
         auto bad = [&](u64 j) { return to.at(j) >= to.rows && to.at(j) != SKIP; };
@@ -254,7 +259,6 @@ DEVICE bool place(const Places& to, u64 row, bool reports, u64* slot) {
     for (u64 j = row + 1; j < count; ++j) {
         if (to.at(j) == mine) return false;
     }
-    *slot = mine;
     return true;
 }
 

@@ -55,7 +55,8 @@ template <typename Divisor> DEVICE void turn(const RopeParams& p, double log2_ba
         const u32 n = p.half - from < PAIRS ? p.half - from : PAIRS;
         __syncthreads();
         for (u32 i = threadIdx.x; i < n; i += THREADS) {
-            rope_angle(p, log2_base, row, from + i, &sines[i], &cosines[i], divisor(from + i));
+            const double turns = turns_of(p, log2_base, from + i) / divisor(from + i);
+            rope_angle(p, *rope_position(p, row, from + i), turns, &sines[i], &cosines[i]);
         }
         __syncthreads();
         for (u64 e = threadIdx.x; e < heads * n; e += THREADS) {

@@ -47,15 +47,17 @@ DEVICE double turns_of(const RopeParams& p, double log2_base, u32 i) {
     return frequency * 0.15915494309189535;
 }
 
-// The sine and the cosine of pair `i` at row `row`, times their factor; the frequency is divided by a number, which is 1 for
-// most rules.
-DEVICE void rope_angle(
-    const RopeParams& p, double log2_base, u64 row, u32 i, f32* sine, f32* cosine, double divisor = 1.0) {
+// Where the position of pair `i` at row `row` is.
+DEVICE const u32* rope_position(const RopeParams& p, u64 row, u32 i) {
     const u32* positions =
         (const u32*)p.positions + row / p.times * p.position_strides[1] + row % p.times * p.position_strides[2];
+    return positions + (p.sections > 1 ? section_of(p, i) * p.position_strides[0] : 0);
+}
+
+// The sine and the cosine at position `at` of a pair that turns so often per position, times their factor.
+DEVICE void rope_angle(const RopeParams& p, u32 at, double per_position, f32* sine, f32* cosine) {
     // In f64: in f32 the angle of a far position is off by more than a bf16 ulp.
-    const u32 at = positions[p.sections > 1 ? section_of(p, i) * p.position_strides[0] : 0];
-    const double turns = (double)at * (turns_of(p, log2_base, i) / divisor);
+    const double turns = (double)at * per_position;
     double s, c;
     sincospi(2.0 * (turns - rint(turns)), &s, &c);
     *sine = (f32)(s * p.magnitude);

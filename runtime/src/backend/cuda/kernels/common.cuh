@@ -48,6 +48,9 @@ DEVICE void in_order() {
     wait_for_earlier();
 }
 
+// Asks for a line of memory. That changes nothing but how soon it comes, so it is allowed before `wait_for_earlier`.
+DEVICE void ask(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
 // All threads of a cluster come to the end of `wait` after what the others did before `arrive`.
 struct Cluster {
     static DEVICE void arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }

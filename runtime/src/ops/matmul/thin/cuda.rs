@@ -1,6 +1,6 @@
 //! The kernel of a plan: its text, and its launch.
 
-use std::{fmt::Write as _, iter};
+use std::{collections::BTreeSet, fmt::Write as _, iter};
 
 use super::{
     COLUMNS, Fused, GAP, TEXT,
@@ -98,6 +98,25 @@ struct Writer {
     shared: usize,
 }
 
+/// What the text does for an element, set by set.
+#[derive(Default)]
+struct Results {
+    /// The variables of what it reads besides the products. An element is of one set, so that all sets have the same ones.
+    declared: BTreeSet<String>,
+    /// Computes what follows from the element alone, before earlier kernels have ended.
+    found: String,
+    /// Reads memory, before the products are there.
+    fetched: String,
+    /// Computes and writes.
+    written: String,
+}
+
+impl Results {
+    fn variable(&mut self, ty: &str, name: &str) {
+        self.declared.insert(format!("    {ty} {name} = {{}};\n"));
+    }
+}
+
 impl Writer {
     fn write(plan: &Plan, variant: Fused, reports: &Reports, launch: &Launch) -> Self {
         let mut composition = Composition::default();
@@ -107,17 +126,34 @@ impl Writer {
         let bytes = variant.rows.min(plan.m) * (plan.k * plan.dtype.size() + GAP);
         let is_shared = matches!(plan.source, Source::Norm(_)) || bytes <= MOST_SHARED;
         let shared = if is_shared { bytes } else { 0 };
-        let rows = match &plan.source {
+        let (asked, rows) = match &plan.source {
             Source::Memory(rows) => {
                 parameters.word("x", launch.inputs[rows.input].addr);
                 parameters.word("x_row", rows.strides[0] as u64);
-                memory_text(shared > 0)
+                (String::new(), memory_text(shared > 0))
             }
-            Source::Norm(norm) => norm_text(plan, norm, variant, launch, &mut parameters, &mut composition),
+            Source::Norm(norm) => {
+                let rows = norm_text(plan, norm, variant, launch, &mut parameters, &mut composition);
+                (asked_text(norm), rows)
+            }
         };
         places(plan, reports, launch, &mut parameters);
-        let results = results(plan, &mut parameters, launch, &mut composition);
+        let Results { declared, found, fetched, written } =
+            results(plan, &mut parameters, launch, &mut composition);
         let Fused { rows: most, groups, ahead, near, resident } = variant;
+        // What results read is read ahead of the products where registers hold it meanwhile: for compute capability 10, the compiler
+        // finds fewer.
+        let (is_ahead, is_after) = match (plan.m, &plan.source) {
+            (1, Source::Norm(_)) => ("true", "false"),
+            (1, Source::Memory(_)) => ("__CUDA_ARCH__ < 1000", "__CUDA_ARCH__ >= 1000"),
+            _ => ("false", "true"),
+        };
+        let only = |condition: &str, text: &str| match condition {
+            "true" => format!("    {text}\n"),
+            "false" => String::new(),
+            _ => format!("#if {condition}\n    {text}\n#endif\n"),
+        };
+        let (early, late) = (|text| only(is_ahead, text), |text| only(is_after, text));
         let _ = write!(
             text,
             "struct Parameters {{\n{fields}}};\n\n\
@@ -149,8 +185,32 @@ impl Writer {
              }}\n    }};\n    \
              aim(block);\n    \
              product.begin();\n    \
+             // A thread has at most one element of a group.\n    \
+             u32 local, side, column, row, set, col;\n    \
+             // Found again where it is used, since registers are scarce meanwhile: volatile, so that it is not kept.\n    \
+             auto is_mine = [&](u32 tile) -> bool {{\n        \
+             u32 thread;\n        \
+             asm volatile(\"mov.u32 %0, %tid.x;\" : \"=r\"(thread));\n        \
+             local = thread / (SIDE * thin::COLUMNS);\n        \
+             side = thread / thin::COLUMNS % SIDE;\n        \
+             column = thread % thin::COLUMNS;\n        \
+             row = row0 + local;\n        \
+             const u32 mine = tile + side * blocks;\n        \
+             if (local >= m || mine >= tiles) return false;\n        \
+             set = set_of(mine);\n        \
+             col = col_of(set, mine, column);\n        \
+             return col < (u32)p.n[set];\n    }};\n\
+             {declared}    \
+             auto find = [&](u32 tile) {{\n        \
+             if (!is_mine(tile)) return;\n\
+             {found}    }};\n    \
+             auto fetch = [&](u32 tile) {{\n        \
+             if (!is_mine(tile)) return;\n\
+             {fetched}    }};\n    \
+{find_first}\
+             {asked}    \
              if (p.early != 0) wait_for_earlier();\n\
-             {rows}    \
+             {ahead_of_rows}{rows}    \
              __shared__ Product::Parts both[2];\n    \
              u32 tile = block, turn = 0;\n\
              #pragma unroll 1\n    \
@@ -161,19 +221,23 @@ impl Writer {
              aim(after);\n            \
              return true;\n        }});\n        \
              Product::Parts& parts = both[turn];\n        \
-             product.share(parts);\n        \
-             for (u32 i = threadIdx.x; i < m * SIDE * thin::COLUMNS; i += {THREADS}u) {{\n            \
-             const u32 local = i / (SIDE * thin::COLUMNS), side = i / thin::COLUMNS % SIDE, column = i % thin::COLUMNS;\n            \
-             const u32 mine = tile + side * blocks;\n            \
-             if (mine >= tiles) continue;\n            \
-             const u32 set = set_of(mine), at = side * TOGETHER * thin::COLUMNS;\n            \
-             const u32 row = row0 + local, n = (u32)p.n[set], col = col_of(set, mine, column);\n            \
-             if (col >= n) continue;\n\
-             {results}        }}\n        \
+             product.share(parts);\n\
+{with_results}        \
+             if (is_mine(tile)) {{\n            \
+             const u32 n = (u32)p.n[set], at = side * TOGETHER * thin::COLUMNS;\n\
+             {written}        }}\n        \
              if (after >= tiles) break;\n        \
              tile = after;\n        \
-             turn ^= 1u;\n    }}\n}}\n",
+             turn ^= 1u;\n        \
+{find_next}\
+             {ahead_of_products}    }}\n}}\n",
+            find_first = if plan.turns.is_empty() { "" } else { "    find(block);\n" },
+            find_next = if plan.turns.is_empty() { "\n" } else { "find(tile);\n" },
+            ahead_of_rows = early("fetch(block);"),
+            ahead_of_products = early("fetch(tile);"),
+            with_results = late("fetch(tile);"),
             fields = parameters.fields,
+            declared = String::from_iter(declared),
             element = element(plan.dtype),
             find = find(plan),
             turned = turned_columns(plan),
@@ -270,6 +334,20 @@ fn find(plan: &Plan) -> String {
     })
 }
 
+/// The text by which one block asks for the operands of a norm that are the same for all rows: mostly parameters, which no kernel has read
+/// since the last call.
+fn asked_text(norm: &Norm) -> String {
+    let shared = norm.inputs.iter().enumerate().filter(|(_, matrix)| matrix.strides[0] == 0);
+    shared.fold(String::new(), |mut text, (i, matrix)| {
+        let _ = writeln!(
+            text,
+            "    for (u32 at = threadIdx.x * 128u; blockIdx.x == 0 && at < (u32)p.k * {}u; at += {THREADS}u * 128u) ask((const u8*)p.r[{i}] + at);",
+            matrix.dtype.size()
+        );
+        text
+    })
+}
+
 /// The text that makes the rows in shared memory.
 fn norm_text(
     plan: &Plan,
@@ -333,13 +411,13 @@ fn norm_text(
     )
 }
 
-/// The text for one element of the results of a set.
+/// The text for one element of the results.
 fn results(
     plan: &Plan,
     parameters: &mut Parameters,
     launch: &Launch,
     composition: &mut Composition,
-) -> String {
+) -> Results {
     let biases = || plan.weights.iter().filter_map(|weight| weight.bias);
     parameters.array("b", biases().map(|bias| launch.inputs[bias.input].addr));
     parameters.array("b_row", biases().map(|bias| bias.strides[0] as u64));
@@ -350,39 +428,27 @@ fn results(
     let numbers = plan.steps.iter().flat_map(|step| step.constants.iter().flatten());
     parameters.array("number", numbers.map(|number| u64::from(number.bits())));
     parameters.array("y", plan.stores.iter().map(|store| launch.outputs[store.output].addr));
-    let mut text = String::new();
+    let mut to = Results::default();
     let mut writer = Element { plan, composition, number: 0 };
     for set in 0..plan.sets() {
-        let _ = writeln!(text, "        {}if (set == {set}u) {{", if set > 0 { "else " } else { "" });
-        writer.products(&mut text, set);
-        writer.turned(&mut text, set);
-        writer.operands(&mut text, set);
+        let begins = format!("            {}if (set == {set}u) {{\n", if set > 0 { "else " } else { "" });
+        for text in [&mut to.found, &mut to.fetched, &mut to.written] {
+            text.push_str(&begins);
+        }
+        writer.products(&mut to, set);
+        writer.turned(&mut to, set);
+        writer.operands(&mut to, set);
         for (i, step) in plan.steps.iter().enumerate() {
             if step.set == set {
-                writer.step(&mut text, i, step);
+                writer.step(&mut to.written, i, step);
             }
         }
-        for (i, Store { value, dtype, scatter, .. }) in
-            plan.stores.iter().enumerate().filter(|(_, store)| store.set == set)
-        {
-            let (ty, value) = (element(*dtype), variable(*value));
-            let _ = match scatter {
-                None => writeln!(text, "            (({ty}*)p.y[{i}])[(u64)row * n + col] = {value};"),
-                Some(_) => {
-                    // All have the same rows (`Scatter::has_rows_of`), and the first in the program reports those that do not exist.
-                    let is_first = plan.stores[..i].iter().all(|store| store.scatter.is_none());
-                    let reports = if is_first { "col == 0" } else { "false" };
-                    writeln!(
-                        text,
-                        "            u64 slot{i};\n            \
-                         if (thin::place(p.to{i}, row, {reports}, &slot{i})) (({ty}*)p.y[{i}])[slot{i} * n + col] = {value};"
-                    )
-                }
-            };
+        writer.stores(&mut to, set);
+        for text in [&mut to.found, &mut to.fetched, &mut to.written] {
+            text.push_str("            }\n");
         }
-        text.push_str("        }\n");
     }
-    text
+    to
 }
 
 /// Writes what is computed for an element.
@@ -395,78 +461,109 @@ struct Element<'a> {
 
 impl Element<'_> {
     /// The sums, rounded.
-    fn products(&self, text: &mut String, set: usize) {
+    fn products(&self, to: &mut Results, set: usize) {
         for at in 0..self.plan.together {
             let i = set * self.plan.together + at;
-            self.product(
-                text,
-                i,
-                &format!("product{i}"),
-                &format!("at + {at}u * thin::COLUMNS + column"),
-                "col",
-            );
+            let column = format!("at + {at}u * thin::COLUMNS + column");
+            self.product(to, i, &format!("product{i}"), &format!("bias{at}"), &column, "col");
         }
     }
 
     /// The sum of product `i` in a column of the block, which is column `col` of the product.
-    fn product(&self, text: &mut String, i: usize, name: &str, column: &str, col: &str) {
-        let _ = writeln!(text, "            f32 {name}_sum = Product::sum(parts, local, {column});");
+    fn product(&self, to: &mut Results, i: usize, name: &str, bias: &str, column: &str, col: &str) {
+        let _ = writeln!(to.written, "            f32 {name}_sum = Product::sum(parts, local, {column});");
         if self.plan.weights[i].bias.is_some() {
             let b = self.plan.weights[..i].iter().filter(|weight| weight.bias.is_some()).count();
+            to.variable("f32", bias);
             let _ = writeln!(
-                text,
-                "            {name}_sum += to_f32(((const E*)p.b[{b}])[row * p.b_row[{b}] + {col} * p.b_col[{b}]]);"
+                to.fetched,
+                "            {bias} = to_f32(((const E*)p.b[{b}])[row * p.b_row[{b}] + ({col}) * p.b_col[{b}]]);"
             );
+            let _ = writeln!(to.written, "            {name}_sum += {bias};");
         }
-        let _ = writeln!(text, "            const E {name} = from_f32<E>({name}_sum);");
+        let _ = writeln!(to.written, "            const E {name} = from_f32<E>({name}_sum);");
     }
 
     /// The product of a set, turned with the other element of its pair.
-    fn turned(&self, text: &mut String, set: usize) {
+    fn turned(&self, to: &mut Results, set: usize) {
         let Some((i, turn)) = self.plan.turn(set) else { return };
         let (second, column, col, pair) = match turn.is_half_split() {
             true => (
                 "column >= thin::COLUMNS / 2u",
-                "second ? column - thin::COLUMNS / 2u : column + thin::COLUMNS / 2u",
-                format!("second ? col - (u32)p.turn{i}.half : col + (u32)p.turn{i}.half"),
+                "(column + thin::COLUMNS / 2u) % thin::COLUMNS",
+                format!(
+                    "column >= thin::COLUMNS / 2u ? col - (u32)p.turn{i}.half : col + (u32)p.turn{i}.half"
+                ),
                 format!("col % (u32)p.turn{i}.size % (u32)p.turn{i}.half"),
             ),
             false => (
                 "(column & 1u) != 0u",
-                "column ^ 1u",
+                "(column ^ 1u)",
                 "col ^ 1u".into(),
                 format!("col % (u32)p.turn{i}.size / 2u"),
             ),
         };
+        to.variable("const u32*", "at_position");
+        to.variable("u32", "position");
+        to.variable("double", "per_position");
         let _ = write!(
-            text,
-            "            const bool second = {second};\n            \
-             const u32 other_column = {column};\n            \
-             const u32 other_col = {col};\n"
+            to.found,
+            "            const u32 pair = (u32)({pair});\n            \
+             at_position = rope_position(p.turn{i}, row, pair);\n            \
+             per_position = turns_of(p.turn{i}, p.turn{i}.log2_theta, pair);\n"
         );
+        let _ = writeln!(to.fetched, "            position = *at_position;");
         let product = turn.product;
-        self.product(text, product, "other", "at + other_column", "other_col");
+        self.product(to, product, "other", "bias_of_other", &format!("at + {column}"), &col);
         let _ = write!(
-            text,
+            to.written,
             "            f32 sine, cosine;\n            \
-             rope_angle(p.turn{i}, p.turn{i}.log2_theta, row, (u32)({pair}), &sine, &cosine);\n            \
-             const f32 turned{i}_value = second ? rope_second(to_f32(other), to_f32(product{product}), sine, cosine)\n                \
+             rope_angle(p.turn{i}, position, per_position, &sine, &cosine);\n            \
+             const f32 turned{i}_value = {second} ? rope_second(to_f32(other), to_f32(product{product}), sine, cosine)\n                \
              : rope_first(to_f32(product{product}), to_f32(other), sine, cosine);\n            \
              const E turned{i} = from_f32<E>(turned{i}_value);\n"
         );
     }
 
     /// All that the set's steps read, before anything is written.
-    fn operands(&self, text: &mut String, set: usize) {
-        for (i, operand) in self.plan.operands.iter().enumerate() {
-            let uses = |step: &Step| step.set == set && step.arguments.contains(&Value::Operand(i));
-            if self.plan.steps.iter().any(uses) {
-                let ty = element(operand.dtype);
-                let _ = writeln!(
-                    text,
-                    "            const {ty} operand{i} = ((const {ty}*)p.o[{i}])[row * p.o_row[{i}] + col * p.o_col[{i}]];"
-                );
+    fn operands(&self, to: &mut Results, set: usize) {
+        let is_read = |i: usize| {
+            let mut steps = self.plan.steps.iter();
+            steps.any(|step| step.set == set && step.arguments.contains(&Value::Operand(i)))
+        };
+        let operands = self.plan.operands.iter().enumerate().filter(|(i, _)| is_read(*i));
+        for (at, (i, operand)) in operands.enumerate() {
+            let ty = element(operand.dtype);
+            let name = format!("{ty}_{at}");
+            to.variable(ty, &name);
+            let _ = writeln!(
+                to.fetched,
+                "            {name} = ((const {ty}*)p.o[{i}])[row * p.o_row[{i}] + col * p.o_col[{i}]];"
+            );
+            let _ = writeln!(to.written, "            const {ty} operand{i} = {name};");
+        }
+    }
+
+    /// The results, to memory.
+    fn stores(&self, to: &mut Results, set: usize) {
+        let stores = &self.plan.stores;
+        for (i, Store { value, dtype, scatter, .. }) in
+            stores.iter().enumerate().filter(|(_, store)| store.set == set)
+        {
+            let (ty, value) = (element(*dtype), variable(*value));
+            if scatter.is_none() {
+                let _ = writeln!(to.written, "            (({ty}*)p.y[{i}])[(u64)row * n + col] = {value};");
+                continue;
             }
+            // All have the same rows (`Scatter::has_rows_of`), and the first in the program reports those that do not exist.
+            let is_first = stores[..i].iter().all(|store| store.scatter.is_none());
+            let reports = if is_first { "col == 0" } else { "false" };
+            to.variable("thin::Destination", "to");
+            let _ = writeln!(to.fetched, "            to = thin::destination(p.to{i}, row);");
+            let _ = writeln!(
+                to.written,
+                "            if (thin::place(p.to{i}, row, {reports}, to)) (({ty}*)p.y[{i}])[(u64)to.row * n + col] = {value};"
+            );
         }
     }
 

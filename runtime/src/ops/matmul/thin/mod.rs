@@ -129,7 +129,8 @@ struct Fused {
 impl Fused {
     fn of(dtype: DType, m: usize, makes_rows: bool) -> Self {
         let [rows, ahead, near] = match (dtype, m) {
-            (DType::F32, ..=1) => [1, 4, 4],
+            // What results need is in registers, too.
+            (DType::F32, ..=1) => [1, 4, 2],
             (DType::F32, 2) => [2, 2, 2],
             (DType::F32, _) => [4, 2, 1],
             // Several rows take registers while they are made.
