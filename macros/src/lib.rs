@@ -87,7 +87,8 @@ pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
 ///   modulo the bits.
 ///
 /// `#[kernel(rows)]` works on rows along the last dimension instead: a parameter `x: Row<f32>` has `map`, `zip`, `sum`,
-/// `max`, `argmax`, `fold` and others, and results are rows or single values. `#[kernel(reduce)]` reduces rows along any
+/// `max`, `argmax`, `fold` and others, and results are rows or single values; `r: Row<Random>` is a random number for each
+/// value. `#[kernel(reduce)]` reduces rows along any
 /// dimension, the operation's last argument, to single values.
 ///
 /// `#[kernel(index)]` computes each element of the results from its index, the last parameter `[i, j]: [i32; 2]`: a parameter

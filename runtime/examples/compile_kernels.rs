@@ -205,6 +205,31 @@ fn drawn(r: Random, [i, _]: [i32; 2]) -> (f32, u32, i32) {
     (r.gumbel(), r.bits(), i)
 }
 
+/// A random number for each value.
+#[kernel(rows)]
+fn sampled(x: Row<f32>, r: Row<Random>) -> (u32, Row<f32>) {
+    let noisy = x.zip(r).map(|(x, r)| x + r.gumbel());
+    (noisy.argmax(), noisy)
+}
+
+/// A row of random numbers that is used twice, a value of it, and a random number of the row.
+#[kernel(rows)]
+fn spread(x: Row<f32>, r: Row<Random>, s: Random, #[key] n: u32) -> (Row<f32>, f32) {
+    let drawn = r.map(|r| r.uniform());
+    (x.zip(drawn).map(|(x, r)| x * r), s.normal() + drawn.sum() + r.at(n).exponential())
+}
+
+/// Of columns, too.
+#[kernel(reduce)]
+fn dropped(x: Row<f32>, r: Row<Random>) -> f32 {
+    x.zip(r).map(|(x, r)| if r.bits() >> 31 == 1 { x } else { 0.0 }).sum()
+}
+
+#[kernel(reduce)]
+fn straight(x: Row<f32>, r: Row<Random>, s: Random) -> f32 {
+    x.zip(r).map(|(x, r)| x * r.uniform()).sum() + s.uniform()
+}
+
 #[kernel(index)]
 fn causal([i, j]: [i32; 2]) -> bool {
     j <= i
@@ -289,6 +314,10 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         marked::DEFINITION,
         thrown::DEFINITION,
         drawn::DEFINITION,
+        sampled::DEFINITION,
+        spread::DEFINITION,
+        dropped::DEFINITION,
+        straight::DEFINITION,
         causal::DEFINITION,
     ];
     let all: Vec<&'static Definition> =

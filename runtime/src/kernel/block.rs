@@ -46,6 +46,8 @@ pub(super) enum Input<'a> {
     U8(&'a [u8]),
     /// The first and the second word of each random number.
     Random(Randoms<'a>),
+    /// Likewise, of the elements of rows.
+    Drawn(&'a [[u32; 2]]),
     /// The random numbers of elements by their index.
     Numbers(Numbers),
     /// All of a tensor.
@@ -155,6 +157,14 @@ impl<'a> Block<'a> {
         match self.inputs.get(at) {
             Some(Input::Numbers(numbers)) => *numbers,
             _ => Numbers::default(),
+        }
+    }
+
+    /// The words of the random numbers of an input of a kernel of rows.
+    pub fn input_drawn(&self, at: usize) -> &'a [[u32; 2]] {
+        match self.inputs.get(at) {
+            Some(Input::Drawn(words)) => words,
+            _ => &[],
         }
     }
 

@@ -88,7 +88,7 @@ pub struct Rows {
     pub indexed: bool,
     /// Set if all rows go the same way through the function.
     pub straight: bool,
-    /// Words of the largest value that a reduction has for each lane.
+    /// Words of the largest value that a reduction has for each lane, or of a random number in the making.
     pub sum_words: usize,
 }
 

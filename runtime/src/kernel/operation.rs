@@ -133,7 +133,7 @@ impl Definition {
                 cpu::run(self, constants, None, access, launch);
                 Ok(())
             }
-            Kind::Rows(rows) => rows::cpu::run(self, rows, constants, padded, access, launch),
+            Kind::Rows(rows) => rows::cpu::run(self, rows, constants, &Draws::none(padded), access, launch),
             Kind::Index(index) => Kernel::plain(self, index).run_on_cpu(access, launch),
         }
     }
@@ -149,7 +149,7 @@ impl Definition {
     ) -> Result<()> {
         match &self.kind {
             Kind::Elements => super::cuda::launch(self, constants, None, gpu, launch),
-            Kind::Rows(rows) => rows::cuda::launch(self, rows, constants, padded, gpu, launch),
+            Kind::Rows(rows) => rows::cuda::launch(self, rows, constants, &Draws::none(padded), gpu, launch),
             Kind::Index(index) => Kernel::plain(self, index).launch_on_gpu(gpu, launch),
         }
     }
@@ -194,6 +194,9 @@ impl Further for Draws {
         access: &Access<'_>,
         launch: &Launch,
     ) -> Result<(), Fault> {
+        if let Kind::Rows(rows) = &of.kind {
+            return rows::cpu::run(of, rows, constants, self, access, launch);
+        }
         cpu::run(of, constants, Some(self), access, launch);
         Ok(())
     }
@@ -206,7 +209,10 @@ impl Further for Draws {
         gpu: &mut dyn Submit,
         launch: &Launch,
     ) -> Result<()> {
-        super::cuda::launch(of, constants, Some(self), gpu, launch)
+        match &of.kind {
+            Kind::Rows(rows) => rows::cuda::launch(of, rows, constants, self, gpu, launch),
+            _ => super::cuda::launch(of, constants, Some(self), gpu, launch),
+        }
     }
 }
 

@@ -33,6 +33,12 @@ fn jittered(x: f32, r: Random, s: Random) -> f32 {
     x + r.uniform() - s.uniform()
 }
 
+/// A sample of the softmax of each row, and a number of the row.
+#[kernel(rows)]
+fn sampled(x: Row<f32>, r: Row<Random>, s: Random) -> f32 {
+    x.zip(r).map(|(x, r)| x + r.gumbel()).argmax() as f32 + s.uniform()
+}
+
 /// Draws in two segments and in the region between them, of tensors whose outer, inner or only dimension is padded.
 #[graphable]
 pub fn drawn(
@@ -54,11 +60,13 @@ pub fn drawn(
     let across = ops::squeeze(&ops::squeeze(&across, 2)?, 0)?;
     let h = ops::add(&noise, &ops::transpose(&across, 0, 1)?)?;
     let ids = ops::randint(&m.rng, x.scope(), [x.dim(1)], 0..1000u32)?;
-    Ok((h, jittered(&z, &m.rng, &m.rng)?, ids))
+    let z = jittered(&z, &m.rng, &m.rng)?;
+    let logits = ops::uniform(&m.rng, x.scope(), (x.dim(0), x.dim(1), 5), 0.0..1.0)?;
+    Ok((ops::add(&h, &sampled(&logits, &m.rng, &m.rng)?)?, z, ids))
 }
 
 /// The calls that draw in `drawn`.
-const CALLS: u64 = 8;
+const CALLS: u64 = 11;
 
 fn data(rows: usize, columns: usize) -> (Vec<f32>, Vec<f32>) {
     let numbers = |n: usize| (0..n).map(|i| i as f32 * 0.25 - 1.0).collect();

@@ -95,6 +95,85 @@ fn kernels_draw_what_is_defined() {
 }
 
 #[test]
+fn kernels_of_rows_draw_by_row_and_place() {
+    /// A sample of the softmax of each row, and the row with noise.
+    #[kernel(rows)]
+    fn sampled(x: Row<f32>, r: Row<Random>) -> (u32, Row<f32>) {
+        let noisy = x.zip(r).map(|(x, r)| x + r.uniform());
+        (noisy.argmax(), noisy)
+    }
+    /// A value for each row, one of the row's numbers, and both numbers of one generator.
+    #[kernel(rows)]
+    fn mixed(s: Random, r: Row<Random>, x: Row<u32>, #[key] n: u32) -> (u32, u32, Row<u32>) {
+        let bits = s.bits();
+        (s.below(n), r.at(n % x.len()).more_bits(), x.zip(r).map(|(x, r)| x ^ r.bits() ^ bits))
+    }
+    /// Rows along any dimension: rows count as in the result, and values as in their row.
+    #[kernel(reduce)]
+    fn largest(x: Row<f32>, r: Row<Random>) -> (f32, u32) {
+        let drawn = r.map(|r| r.uniform());
+        (x.zip(drawn).map(|(x, r)| x * r).max(), drawn.argmax())
+    }
+    with_two(|step, rng, other| {
+        // Rows of one value, of several pieces, and of some that leave threads without one.
+        for (call, (rows, columns)) in [(37, 21), (5, 1), (3, 20_001), (130, 64)].into_iter().enumerate() {
+            let all = rows * columns;
+            let x: Vec<f32> = (0..all).map(|i| (i % 3) as f32 * 0.25).collect();
+            let x = step.tensor([rows, columns], &x).unwrap();
+            let (places, noisy) = sampled(&x, rng).unwrap();
+            let want: Vec<f32> = defined(call as u64, all)
+                .enumerate()
+                .map(|(i, r)| (i % 3) as f32 * 0.25 + r.uniform())
+                .collect();
+            assert_eq!(step.read(&noisy).unwrap(), want, "{rows} {columns}");
+            let first =
+                |row: &[f32]| (0..columns).rev().max_by(|i, j| row[*i].total_cmp(&row[*j])).unwrap() as u32;
+            assert!(
+                step.read(&places).unwrap().into_iter().eq(want.chunks(columns).map(first)),
+                "{rows} {columns}"
+            );
+        }
+        assert_eq!(rng.save(step).unwrap(), RngState { seed: SEED, counter: 4 });
+
+        let (rows, columns) = (19, 33);
+        let x = step.tensor([columns], &vec![7u32; columns]).unwrap();
+        let x = ops::broadcast_to(&x, [rows, columns]).unwrap();
+        let (below, one, all) = mixed(rng, rng, &x, 1000).unwrap();
+        let values: Vec<Random> = defined(4, rows).collect();
+        let numbers: Vec<Random> = defined(5, rows * columns).collect();
+        assert!(step.read(&below).unwrap().into_iter().eq(values.iter().map(|s| s.below(1000))));
+        let ones = (0..rows).map(|row| numbers[row * columns + 1000 % columns].more_bits());
+        assert!(step.read(&one).unwrap().into_iter().eq(ones));
+        let want = numbers.iter().enumerate().map(|(i, r)| 7 ^ r.bits() ^ values[i / columns].bits());
+        assert!(step.read(&all).unwrap().into_iter().eq(want));
+
+        // Columns side by side, and the same rows along the last dimension.
+        let (rows, columns) = (40, 300);
+        let x: Vec<f32> = (0..rows * columns).map(|i| (i % 7) as f32).collect();
+        let x = step.tensor([columns, rows], &x).unwrap();
+        let (most, places) = largest(&x, rng, 0).unwrap();
+        let numbers: Vec<f32> = defined(6, rows * columns).map(Random::uniform).collect();
+        let of = |row: usize, i: usize| ((i * rows + row) % 7) as f32 * numbers[row * columns + i];
+        let want = (0..rows).map(|row| (0..columns).map(|i| of(row, i)).fold(f32::NEG_INFINITY, f32::max));
+        assert!(step.read(&most).unwrap().into_iter().eq(want));
+        let want = numbers
+            .chunks(columns)
+            .map(|row| (0..columns).rev().max_by(|i, j| row[*i].total_cmp(&row[*j])).unwrap() as u32);
+        assert!(step.read(&places).unwrap().into_iter().eq(want));
+
+        // An empty one counts as any other.
+        sampled(&step.tensor::<f32>([0, 5], &[]).unwrap(), rng).unwrap();
+        sampled(&step.tensor::<f32>([5, 0], &[]).unwrap(), rng).unwrap();
+        assert_eq!(rng.save(step).unwrap().counter, 9);
+        let state = RngState { seed: 5, counter: 0 };
+        let drawn: Vec<Random> = (0..3).map(|i| Random::at(state, i)).collect();
+        let (_, noisy) = sampled::row(&[0.0, 1.0, 2.0], &drawn);
+        assert!(noisy.into_iter().eq(drawn.iter().zip(0u8..).map(|(r, i)| f32::from(i) + r.uniform())));
+        other.save(step).unwrap();
+    });
+}
+
+#[test]
 fn kernels_of_indices_draw_by_the_place_in_the_result() {
     /// Every place of a matrix, and of its transpose.
     #[kernel(index)]

@@ -67,7 +67,7 @@ fn expected(program: &Program) -> Vec<Vec<u32>> {
         if let Some(row) = &last.row {
             let inputs: Vec<Vec<Value>> =
                 (0..last.inputs).map(|i| row_input(program, row, i, &place)).collect();
-            for (to, values) in results.iter_mut().zip(interpret::row_results(program, &inputs)) {
+            for (to, values) in results.iter_mut().zip(interpret::row_results(program, &inputs, at as u64)) {
                 to.extend(values.into_iter().map(|value| stored(program, value).bits()));
             }
             continue;

@@ -180,6 +180,8 @@ pub(crate) struct RowParts {
     /// Variables that are rows of their type.
     pub(crate) rows: Vec<usize>,
     pub(crate) outcomes: Vec<Outcome>,
+    /// Random numbers that are rows, by their number, and what each becomes: a variable, and the method that its values are.
+    pub(crate) drawn: Vec<(usize, usize, &'static str)>,
     /// For `reduce`, the dimension of the first row that goes away, counted from the end.
     pub(crate) back: Option<usize>,
 }

@@ -7,7 +7,7 @@ use quote::{format_ident, quote};
 use super::{index, native::callee_alias, row};
 use crate::{
     kernel::{
-        model::{Body, Extent, Form, Header, Scalar, TypeId},
+        model::{Body, Extent, Form, Header, Input, Scalar, TypeId},
         types::{Inferred, Types},
     },
     krate::private,
@@ -62,6 +62,9 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>, sum_w
     }
 }
 
+/// Words of a random number in the making: the four of its counter, and the key.
+const DRAWN_WORDS: usize = 6;
+
 /// Words of the largest value that a reduction of rows has for each lane.
 pub(super) fn sum_words(body: &Body, types: &Types) -> usize {
     let least = if body.finds_places { 2 } else { 1 };
@@ -92,6 +95,8 @@ fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize) -> T
     let outputs = header.outputs.iter().map(|output| extent(output.extent));
     let held =
         body.map_or(0, |body| body.locals.iter().filter(|l| l.row.is_some_and(|uses| uses > 1)).count());
+    let is_drawn = |input: &Input| input.extent == Extent::Row && input.scalar == Scalar::Random;
+    let sum_words = if header.inputs.iter().any(is_drawn) { sum_words.max(DRAWN_WORDS) } else { sum_words };
     let straight = is_straight(text);
     let indexed = body.is_some_and(|body| body.indexes_rows);
     quote! {

@@ -150,7 +150,7 @@ fn operation(header: &Header) -> TokenStream {
     });
     let Steps { parameters, make, launch } = match header.form {
         Form::Index => index::steps(header, &element_of),
-        Form::Elements if header.draws() => random::steps(header, &element_of),
+        Form::Elements | Form::Rows | Form::Reduce if header.draws() => random::steps(header, &element_of),
         _ => steps(header, &element_of),
     };
     quote_spanned! {name.span()=>
@@ -197,18 +197,24 @@ fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream) -> Steps {
             false => quote!(argument(#name)?),
         }
     });
-    let (call, axis) = (Ident::new("__call", at), Ident::new("axis", at));
-    let launch = match header.form {
-        Form::Reduce => {
-            parameters.push(quote!(#axis: ::core::primitive::usize));
-            quote!(#call.launch_along(#axis))
-        }
-        Form::Rows => quote!(#call.launch_rows()),
-        Form::Elements | Form::Index => quote!(#call.launch()),
-    };
+    let call = Ident::new("__call", at);
+    let launch = launch(header, &call, &mut parameters);
     let make = quote_spanned! {name.span()=>
         let mut #call = #p::kernel::Call::new(<#name as #p::kernel::Kernel>::DEFINITION, #first)?;
         #(#call.#rest;)*
     };
     Steps { parameters, make, launch }
+}
+
+/// The launch of a call whose shape is that of its tensors; of a reduction, along an axis, which is the last parameter.
+pub(super) fn launch(header: &Header, call: &Ident, parameters: &mut Vec<TokenStream>) -> TokenStream {
+    match header.form {
+        Form::Reduce => {
+            let axis = Ident::new("axis", generated_at(header.name.span()));
+            parameters.push(quote!(#axis: ::core::primitive::usize));
+            quote!(#call.launch_along(#axis))
+        }
+        Form::Rows => quote!(#call.launch_rows()),
+        Form::Elements | Form::Index => quote!(#call.launch()),
+    }
 }

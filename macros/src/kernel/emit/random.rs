@@ -1,12 +1,12 @@
-//! The operation of an element-wise kernel that draws random numbers.
+//! The operation of a kernel of elements or rows that draws random numbers.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::Ident;
 
-use super::operation::{Steps, key};
+use super::operation::{self, Steps, key};
 use crate::{
-    kernel::model::{Header, Scalar},
+    kernel::model::{Extent, Header, Scalar},
     krate::{generated_at, krate, private},
 };
 
@@ -27,13 +27,20 @@ pub(super) fn steps(header: &Header, element_of: &dyn Fn(Scalar) -> TokenStream)
             _ if first == Some(i) => {
                 (quote!(#name: &#crate_path::Tensor<'s, #ty>), quote!(argument::<#ty>(#name)?))
             }
+            _ if input.extent == Extent::Row => (
+                quote!(#name: &(impl #crate_path::AsOperand<'s, #ty> + ?::core::marker::Sized)),
+                quote!(argument::<#ty>(#name)?),
+            ),
             _ => (quote!(#name: impl #p::kernel::Argument<'s, #ty>), quote!(argument::<#ty>(#name)?)),
         };
         parameters.push(parameter);
         arguments.push(argument);
     }
     let (scope, launch) = match first.map(|first| &header.inputs[first].name) {
-        Some(first) => (quote!(#crate_path::Tensor::scope(#first)), quote!(#call.launch())),
+        Some(first) => {
+            let launch = operation::launch(header, &call, &mut parameters);
+            (quote!(#crate_path::Tensor::scope(#first)), launch)
+        }
         None => {
             parameters.insert(0, quote!(#scope: #crate_path::Scope<'s>));
             parameters.push(quote!(#shape: impl #crate_path::IntoShape<'s>));

@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 
 use super::{definition::slice, native};
 use crate::{
-    kernel::model::{Extent, Header},
+    kernel::model::{Extent, Header, Scalar},
     krate::{generated_at, private},
 };
 
@@ -18,7 +18,8 @@ pub(super) fn block(header: &Header) -> TokenStream {
     let inputs: Vec<_> = (0..header.inputs.len()).map(|i| format_ident!("x{i}")).collect();
     let results: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("y{i}")).collect();
     let read = header.inputs.iter().zip(&inputs).enumerate().map(|(i, (input, x))| {
-        let read = format_ident!("input_{}", slice(input.scalar));
+        let slice = if input.scalar == Scalar::Random { "drawn" } else { slice(input.scalar) };
+        let read = format_ident!("input_{slice}");
         quote!(let #x = block.#read(#i);)
     });
     let write = header.outputs.iter().zip(&results).enumerate().map(|(i, (output, y))| {

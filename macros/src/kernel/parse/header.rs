@@ -135,10 +135,20 @@ fn inputs(item: &ItemFn, form: Form, errors: &mut Errors) -> Vec<Input> {
         let help = "move it behind a parameter that is a tensor, which determines the step and the shape";
         errors.push(Code::KernelItem, &first.name, "the first parameter of a kernel is a tensor", help);
     }
-    let rows = inputs.iter().any(|input| input.extent == Extent::Row);
-    if form.has_rows() && !rows && inputs.len() == list.len() && !list.is_empty() {
-        let help = "give it a parameter such as `x: Row<f32>`; without one, it is a `#[kernel]`";
-        errors.push(Code::KernelItem, &item.sig.ident, "a kernel of rows without a row", help);
+    let is_row = |input: &Input| input.extent == Extent::Row;
+    let has_length = inputs.iter().any(|input| is_row(input) && input.scalar.is_stored());
+    if form.has_rows() && !has_length && inputs.len() == list.len() && !list.is_empty() {
+        let (message, help) = match inputs.iter().any(is_row) {
+            true => (
+                "a kernel of rows whose only rows are random numbers",
+                "give it a row of a tensor, such as `x: Row<f32>`: random numbers are as many as a row has values",
+            ),
+            false => (
+                "a kernel of rows without a row",
+                "give it a parameter such as `x: Row<f32>`; without one, it is a `#[kernel]`",
+            ),
+        };
+        errors.push(Code::KernelItem, &item.sig.ident, message, help);
     }
     inputs
 }
@@ -161,8 +171,7 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
     let (name, mutable) = name?;
     let (scalar, extent, view) = ty?;
     if scalar == Scalar::Random {
-        let is_value = extent == Extent::One && view.is_none();
-        check_random(&typed.ty, form, is_value, is_key, errors);
+        check_random(&typed.ty, view.is_some(), is_key.filter(|_| extent == Extent::One), errors);
     }
     if mutable && view.is_some() {
         let help = match written {
@@ -184,12 +193,8 @@ fn input(argument: &FnArg, form: Form, errors: &mut Errors) -> Option<Input> {
 }
 
 /// Refuses a random number where there is none.
-fn check_random(ty: &Type, form: Form, is_value: bool, key: Option<&Attribute>, errors: &mut Errors) {
-    if form.has_rows() {
-        let message = "kernels of rows have no random numbers";
-        let help = "draw them with an operation such as `ops::uniform`, and pass this kernel the tensor";
-        errors.push(Code::KernelType, ty, message, help);
-    } else if !is_value {
+fn check_random(ty: &Type, is_view: bool, key: Option<&Attribute>, errors: &mut Errors) {
+    if is_view {
         let help = "write `r: Random`: each element has a random number of its own";
         errors.push(Code::KernelType, ty, "a random number is a value", help);
     } else if let Some(key) = key {

@@ -1,4 +1,4 @@
-//! The random numbers that a launch of an element-wise kernel takes.
+//! The random numbers that a launch of a kernel of elements or rows takes.
 
 use smallvec::SmallVec;
 
@@ -17,15 +17,21 @@ use crate::{
 
 /// What follows the tensors among the inputs of a launch: a generator for each parameter that is a random number, and the
 /// real sizes of padded dimensions.
-#[derive(Debug, Hash)]
+#[derive(Debug, Default, Hash)]
 pub(in crate::kernel) struct Draws {
     /// For each of these parameters: how many before it draw from the same generator.
     pub(in crate::kernel) ahead: SmallVec<[u32; 2]>,
-    /// The padded dimensions of the results, without the outermost: it does not change the index of an element.
+    /// Of a kernel of elements, the padded dimensions of the results, without the outermost: it does not change the index of an
+    /// element. Of a kernel of rows, all padded dimensions outside the rows.
     pub(in crate::kernel) padded: Padded,
 }
 
 impl Draws {
+    /// Of a launch that draws nothing.
+    pub(in crate::kernel) fn none(padded: Padded) -> Self {
+        Self { padded, ..Self::default() }
+    }
+
     /// The tensors, the generators and the real sizes among the inputs of a launch.
     pub(in crate::kernel) fn split<'l>(
         &self,
@@ -88,6 +94,17 @@ impl Numbers {
             known = Some((number, words));
             (*first, *second) = Random::of_block(words, index).words();
         }
+    }
+}
+
+/// The words of consecutive elements, from the index `start` on.
+pub(in crate::kernel) fn fill(state: RngState, start: u64, all: &mut [[u32; 2]]) {
+    let mut known = block(state, start / 2);
+    for (index, words) in (start..).zip(all) {
+        if index.is_multiple_of(2) {
+            known = block(state, index / 2);
+        }
+        *words = Random::of_block(known, index).words().into();
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) const NUMBERS: &str = include_str!("random.cuh");
 const UNIT: f32 = 1.0 / 4_294_967_296.0;
 
 /// The random number of one element: 64 bits that no other element and no other call has, as a parameter of a
-/// [kernel](macro@crate::kernel).
+/// [kernel](macro@crate::kernel). In kernels of rows, `Random` is a number for each row, and `Row<Random>` one for each value.
 ///
 /// The kernel decides what it becomes. Its methods are functions of the bits, so calling one twice returns the same
 /// value; a kernel that needs independent numbers has a parameter for each.
@@ -49,7 +49,8 @@ pub struct Random {
 
 impl Random {
     /// Returns the number that element `index` has in the call that a generator in this state makes next. `index`
-    /// counts the elements of the result in row-major order, without padding.
+    /// counts the elements of the result in row-major order, without padding; for kernels of rows, the rows or all of their
+    /// values.
     ///
     /// Its bits are two words of Philox 4x32-10, whose key is the seed and whose counter is `index / 2` and the number
     /// of the call, lower words first: words 0 and 1 for an even index, 2 and 3 for an odd one.
@@ -57,6 +58,9 @@ impl Random {
     pub fn at(state: RngState, index: u64) -> Self {
         Self::of_block(block(state, index / 2), index)
     }
+
+    /// Without a bit.
+    pub(super) const NOTHING: Self = Self { first: 0, second: 0 };
 
     /// The number of an element whose block of words is known.
     #[inline]

@@ -7,8 +7,9 @@ namespace lang {
 
 struct Block { u32 word[4]; };
 
-DEVICE Block philox(u32 a, u32 b, u32 c, u32 d, u32 key0, u32 key1) {
-#pragma unroll
+// `UNROLLED` rounds are written out: all of them are fastest where a thread makes few numbers; one needs the fewest registers.
+template <int UNROLLED> DEVICE Block philox(u32 a, u32 b, u32 c, u32 d, u32 key0, u32 key1) {
+#pragma unroll UNROLLED
     for (int round = 0; round < 10; ++round) {
         if (round > 0) {
             key0 += 0x9e3779b9u;
@@ -34,10 +35,10 @@ DEVICE Generator generator(u64 state, u64 ahead) {
 }
 
 // The number of an element, whose index is that without padding.
-DEVICE Random number(const Generator& g, u64 index) {
+template <int UNROLLED = 10> DEVICE Random number(const Generator& g, u64 index) {
     const u64 block = index >> 1;
-    const Block all =
-        philox((u32)block, (u32)(block >> 32), (u32)g.call, (u32)(g.call >> 32), (u32)g.seed, (u32)(g.seed >> 32));
+    const Block all = philox<UNROLLED>(
+        (u32)block, (u32)(block >> 32), (u32)g.call, (u32)(g.call >> 32), (u32)g.seed, (u32)(g.seed >> 32));
     return (index & 1u) ? Random{all.word[2], all.word[3]} : Random{all.word[0], all.word[1]};
 }
 

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::super::{
     call::{Call, Results},
     definition::{Extent, Kind, Padded, Rows},
+    random::draws::Draws,
 };
 use crate::{
     Error, Operand, Result,
@@ -65,8 +66,16 @@ impl<'s> Call<'s> {
         if whole.len() > MAX_RANK && rows.outputs.contains(&Extent::Row) {
             return Err(Error::Rank { rank: whole.len() });
         }
-        let padded = if rows.indexed { self.padded(marks, &mut inputs) } else { Padded::default() };
-        let op = self.operation(padded);
+        inputs.extend(self.generators());
+        let ahead = self.ahead();
+        let padded = match rows.indexed || !ahead.is_empty() {
+            true => self.padded(marks, &mut inputs),
+            false => Padded::default(),
+        };
+        let op = match ahead.is_empty() {
+            true => self.operation(padded),
+            false => self.operation(Draws { ahead, padded }),
+        };
         let results = R::allocate(self.scope, &op, &|i| match rows.outputs[i] {
             Extent::One => (&lead[..], marks),
             Extent::Row => (&whole[..], marks),
@@ -77,6 +86,7 @@ impl<'s> Call<'s> {
         if !lead.contains(&0) && (size > 0 || !rows_only) {
             self.scope.launch(op, &inputs, &results.views())?;
         }
+        self.advance()?;
         Ok(results)
     }
 

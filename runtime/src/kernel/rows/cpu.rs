@@ -10,14 +10,18 @@ use super::super::{
     cpu::{Kind, Source, place},
     definition::{Compute, Definition, Extent, Padded, Rows},
     operation::Constants,
+    random::draws::{Draws, fill, generator},
     tasks::run_all,
 };
-use crate::backend::{
-    Launch, View,
-    cpu::{Access, Fault, PARALLEL, TASK},
+use crate::{
+    RngState,
+    backend::{
+        Launch, View,
+        cpu::{Access, Fault, PARALLEL, TASK},
+    },
 };
 
-/// Runs a kernel; `constants` is empty if every parameter is a tensor.
+/// Runs a kernel; `constants` is empty if no parameter is a number.
 ///
 /// # Errors
 /// Returns the first index out of range, in the order of the rows.
@@ -25,15 +29,18 @@ pub(in crate::kernel) fn run(
     definition: &Definition,
     rows: &Rows,
     constants: &Constants,
-    padded: Padded,
+    draws: &Draws,
     access: &Access<'_>,
     launch: &Launch,
 ) -> Result<(), Fault> {
-    let operands = operands(rows, definition.inputs, constants, access, launch);
+    let [tensors, generators, counts] = draws.split(definition, constants, &launch.inputs);
+    let states = generators.iter().zip(&draws.ahead);
+    let mut states = states.map(|(view, ahead)| generator(access, view).after(*ahead));
+    let operands = operands(rows, definition.inputs, constants, access, tensors, &mut states);
     let size = operands.iter().find_map(|operand| operand.size).unwrap_or(0);
     let Some(lead) = lead(rows, launch) else { return Ok(()) };
     let count: usize = lead.iter().product();
-    let padding = Padding::new(padded, lead, access, launch);
+    let padding = Padding::new(draws.padded, lead, access, counts);
     let each = if count * size.max(1) < PARALLEL { count } else { (2 * TASK / size.max(1)).max(1) };
     let mut tasks: SmallVec<[Task<'_>; 1]> =
         (0..count).step_by(each.max(1)).map(|first| Task::new(first, each.min(count - first))).collect();
@@ -51,7 +58,7 @@ pub(in crate::kernel) fn run(
     let mut buffers: SmallVec<[Buffer; 4]> = operands.iter().map(|_| Buffer::default()).collect();
     let fixed = operands.iter().zip(&mut buffers);
     let fixed = fixed.map(|(operand, buffer)| operand.fixed.then(|| operand.read(0, 1, buffer))).collect();
-    let kernel = Kernel { definition, operands: &operands, fixed, size, padding };
+    let kernel = Kernel { definition, operands: &operands, fixed, size, padding, reports: rows.indexed };
     run_all(definition.name, tasks, |task| task.run(&kernel))
 }
 
@@ -64,6 +71,8 @@ struct Kernel<'a> {
     /// Number of values in a row.
     size: usize,
     padding: Padding,
+    /// If it may report an index out of range.
+    reports: bool,
 }
 
 /// The dimensions outside the rows.
@@ -77,8 +86,7 @@ fn lead<'a>(rows: &Rows, launch: &'a Launch) -> Option<&'a [usize]> {
 struct Padding(SmallVec<[(usize, usize, usize); 1]>);
 
 impl Padding {
-    fn new(padded: Padded, lead: &[usize], access: &Access<'_>, launch: &Launch) -> Self {
-        let counts = &launch.inputs[launch.inputs.len() - padded.len()..];
+    fn new(padded: Padded, lead: &[usize], access: &Access<'_>, counts: &[View]) -> Self {
         let dims = padded
             .axes()
             .zip(counts)
@@ -90,6 +98,14 @@ impl Padding {
     fn is_real(&self, row: usize) -> bool {
         self.0.iter().all(|(rows, size, real)| row / rows % size < *real)
     }
+
+    /// The number of a row among those that are not of the padding. Of an outer dimension, only what is outside it changes.
+    fn unpadded(&self, row: usize) -> usize {
+        self.0.iter().fold(row, |row, (rows, size, real)| {
+            let whole = rows * size;
+            row / whole * (rows * real.min(size)) + row % whole
+        })
+    }
 }
 
 /// A parameter: where its values are, and how many there are in a row, if it has rows.
@@ -98,6 +114,8 @@ struct Operand<'a> {
     size: Option<usize>,
     /// Every row is the same one.
     fixed: bool,
+    /// Of a random number: the generator, and the values of a row.
+    drawn: Option<(RngState, Extent)>,
 }
 
 fn operands<'a>(
@@ -105,23 +123,27 @@ fn operands<'a>(
     computes: &[(&str, Compute)],
     constants: &Constants,
     access: &Access<'a>,
-    launch: &Launch,
+    tensors: &[View],
+    states: &mut dyn Iterator<Item = RngState>,
 ) -> SmallVec<[Operand<'a>; 4]> {
-    let mut views = launch.inputs.iter();
+    let mut views = tensors.iter();
     let all = rows.inputs.iter().zip(computes).enumerate().map(|(i, (extent, (_, compute)))| {
+        let no_tensor = |source| Operand { source, size: None, fixed: true, drawn: None };
         if let Some(number) = constants.get(i).copied().flatten() {
-            return Operand { source: Source::Constant(number), size: None, fixed: true };
+            return no_tensor(Source::Constant(number));
         }
-        let Some(view) = views.next() else {
-            return Operand { source: Source::None, size: None, fixed: true };
-        };
+        if *compute == Compute::Random {
+            let drawn = states.next().map(|state| (state, *extent));
+            return Operand { fixed: false, drawn, ..no_tensor(Source::None) };
+        }
+        let Some(view) = views.next() else { return no_tensor(Source::None) };
         let size = (*extent == Extent::Row).then(|| size(view));
         let fixed = is_repeated(view);
         let source = match fixed {
             true => Source::new(access, &first_row(view), *compute),
             false => Source::new(access, view, *compute),
         };
-        Operand { source, size, fixed }
+        Operand { source, size, fixed, drawn: None }
     });
     all.collect()
 }
@@ -219,11 +241,11 @@ impl Task<'_> {
 
     /// Returns the first index out of range.
     fn run(self, kernel: &Kernel<'_>) -> Option<Beyond> {
-        let borrowed = kernel.operands.iter().all(|operand| operand.source.is_borrowed() || operand.fixed);
+        let borrowed = kernel.operands.iter().all(Operand::needs_no_buffer);
         let converted = self.places.iter().filter(|place| place.kind.is_converted()).count();
         let batch = match () {
             // A block reports an index out of range without its row, which has to be a real one.
-            () if !kernel.padding.0.is_empty() => 1,
+            () if kernel.reports && !kernel.padding.0.is_empty() => 1,
             () if borrowed && converted == 0 => self.count,
             () => (BATCH / kernel.size.max(1)).max(1),
         };
@@ -241,13 +263,21 @@ impl Task<'_> {
         buffers: &mut [Buffer],
         results: &mut [Buffer],
     ) -> Option<Beyond> {
-        let Kernel { definition, operands, fixed, size, padding } = kernel;
+        let Kernel { definition, operands, fixed, size, padding, .. } = kernel;
         let mut fault = None;
         for row in (0..self.count).step_by(batch) {
             let count = batch.min(self.count - row);
             let mut block = Block::of_rows(BlockRows { count, size: *size });
             for ((operand, fixed), buffer) in operands.iter().zip(fixed).zip(&mut *buffers) {
-                block.read(fixed.unwrap_or_else(|| operand.read(self.first + row, count, buffer)));
+                let first = self.first + row;
+                block.read(match (fixed, operand.drawn) {
+                    (Some(fixed), _) => *fixed,
+                    (None, Some((state, extent))) => {
+                        let length = if extent == Extent::Row { *size } else { 1 };
+                        draw(state, length, (first..first + count).map(|row| padding.unpadded(row)), buffer)
+                    }
+                    (None, None) => operand.read(first, count, buffer),
+                });
             }
             let mut converted = results.iter_mut();
             for place in &mut self.places {
@@ -270,7 +300,26 @@ impl Task<'_> {
     }
 }
 
+/// The random numbers of some rows, `length` of each: those of row `n` are numbers `n * length` and following.
+fn draw(
+    state: RngState,
+    length: usize,
+    rows: impl ExactSizeIterator<Item = usize>,
+    buffer: &mut Buffer,
+) -> Input<'_> {
+    let words: &mut [[u32; 2]] = cast_slice_mut(buffer.raw(2 * rows.len() * length));
+    for (row, words) in rows.zip(words.chunks_exact_mut(length.max(1))) {
+        fill(state, row as u64 * length as u64, words);
+    }
+    Input::Drawn(words)
+}
+
 impl Operand<'_> {
+    /// Returns whether its values are where they are, or read once.
+    fn needs_no_buffer(&self) -> bool {
+        self.fixed || self.drawn.is_none() && self.source.is_borrowed()
+    }
+
     /// The values of some rows.
     fn read<'b>(&'b self, first: usize, count: usize, buffer: &'b mut Buffer) -> Input<'b> {
         let len = self.size.unwrap_or(1);

@@ -5,10 +5,11 @@ use std::{any::TypeId, fmt::Write as _};
 use smallvec::SmallVec;
 
 use super::super::{
-    cuda::{LANGUAGE, element},
-    definition::{Definition, Extent, Padded, Rows},
+    cuda::{before, draws, element},
+    definition::{Compute, Definition, Extent, Rows},
     instances::{Instance, Instances},
-    operation::Constants,
+    operation::{Constants, fixed},
+    random::draws::Draws,
     source::Functions,
 };
 use super::plan::{Packs, Plan, most_lanes};
@@ -23,6 +24,9 @@ use crate::{
 
 /// The definition of rows on a GPU.
 pub(in crate::kernel) const ROWS: &str = concat!(include_str!("rows.cuh"), include_str!("reductions.cuh"));
+
+/// Random numbers of rows.
+const NUMBERS: &str = include_str!("numbers.cuh");
 
 /// The driver's limit is 2^31 - 1, of which clusters take up to eight each.
 const MOST_BLOCKS: u64 = 1 << 27;
@@ -53,7 +57,7 @@ pub(in crate::kernel) fn samples(
     arch: &str,
 ) -> impl Iterator<Item = &'static SourceFile> {
     let lanes = lanes(definition, rows, float);
-    let (id, fixed, padded) = (definition.id, 0, usize::from(rows.indexed));
+    let (id, fixed, padded) = (definition.id, 0, usize::from(rows.indexed || draws(definition)));
     let is_number = |c: &char| c.is_ascii_digit();
     let arch: String = arch.chars().skip_while(|c| !is_number(c)).take_while(is_number).collect();
     let clusters = arch.parse::<u32>().is_ok_and(|arch| arch >= 90);
@@ -67,26 +71,28 @@ pub(in crate::kernel) fn samples(
 /// Elements that are loaded at once: 16 bytes of the largest, but no more than there are registers for the lanes.
 pub(in crate::kernel) fn lanes(definition: &Definition, rows: &Rows, float: DType) -> usize {
     let inputs = definition.inputs.iter().map(|(_, compute)| compute).zip(rows.inputs);
+    let inputs = inputs.filter(|(compute, _)| **compute != Compute::Random);
     let all = inputs.chain(definition.outputs.iter().zip(rows.outputs));
     let sizes = all.filter(|(_, extent)| **extent == Extent::Row).map(|(c, _)| c.stored(float).size());
     (16 / sizes.max().unwrap_or(1)).min(most_lanes(rows))
 }
 
-/// Launches a kernel; `constants` is empty if every parameter is a tensor.
+/// Launches a kernel; `constants` is empty if no parameter is a number.
 pub(in crate::kernel) fn launch(
     definition: &Definition,
     rows: &Rows,
     constants: &Constants,
-    padded: Padded,
+    draws: &Draws,
     gpu: &mut dyn Submit,
     launch: &Launch,
 ) -> Result<()> {
-    match launch.inputs.len() - padded.len() {
-        0 | 1 => of::<1>(definition, rows, constants, padded, gpu, launch),
-        2 => of::<2>(definition, rows, constants, padded, gpu, launch),
-        3 | 4 => of::<4>(definition, rows, constants, padded, gpu, launch),
-        5..=8 => of::<8>(definition, rows, constants, padded, gpu, launch),
-        _ => of::<16>(definition, rows, constants, padded, gpu, launch),
+    let [tensors, ..] = draws.split(definition, constants, &launch.inputs);
+    match tensors.len() {
+        0 | 1 => of::<1>(definition, rows, constants, draws, gpu, launch),
+        2 => of::<2>(definition, rows, constants, draws, gpu, launch),
+        3 | 4 => of::<4>(definition, rows, constants, draws, gpu, launch),
+        5..=8 => of::<8>(definition, rows, constants, draws, gpu, launch),
+        _ => of::<16>(definition, rows, constants, draws, gpu, launch),
     }
 }
 
@@ -95,14 +101,14 @@ fn of<const N: usize>(
     definition: &Definition,
     rows: &Rows,
     constants: &Constants,
-    padded: Padded,
+    draws: &Draws,
     gpu: &mut dyn Submit,
     launch: &Launch,
 ) -> Result<()> {
-    let fixed = constants.iter().enumerate().fold(0, |bits, (i, c)| bits | u32::from(c.is_some()) << i);
-    let extents =
-        rows.inputs.iter().enumerate().filter(|(i, _)| fixed & 1 << i == 0).map(|(_, extent)| *extent);
-    let (tensors, counts) = launch.inputs.split_at(launch.inputs.len() - padded.len());
+    let (fixed, padded) = (fixed(constants), draws.padded);
+    let parameters = rows.inputs.iter().enumerate();
+    let extents = parameters.filter(|(i, _)| is_tensor(definition, fixed, *i)).map(|(_, extent)| *extent);
+    let [tensors, generators, counts] = draws.split(definition, constants, &launch.inputs);
     let inputs = || tensors.iter().zip(extents.clone());
     let Some((sized, _)) = inputs().find(|(_, extent)| *extent == Extent::Row) else { return Ok(()) };
     let (lead, size) = match sized.layout.shape().split_last() {
@@ -140,6 +146,8 @@ fn of<const N: usize>(
     };
     words.extend([count, size as u64, way, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
     words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
+    words.extend(generators.iter().map(|view| view.addr));
+    words.extend(draws.ahead.iter().map(|ahead| u64::from(*ahead)));
     for (axis, count) in padded.axes().zip(counts) {
         let behind: usize = lead[axis + 1..].iter().product();
         words.extend([count.addr, behind as u64, lead[axis] as u64]);
@@ -150,6 +158,16 @@ fn of<const N: usize>(
     words.extend(walk.strides().into_iter().take(tensors.len()).flatten());
     let kernel = Kernel::plain(&instance.source, &instance.entry);
     gpu.submit_bytes(kernel, grid(plan, count), bytemuck::cast_slice(&words))
+}
+
+/// Returns whether a parameter is a tensor, and neither a number nor a random number.
+fn is_tensor(definition: &Definition, fixed: u32, parameter: usize) -> bool {
+    fixed & 1 << parameter == 0 && !is_drawn(definition, parameter)
+}
+
+/// Returns whether a parameter is a random number, or a row of them.
+fn is_drawn(definition: &Definition, parameter: usize) -> bool {
+    definition.inputs.get(parameter).is_some_and(|(_, compute)| *compute == Compute::Random)
 }
 
 /// Returns whether rows that lie side by side are read together: no result is a row, and the places of one number lie side
@@ -190,9 +208,12 @@ fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, Stri
     let mut functions = Functions::default();
     let name = functions.add(definition);
     let entry = format!("{name}_rows");
-    let mut text = format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{ROWS}\n{}\n", functions.text);
-    let tensors = definition.inputs.len() - fixed.count_ones() as usize;
-    params(&mut text, tensors, definition.outputs.len(), fixed.count_ones(), padded);
+    let draws = draws(definition);
+    let numbers = if draws { NUMBERS } else { "" };
+    let mut text = format!("{}\n{ROWS}{numbers}\n{}\n", before(draws), functions.text);
+    let generators = (0..definition.inputs.len()).filter(|i| is_drawn(definition, *i)).count();
+    let tensors = definition.inputs.len() - generators - fixed.count_ones() as usize;
+    params(&mut text, tensors, definition.outputs.len(), fixed.count_ones(), generators, padded);
     let (of_block, blocks) = plan.of_block();
     let (row, arguments) = match plan {
         Plan::Along { threads, .. } => (format!("threadIdx.x / {threads}"), "(u32)p.size"),
@@ -218,8 +239,19 @@ fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, Stri
     let _ = write!(
         text,
         "        cx.is_real = cx.is_there{is_real};\n        \
-         u64 at[{tensors}];\n        locate<{tensors}>(p.dims, p.strides, row, at);\n        {name}(cx"
+         u64 at[{tensors}];\n        locate<{tensors}>(p.dims, p.strides, row, at);\n"
     );
+    for k in 0..generators {
+        let _ = writeln!(
+            text,
+            "        const lang::Generator g{k} = lang::generator(p.generators[{k}], p.ahead[{k}]);"
+        );
+    }
+    if draws {
+        let number = if padded > 0 { "rows::unpadded(p.padded, row)" } else { "row" };
+        let _ = writeln!(text, "        const u64 number = {number};");
+    }
+    let _ = write!(text, "        {name}(cx");
     call(&mut text, definition, rows, variant);
     text.push_str(");\n    }\n    cx.end();\n}\n");
     launched(&mut text, plan, &entry, plan.resident(rows));
@@ -257,8 +289,16 @@ fn launched(text: &mut String, plan: Plan, entry: &str, resident: usize) {
 
 /// The arguments of the kernel's function, for one row.
 fn call(text: &mut String, definition: &Definition, rows: &Rows, Variant { float, fixed, .. }: Variant) {
-    let (mut tensor, mut constant) = (0, 0);
+    let (mut tensor, mut constant, mut generator) = (0, 0, 0);
     for (i, ((_, compute), extent)) in definition.inputs.iter().zip(rows.inputs).enumerate() {
+        if *compute == Compute::Random {
+            let _ = match extent {
+                Extent::One => write!(text, ", lang::number<1>(g{generator}, number)"),
+                Extent::Row => write!(text, ", rows::Drawn{{g{generator}, number * p.size}}"),
+            };
+            generator += 1;
+            continue;
+        }
         let (ty, stored) = (compute.name(), element(compute.stored(float)));
         let _ = match (fixed & 1 << i != 0, extent) {
             (true, _) => write!(text, ", lang::Bits<{ty}>::of((u32)p.constants[{constant}])"),
@@ -284,13 +324,24 @@ fn call(text: &mut String, definition: &Definition, rows: &Rows, Variant { float
 }
 
 /// The parameters of the entry.
-fn params(text: &mut String, tensors: usize, outputs: usize, constants: u32, padded: usize) {
+fn params(
+    text: &mut String,
+    tensors: usize,
+    outputs: usize,
+    constants: u32,
+    generators: usize,
+    padded: usize,
+) {
     let constants = if constants > 0 { format!("    u64 constants[{constants}];\n") } else { String::new() };
+    let generators = match generators {
+        0 => String::new(),
+        count => format!("    u64 generators[{count}];\n    u64 ahead[{count}];\n"),
+    };
     let padded = if padded > 0 { format!("    rows::Padded padded[{padded}];\n") } else { String::new() };
     let _ = write!(
         text,
         "struct RowParams {{\n    u64 x[{tensors}];\n    u64 y[{outputs}];\n    u64 rows;\n    u64 size;\n    u64 way;\n    \
-         FaultSink sink;\n    u64 op;\n{constants}{padded}    u64 last[{tensors}];\n    Dims dims;\n    \
+         FaultSink sink;\n    u64 op;\n{constants}{generators}{padded}    u64 last[{tensors}];\n    Dims dims;\n    \
          u64 strides[{tensors}][MAX_RANK];\n}};\n\n"
     );
 }

@@ -7,6 +7,7 @@ pub use super::reductions::{LANES, PIECE, argmax, argmin, count, fold, max, min,
 use super::super::{
     block::Beyond,
     lang::{Integer, Number},
+    random::Random,
 };
 
 /// A value as memory has it.
@@ -46,6 +47,19 @@ impl Stored for bool {
     #[inline(always)]
     fn raw(self) -> u8 {
         self.into()
+    }
+}
+
+/// Its words: no tensor has it, but a row of random numbers does.
+impl Stored for Random {
+    type Raw = [u32; 2];
+    #[inline(always)]
+    fn of([first, second]: [u32; 2]) -> Self {
+        Self::of(first, second)
+    }
+    #[inline(always)]
+    fn raw(self) -> [u32; 2] {
+        self.words().into()
     }
 }
 
@@ -312,7 +326,7 @@ where
 
 /// A stand-in for a value that does not exist.
 pub trait Nothing {
-    /// 0, or `false`.
+    /// 0, or `false`; of a random number, both words.
     const NOTHING: Self;
 }
 
@@ -325,6 +339,10 @@ macro_rules! nothing {
 }
 
 nothing!(f32 0.0 i32 0 u32 0 u8 0 bool false);
+
+impl Nothing for Random {
+    const NOTHING: Self = Self::NOTHING;
+}
 
 macro_rules! nothings {
     ($($($t:ident)*;)*) => {$(

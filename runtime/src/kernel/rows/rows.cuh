@@ -83,6 +83,15 @@ template <int N> DEVICE bool is_real(const Padded (&dims)[N], u64 row) {
     return true;
 }
 
+// The number of a row among those that are not of the padding. Of an outer dimension, only what is outside it changes.
+template <int N> DEVICE u64 unpadded(const Padded (&dims)[N], u64 row) {
+    for (int i = 0; i < N; ++i) {
+        const u64 real = *(const u32*)dims[i].real, whole = dims[i].behind * dims[i].size;
+        row = row / whole * (dims[i].behind * (real < dims[i].size ? real : dims[i].size)) + row % whole;
+    }
+    return row;
+}
+
 // ---- rows: `load` returns what memory has of a pack, which may lie behind the row, `get` a value of it, and `at` one value
 
 template <typename E, int V> struct Loaded { Pack<E, V> raw; };

@@ -16,7 +16,7 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
         functions.push(function);
     }
     let reduces = rng.random_bool(0.3);
-    let last = Writer::row_function(&mut rng, &functions, reduces, exact);
+    let last = Writer::row_function(&mut rng, &functions, reduces, exact, super::randoms(seed));
     let rank = rng.random_range(0..=2);
     let mut shape: Vec<usize> = (0..rank).map(|_| rng.random_range(1..=4)).collect();
     // Several values in a lane, now and then; short rows, too.
@@ -87,7 +87,13 @@ fn moved(mut view: View, back: Option<usize>) -> View {
 }
 
 impl Writer<'_> {
-    fn row_function(rng: &mut StdRng, callees: &[Function], reduces: bool, exact: bool) -> Function {
+    fn row_function(
+        rng: &mut StdRng,
+        callees: &[Function],
+        reduces: bool,
+        exact: bool,
+        randoms: Vec<usize>,
+    ) -> Function {
         let inputs = rng.random_range(1..=4);
         let variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
         let first = rng.random_range(0..inputs);
@@ -96,6 +102,9 @@ impl Writer<'_> {
         let values: Vec<usize> = (0..inputs).filter(|i| !rows.contains(i)).collect();
         let writer = Writer::new(rng, callees, exact, variables, names);
         let mut writer = Writer { scope: values.clone(), fixed: values, rows, ..writer };
+        // Of random numbers, the first are values, and the others rows.
+        writer.randoms = if randoms.is_empty() { 0 } else { writer.rng.random_range(0..=randoms.len()) };
+        let drawn = (writer.randoms..randoms.len()).map(|i| writer.drawn(i)).collect();
         let mut body = Vec::new();
         let count = writer.rng.random_range(1..=5);
         writer.statements(count, 1, &mut body);
@@ -109,7 +118,7 @@ impl Writer<'_> {
             });
         }
         let Writer { variables, names, fixed, rows: all, .. } = writer;
-        let row = Some(RowParts { rows: all, outcomes, back: reduces.then_some(1) });
+        let row = Some(RowParts { rows: all, outcomes, drawn, back: reduces.then_some(1) });
         Function {
             name: "k9".into(),
             variables,
@@ -121,8 +130,20 @@ impl Writer<'_> {
             fixed,
             row,
             index: None,
-            randoms: Vec::new(),
+            randoms,
         }
+    }
+
+    /// A row of what a row of random numbers becomes: its variable, and the method.
+    fn drawn(&mut self, random: usize) -> (usize, usize, &'static str) {
+        let (ty, method) = *[(Ty::U32, "bits"), (Ty::U32, "more_bits"), (Ty::F32, "uniform")]
+            .choose(self.rng)
+            .expect("there are some");
+        self.variables.push(ty);
+        let row = self.variables.len() - 1;
+        self.names.push(format!("d{row}"));
+        self.rows.push(row);
+        (random, row, method)
     }
 
     /// A name for a row, or several values of one.

@@ -1,14 +1,14 @@
 //! What rows mean: the guide's definition, once more.
 
-use super::{Run, Written, binary, method, truth};
+use super::{Run, Written, binary, method, random, truth};
 use crate::program::{Closure, Fold, Outcome, Pipe, Program, Reduction, Ty, Value};
 
 /// Values of a piece, and lanes of its reduction.
 const PIECE: usize = 8192;
 const LANES: usize = 1024;
 
-/// The results of the last function for one row: of each parameter the values of its row, or one value.
-pub(crate) fn row_results(program: &Program, inputs: &[Vec<Value>]) -> Vec<Vec<Value>> {
+/// The results of the last function for the row with this number: of each parameter the values of its row, or one value.
+pub(crate) fn row_results(program: &Program, inputs: &[Vec<Value>], number: u64) -> Vec<Vec<Value>> {
     let function = program.last();
     let count = function.variables.len();
     let parts = function.row.as_ref().expect("a function of rows");
@@ -17,7 +17,7 @@ pub(crate) fn row_results(program: &Program, inputs: &[Vec<Value>]) -> Vec<Vec<V
         function,
         values: vec![Value::Bool(false); count],
         rows: vec![Vec::new(); count],
-        element: 0,
+        element: number,
         written: Written::default(),
     };
     for (i, input) in inputs.iter().enumerate() {
@@ -25,6 +25,11 @@ pub(crate) fn row_results(program: &Program, inputs: &[Vec<Value>]) -> Vec<Vec<V
             true => run.rows[i] = input.clone(),
             false => run.values[i] = input[0],
         }
+    }
+    let size = program.size as u64;
+    for (at, row, name) in &parts.drawn {
+        let drawn = |i| random::method(program, *at, number * size + i, name, None);
+        run.rows[*row] = (0..size).map(drawn).collect();
     }
     run.statements(&function.body);
     let outcomes = parts.outcomes.iter().map(|outcome| match outcome {

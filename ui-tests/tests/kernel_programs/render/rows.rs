@@ -5,12 +5,14 @@ use crate::program::{Closure, Fold, Function, Outcome, Pipe, Program, Reduction,
 
 /// A function of rows.
 pub(super) fn kernel(program: &Program, function: &Function, row: &RowParts) -> String {
-    let parameters: Vec<String> = (0..function.inputs)
-        .map(|i| {
-            let ty = function.variables[i].name();
-            if row.rows.contains(&i) { format!("p{i}: Row<{ty}>") } else { format!("p{i}: {ty}") }
-        })
-        .collect();
+    let is_row = |random: usize| row.drawn.iter().any(|(drawn, ..)| *drawn == random);
+    let values = (0..function.inputs).map(|i| {
+        let ty = function.variables[i].name();
+        if row.rows.contains(&i) { format!("p{i}: Row<{ty}>") } else { format!("p{i}: {ty}") }
+    });
+    let randoms = (0..function.randoms.len())
+        .map(|i| if is_row(i) { format!("r{i}: Row<Random>") } else { format!("r{i}: Random") });
+    let parameters: Vec<String> = values.chain(randoms).collect();
     let outputs = function.outputs.iter().zip(&row.outcomes).map(|(ty, outcome)| match outcome {
         Outcome::Value(_) => ty.name().to_owned(),
         Outcome::Row(_) => format!("Row<{}>", ty.name()),
@@ -20,6 +22,9 @@ pub(super) fn kernel(program: &Program, function: &Function, row: &RowParts) -> 
     let mut text = format!("#[kernel({form})]\npub fn {name}({}) -> {outputs} {{\n", parameters.join(", "));
     text += "const SLOPE: f32 = 0.1;\n";
     let writer = Writer { program, function };
+    for (random, row, method) in &row.drawn {
+        text += &format!("let {} = r{random}.map(|r| r.{method}());\n", writer.name(*row));
+    }
     writer.statements(&function.body, &mut Vec::new(), &mut text);
     let results = row.outcomes.iter().map(|outcome| match outcome {
         Outcome::Value(value) => writer.value(value),

@@ -8,8 +8,23 @@ fn as_key(x: f32, #[key] r: Random) -> f32 {
 }
 
 #[kernel(rows)]
-fn of_rows(x: Row<f32>, r: Random) -> Row<f32> {
-    x.map(|v| v + r.uniform())
+fn of_no_length(r: Row<Random>, x: f32) -> Row<f32> {
+    r.map(|r| x + r.uniform())
+}
+
+#[kernel(rows)]
+fn row_as_key(x: Row<f32>, #[key] r: Row<Random>) -> Row<f32> {
+    x.zip(r).map(|(x, r)| x + r.uniform())
+}
+
+#[kernel(rows)]
+fn returned_row(x: Row<f32>, r: Row<Random>) -> Row<Random> {
+    x.zip(r).map(|(_, r)| r)
+}
+
+#[kernel(reduce)]
+fn summed(x: Row<f32>, r: Row<Random>) -> f32 {
+    r.sum() + x.sum()
 }
 
 #[kernel(index)]
