@@ -7,7 +7,8 @@
 //!
 //! Another thread of the process may invalidate a capture (in CUDA, by waiting for the whole device). The body may be
 //! able to run only once; but the capture can be made again from its commands. If this fails too often, they are run
-//! directly, as the body's operations would have been without a recording.
+//! directly, as the passes left them: with the bits of the body's operations without a recording, or within the bound that a
+//! user's pass declares, as a replay would have been.
 
 use std::ops::Range;
 

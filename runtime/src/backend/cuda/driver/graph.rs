@@ -64,7 +64,7 @@ impl KernelNode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Updated {
     Done,
-    /// The executable is as before.
+    /// The executable is as before: the error that comes with it says that the update was not performed.
     Refused(&'static str),
     /// It is unknown what the executable runs now.
     Broken(&'static str),
