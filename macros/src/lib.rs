@@ -135,6 +135,14 @@ pub fn derive_config_value(input: TokenStream) -> TokenStream {
     derive::derive_config(input.into()).into()
 }
 
+/// Makes a struct of values on the device carried: bodies of `#[device]` control flow and of `control` return it, and loops
+/// carry it. Every field is a tensor, a scalar, or a tuple, an array, a vector or an option of them, or another such struct.
+/// With `Clone`, a variable of the type can be assigned in bodies.
+#[cfg_attr(not(graphable_library), proc_macro_derive(Carried))]
+pub fn derive_carried(input: TokenStream) -> TokenStream {
+    derive::derive_carried(input.into()).into()
+}
+
 /// For generated code: the derive of a graph's type, which shows the methods of the graph object that it contains.
 #[doc(hidden)]
 #[cfg_attr(not(graphable_library), proc_macro_derive(Graph))]

@@ -122,7 +122,7 @@ pub use graph::dispatch::{
 pub use graph::inputs::HostSlice;
 pub use graph::switches::GraphScope;
 pub use graph::{CaptureProgress, GraphBuilder, GraphObject, StaticInput};
-pub use graphable_macros::{ConfigValue, GraphOutput, Params, graphable, kernel};
+pub use graphable_macros::{Carried, ConfigValue, GraphOutput, Params, graphable, kernel};
 pub use half::{bf16, f16};
 pub use host::boundary as crossing;
 pub use host::capturable::Capturable;
@@ -214,8 +214,9 @@ pub mod inspect {
 /// The names that a model file needs: `use graphable::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Capturable, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput, HostContext,
-        HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Rng, Runtime, Scalar, Schedule, Scope,
-        Shape, State, Step, Tensor, bf16, control, f16, graphable, join, join_all, join3, kernel, ops,
+        Capturable, Carried, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput,
+        HostContext, HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Rng, Runtime, Scalar,
+        Schedule, Scope, Shape, State, Step, Tensor, bf16, control, f16, graphable, join, join_all, join3,
+        kernel, ops,
     };
 }

@@ -12,11 +12,9 @@ use syn::{
 use super::uses;
 use crate::parse::{device, syntax};
 
-/// Moves or copies such closures of a body into arms. `keep` are those that stay where they are.
+/// Moves or copies such closures of a body with `#[device]` control flow into arms. `keep` are those that stay where they are.
 pub(crate) fn given_to_arms(block: &mut Block, keep: impl Fn(&Expr) -> bool) {
-    if device::has_flow(block) {
-        Blocks(&keep).visit_block_mut(block);
-    }
+    Blocks(&keep).visit_block_mut(block);
 }
 
 struct Blocks<'k>(&'k dyn Fn(&Expr) -> bool);

@@ -31,14 +31,28 @@ pub(super) fn by_block(stmts: &[Stmt]) -> HashSet<String> {
     assigned
 }
 
+/// Adds the variables on the left side of an assignment; returns whether there is nothing else.
+fn targets(left: &Expr, names: &mut HashSet<String>) -> bool {
+    match left {
+        Expr::Infer(_) => true,
+        Expr::Tuple(t) => t.elems.iter().all(|e| targets(e, names)),
+        Expr::Array(a) => a.elems.iter().all(|e| targets(e, names)),
+        other => syntax::plain_name(other).is_some_and(|name| {
+            names.insert(name.to_string());
+            true
+        }),
+    }
+}
+
 fn by_expr(expr: &Expr) -> HashSet<String> {
     match expr {
-        Expr::Assign(e) => match syntax::plain_name(&e.left).map(ToString::to_string) {
-            Some(name) if !jumps::expr_leaves(&e.right) && !uses::of_expr(&e.right).has(&name) => {
-                HashSet::from([name])
-            }
-            _ => HashSet::new(),
-        },
+        Expr::Assign(e) if jumps::expr_leaves(&e.right) => HashSet::new(),
+        Expr::Assign(e) => {
+            let mut names = HashSet::new();
+            let (plain, read) = (targets(&e.left, &mut names), uses::of_expr(&e.right));
+            names.retain(|name| plain && !read.has(name));
+            names
+        }
         Expr::Paren(e) => by_expr(&e.expr),
         Expr::Block(e) if e.label.is_none() => by_block(&e.block.stmts),
         Expr::If(e) if !jumps::expr_leaves(&e.cond) => {

@@ -10,7 +10,7 @@ use syn::{Block, Expr};
 use crate::{
     diag::Errors,
     model::{Header, HostCode, Location, PlanItem, Run},
-    parse::{attributes, attributes::Edge, syntax},
+    parse::{attributes, attributes::Edge, device, syntax},
 };
 
 mod alias;
@@ -60,9 +60,13 @@ pub(crate) fn host_code(
     misplaced: bool,
     errors: &mut Errors,
 ) -> HostCode {
-    let mut block = block.clone();
-    // What is wrong in a closure is reported once.
-    arm_closures::given_to_arms(&mut block, |closure| effects::has_effects(closure, &header.params));
+    let changed = device::has_flow(block).then(|| {
+        let mut block = block.clone();
+        // What is wrong in a closure is reported once.
+        arm_closures::given_to_arms(&mut block, |closure| effects::has_effects(closure, &header.params));
+        block
+    });
+    let block = changed.as_ref().unwrap_or(block);
     let mut analysis = Analysis {
         header,
         errors,
@@ -79,7 +83,7 @@ pub(crate) fn host_code(
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
-        meanings: alias::asks(&block).then(|| alias::Names::of(&block, header)),
+        meanings: alias::asks(block).then(|| alias::Names::of(block, header)),
         edge: None,
     };
     let body = analysis.block(&block.stmts, Tail::Function, &HashSet::new());

@@ -1,4 +1,4 @@
-//! The derives: `Params`, `GraphOutput` and `ConfigValue`.
+//! The derives: `Params`, `GraphOutput`, `ConfigValue` and `Carried`.
 //!
 //! Each processes the fields of a struct or of every variant of an enum in order, so they share one model of
 //! the input ([`Item`]) and one way to write a method that matches on it.
@@ -13,12 +13,14 @@ use crate::{
 };
 
 mod attrs;
+mod carried;
 mod config;
 mod graph;
 mod load;
 mod output;
 mod params;
 
+pub(crate) use carried::derive_carried;
 pub(crate) use config::derive_config;
 pub(crate) use graph::derive_graph;
 pub(crate) use output::derive_output;

@@ -20,6 +20,7 @@ use crate::{
     analyze::{
         arm_closures,
         device_flow::{Changed, Effects, How, effects},
+        uses,
     },
     diag::Errors,
     krate,
@@ -30,16 +31,20 @@ use crate::{
 pub(crate) struct Flows {
     /// The type of the results around: of the function, or of a closure. `None` if nothing states it.
     ret: Option<Type>,
-    /// The names of variables in scope.
-    names: Vec<String>,
-    /// The names in the code that follows the current statement, in each block around it.
+    /// The names of variables in scope, and how many blocks of `later` are around each.
+    names: Vec<(String, usize)>,
+    /// The variables that the code names which follows the current statement, in each block around it.
     later: Vec<BTreeSet<String>>,
 }
 
 impl Flows {
     /// For the code of a function with this result type, in which these variables are in scope.
     pub(crate) fn of(ret: &Type, names: impl IntoIterator<Item = String>) -> Self {
-        Self { ret: nameable(ret), names: names.into_iter().collect(), later: Vec::new() }
+        Self {
+            ret: nameable(ret),
+            names: names.into_iter().map(|name| (name, 0)).collect(),
+            later: Vec::new(),
+        }
     }
 
     /// For a closure's code, whose surroundings are not known.
@@ -48,15 +53,21 @@ impl Flows {
     }
 
     /// Visits a statement, whose names are in scope afterwards. `later` is the code that follows it.
-    pub(crate) fn statement(&mut self, stmt: &mut Stmt, later: impl FnOnce() -> TokenStream) {
+    pub(crate) fn statement(&mut self, stmt: &mut Stmt, later: impl FnOnce() -> Later) {
         let binds = syntax::bound_by(stmt);
         let depth = self.later.len();
         if device::is_anywhere_in(stmt) {
-            self.later.push(identifiers(later()));
+            self.later.push(later().names);
         }
         self.visit_stmt_mut(stmt);
         self.later.truncate(depth);
-        self.names.extend(binds.iter().map(|b| b.ident.to_string()));
+        self.bind(&binds);
+    }
+
+    /// Brings names into scope.
+    fn bind(&mut self, bound: &[syntax::Bound]) {
+        let around = self.later.len();
+        self.names.extend(bound.iter().map(|b| (b.ident.to_string(), around)));
     }
 
     /// Visits code that runs again and again: what it names is used later, but for its own variables.
@@ -69,16 +80,19 @@ impl Flows {
         self.later.pop();
     }
 
-    /// Returns whether code behind the current statement may use a variable.
+    /// Returns whether code behind the current statement may use a variable. Blocks around that of the variable do not: they
+    /// mean another one by the name.
     fn is_used_later(&self, ident: &Ident) -> bool {
         let name = ident.to_string();
-        self.later.iter().any(|names| names.contains(&name))
+        let around =
+            self.names.iter().rev().find(|(known, _)| *known == name).map_or(0, |(_, around)| *around);
+        self.later.iter().skip(around).any(|names| names.contains(&name))
     }
 
     fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
         let depth = self.names.len();
         for pat in pats {
-            self.names.extend(syntax::bound(pat).iter().map(|b| b.ident.to_string()));
+            self.bind(&syntax::bound(pat));
         }
         f(self);
         self.names.truncate(depth);
@@ -163,7 +177,7 @@ impl Flows {
     fn effects(&self, expr: Expr, reads_first: bool) -> Effects {
         let mut effects = effects(&expr, reads_first);
         // Other names are constants and functions.
-        let is_variable = |name: &Ident| self.names.iter().any(|known| name == known);
+        let is_variable = |name: &Ident| self.names.iter().any(|(known, _)| name == known);
         effects.moved.retain(is_variable);
         effects.parted.retain(is_variable);
         effects
@@ -182,11 +196,16 @@ impl Flows {
         let Effects { changed, moved, parted } = effects;
         let begin: TokenStream = changed.iter().map(begin).collect();
         // What arms assign and move is gone after them, so it leaves them only where it must.
-        let is_gone = |c: &Changed| {
-            c.moved && matches!(c.how, How::Whole | How::Fields(_)) && !self.is_used_later(&c.ident)
-        };
+        let is_gone =
+            |c: &Changed| c.moved && !matches!(c.how, How::Through) && !self.is_used_later(&c.ident);
         let (gone, changed): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_gone);
-        let held: TokenStream = gone.iter().map(held).collect();
+        // Nothing but the arms says what a variable is that has no value yet.
+        let (unset, gone): (Vec<Changed>, Vec<Changed>) =
+            gone.into_iter().partition(|c| matches!(c.how, How::Anew));
+        let types = (0..unset.len()).map(|n| private(&format!("t{n}")));
+        let types: Vec<(Ident, Changed)> = types.zip(unset).collect();
+        let of_one_type = types.iter().map(|(name, variable)| of_type(name, variable));
+        let held: TokenStream = gone.iter().map(held).chain(of_one_type).collect();
         let copies = copies(&moved, &parted);
         let shown = krate::private_at(at);
         let leaves = quote_spanned!(at=> #shown::LeavesArm::leave((#value,).0));
@@ -220,8 +239,11 @@ impl Flows {
             |Changed { ident, .. }| quote_spanned!(krate::generated_at(ident.span())=> let _ = &mut #ident;),
         );
         let moved = (!moved.is_empty()).then(|| quote!({ #(#changed_too)* let _moved = (#(#moved,)*); }));
+        let of_one_type: TokenStream = types.iter().map(|(name, variable)| of_type(name, variable)).collect();
+        let types = types.iter().map(|(name, _)| name);
         quote_spanned! {at=>
             {
+                #(let #types = #p::OfArms::new();)*
                 #[allow(clippy::let_unit_value)]
                 let #pattern = match #call {
                     ::core::result::Result::Ok(#value) => #value,
@@ -229,6 +251,7 @@ impl Flows {
                 };
                 #assigned
                 #moved
+                #of_one_type
                 #value
             }
         }
@@ -335,6 +358,26 @@ fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
     found
 }
 
+/// The variables that code names, in its order; not those that it binds itself.
+#[derive(Default)]
+pub(crate) struct Later {
+    names: BTreeSet<String>,
+    bound: BTreeSet<String>,
+}
+
+impl Later {
+    pub(super) fn stmt(&mut self, stmt: &Stmt) {
+        uses::of_stmt(stmt).names().for_each(|name| self.name(name));
+        self.bound.extend(syntax::bound_by(stmt).iter().map(|b| b.ident.to_string()));
+    }
+
+    pub(super) fn name(&mut self, name: &str) {
+        if !self.bound.contains(name) {
+            self.names.insert(name.to_owned());
+        }
+    }
+}
+
 /// A name of generated code.
 fn private(name: &str) -> Ident {
     Ident::new(&format!("__{name}"), Span::mixed_site())
@@ -425,6 +468,19 @@ fn places(Changed { ident, how, .. }: &Changed) -> Vec<TokenStream> {
 /// Has the types say that arms may assign a variable that does not leave them.
 fn held(changed: &Changed) -> TokenStream {
     initial(changed).into_iter().map(|value| quote!(let _ = #value;)).collect()
+}
+
+/// Gives a variable that has no value yet the type that `name` stands for, in the arms and around them: it does not leave
+/// them, so nothing else would.
+fn of_type(name: &Ident, Changed { ident, .. }: &Changed) -> TokenStream {
+    let shown = krate::generated_at(ident.span());
+    quote_spanned! {shown=>
+        #[allow(unused_assignments)]
+        if false {
+            #ident = #name.value();
+            let _ = &#ident;
+        }
+    }
 }
 
 /// The values that leave, for one variable.
@@ -528,7 +584,11 @@ impl VisitMut for Flows {
         let depth = self.names.len();
         for at in 0..block.stmts.len() {
             let (done, rest) = block.stmts.split_at_mut(at + 1);
-            self.statement(&mut done[at], || quote!(#(#rest)*));
+            self.statement(&mut done[at], || {
+                let mut later = Later::default();
+                rest.iter().for_each(|stmt| later.stmt(stmt));
+                later
+            });
         }
         self.names.truncate(depth);
     }
@@ -586,7 +646,7 @@ impl VisitMut for Flows {
             }
             Expr::Let(e) => {
                 self.visit_expr_mut(&mut e.expr);
-                self.names.extend(syntax::bound(&e.pat).iter().map(|b| b.ident.to_string()));
+                self.bind(&syntax::bound(&e.pat));
             }
             other => visit_mut::visit_expr_mut(self, other),
         }

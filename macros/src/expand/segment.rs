@@ -1,18 +1,18 @@
 //! A segment as a call of the runtime.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
     crossing::{Entering, Leaving, assigned, entering, key, leaving, rows},
-    device_flow::Flows,
+    device_flow::{Flows, Later},
     field_paths::Replace,
     host_code::{HostWriter, closure, cx},
 };
 use crate::{
     krate,
-    model::{Ending, Guard, LiveIn, LiveOut, Probe, Segment, Step},
+    model::{Ending, Guard, LiveIn, Probe, Segment, Step},
     parse::attributes,
 };
 
@@ -169,23 +169,27 @@ struct DeviceCode<'s> {
     done: usize,
 }
 
-/// Returns the names that a segment uses after its first `done` steps, as tokens.
-fn named_after(segment: &Segment, done: usize) -> TokenStream {
-    let mut names = TokenStream::new();
+/// Returns the variables that a segment uses after its first `done` steps.
+fn named_after(segment: &Segment, done: usize) -> Later {
+    let mut later = Later::default();
     for step in segment.steps.iter().skip(done) {
-        names.extend(match step {
-            Step::Statement(stmt) | Step::Borrow(stmt) | Step::Probed { call: stmt, .. } => quote!(#stmt),
-            Step::Closure(given) => closure(given).to_token_stream(),
-            Step::Keep { ident, .. } | Step::StillUsed { ident, .. } => quote!(#ident),
-            Step::AskEnd(Guard { ident, .. }) => quote!(#ident),
-        });
+        match step {
+            Step::Statement(stmt) | Step::Borrow(stmt) | Step::Probed { call: stmt, .. } => later.stmt(stmt),
+            Step::Closure(given) => later.stmt(&Stmt::Local(closure(given))),
+            Step::Keep { ident, .. } | Step::StillUsed { ident, .. } | Step::AskEnd(Guard { ident, .. }) => {
+                later.name(&ident.to_string());
+            }
+        }
     }
-    let outs = segment.live_outs.iter().map(LiveOut::ident);
-    let value = match &segment.ending {
-        Ending::Outputs => None,
-        Ending::Result(expr) | Ending::Value { expr, .. } => Some(expr),
-    };
-    quote!(#names #(#outs)* #value)
+    match &segment.ending {
+        Ending::Outputs => {}
+        Ending::Result(expr) | Ending::Value { expr, .. } => later.stmt(&Stmt::Expr(expr.clone(), None)),
+    }
+    for out in &segment.live_outs {
+        // One that the run binds may have been an earlier variable of that name.
+        later.name(&out.ident().to_string());
+    }
+    later
 }
 
 impl DeviceCode<'_> {

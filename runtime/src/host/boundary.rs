@@ -29,7 +29,7 @@ use crate::{
 };
 
 // Generated code uses these as well, so their names appear in messages.
-pub use super::device_flow::{CarriedByDevice, DeviceIndex, DevicePredicate, LeavesArm};
+pub use super::device_flow::{CarriedByDevice, CarriedField, DeviceIndex, DevicePredicate, LeavesArm};
 pub use crate::model::params::ParamField;
 
 /// A live-in: a reference to it, and how a segment uses it. It carries how it is keyed and copied, so that a

@@ -8,7 +8,7 @@ use std::{marker::PhantomData, panic::Location};
 
 use super::{
     boundary::Nowhere,
-    control::{self, Carried, Description, Predicate, SwitchIndex, sealed},
+    control::{self, Carried, Description, NextTensor, Predicate, SwitchIndex, sealed},
 };
 use crate::{Error, Runtime, Tensor, value::raw::RawTensor};
 
@@ -54,7 +54,7 @@ impl<'s, T, I: SwitchIndex<'s, Case = T>> DeviceIndex<'s, T> for I {
 #[diagnostic::on_unimplemented(
     message = "[G125] `{Self}` cannot leave a `#[device]` body",
     label = "assigned in a body, and the device cannot hold it",
-    note = "what a body assigns is a tensor or a scalar, or a tuple, an array or a vector of them",
+    note = "what a body assigns is a tensor or a scalar, a tuple, an array or a vector of them, or a struct with `#[derive(Clone, Carried)]`",
     note = "keep a number on the device: `let mut n = ops::full(x.scope(), (), 0i32)?;` before, `n = ops::add(&n, 1)?;` in the body"
 )]
 pub trait CarriedByDevice<By>: Sized {
@@ -77,12 +77,42 @@ impl<T: Nowhere> CarriedByDevice<()> for T {
     }
 }
 
+/// A field of a struct that derives `Carried`.
+#[diagnostic::on_unimplemented(
+    message = "[G125] `{Self}` cannot be a field of a struct that derives `Carried`",
+    label = "the device cannot hold it",
+    note = "such a field is a tensor or a scalar, a tuple, an array, a vector or an option of them, or a struct that derives `Carried`",
+    note = "keep a value of the host beside the struct, or make it one of the device with `ops::full`"
+)]
+pub trait CarriedField: Sized {
+    /// See [`Carried`].
+    fn describe(&self, to: &mut Description);
+    /// See [`Carried`].
+    fn replace(self, next: &mut NextTensor<'_>) -> Self;
+    /// See [`Carried`].
+    #[must_use]
+    fn share(&self) -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Carried> CarriedField for T {
+    fn describe(&self, to: &mut Description) {
+        Carried::describe(self, to);
+    }
+    fn replace(self, next: &mut NextTensor<'_>) -> Self {
+        Carried::replace(self, next)
+    }
+    fn share(&self) -> Self {
+        Carried::share(self)
+    }
+}
+
 /// The value of an arm: what [`CarriedByDevice`] allows, nothing, or a `Result` of these. An error of an arm ends the
 /// function, as `?` in the arm does.
 #[diagnostic::on_unimplemented(
     message = "[G125] `{Self}` cannot be the value of a `#[device]` `if` or `match`",
     label = "every arm has such a value, and the device cannot hold it",
-    note = "the value of an arm is a tensor or a scalar, or a tuple, an array or a vector of them",
+    note = "the value of an arm is a tensor or a scalar, a tuple, an array or a vector of them, or a struct with `#[derive(Carried)]`",
     note = "end the arm with `;` if its value is not used"
 )]
 pub trait LeavesArm<By, E>: Sized {
@@ -124,9 +154,9 @@ impl<T: Nowhere, E> LeavesArm<(), E> for T {
 #[derive(Debug)]
 pub struct Carrying<T, By>(pub T, pub PhantomData<By>);
 
-impl<T: Clone, By> Clone for Carrying<T, By> {
+impl<T, By: Carries<T>> Clone for Carrying<T, By> {
     fn clone(&self) -> Self {
-        Self(self.0.clone(), PhantomData)
+        Self(By::share(&self.0), PhantomData)
     }
 }
 
@@ -282,6 +312,28 @@ fn given<R, E>(describe: impl FnOnce(&mut Option<R>) -> Result<(), E>) -> Result
     match place {
         Some(given) => Ok(given),
         None => unreachable!("generated code gives a value wherever it succeeds"),
+    }
+}
+
+/// The type of a variable that every arm assigns and moves, and that does not leave them.
+#[derive(Debug)]
+pub struct OfArms<T>(PhantomData<fn() -> T>);
+
+impl<T> OfArms<T> {
+    /// Returns the type, which the arms determine.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "generated code calls it")]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    /// Returns a value of the type: generated code contains the call, and never runs it.
+    ///
+    /// # Panics
+    /// Panics if it is called.
+    #[must_use]
+    pub fn value(&self) -> T {
+        unreachable!("a call that only has a type")
     }
 }
 

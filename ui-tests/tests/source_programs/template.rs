@@ -23,7 +23,7 @@ pub struct Kv {
     pub s: State<f32>,
 }
 
-#[derive(Clone, Debug, GraphOutput)]
+#[derive(Clone, Debug, GraphOutput, Carried)]
 pub struct Pair<'s> {
     pub l: Tensor<'s, f32>,
     pub r: Tensor<'s, f32>,

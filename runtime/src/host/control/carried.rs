@@ -9,10 +9,11 @@ use crate::{
 
 /// A value that consists of tensors only, so that a body can return it, and a loop can carry it.
 ///
-/// Implemented for [`Tensor`], [`Scalar`] and `()`, and for tuples, arrays, vectors and options of such values.
+/// Implemented for [`Tensor`], [`Scalar`] and `()`, and for tuples, arrays, vectors and options of such values; a struct of them
+/// derives it (`#[derive(Clone, Carried)]`, with [`graphable::Carried`](derive@crate::Carried)).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a value on the device, which a body of `control` can return",
-    label = "expected tensors and scalars, or tuples, arrays and vectors of them",
+    label = "expected tensors and scalars, or tuples, arrays and vectors of them, or a struct that derives `Carried`",
     note = "the bodies only describe the work: the value that a body computes on the host would be the same whichever body runs",
     note = "make a host value a tensor with `ops::full`, or compute it outside of the bodies"
 )]
@@ -26,6 +27,10 @@ pub trait Carried: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn share(&self) -> Self;
 }
+
+/// What a node does with each tensor, for generated code.
+#[doc(hidden)]
+pub type NextTensor<'a> = dyn FnMut(&Runtime, RawTensor) -> RawTensor + 'a;
 
 pub(crate) mod sealed {
     #[doc(hidden)]

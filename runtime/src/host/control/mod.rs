@@ -33,8 +33,8 @@
 //! # }
 //! ```
 //!
-//! **Results.** Bodies return values on the device ([`Carried`]): tensors, scalars, and tuples, arrays and vectors of
-//! them. All bodies of a node return the same: element types, shapes, padding, and numbers of values. The results
+//! **Results.** Bodies return values on the device ([`Carried`]): tensors, scalars, tuples, arrays and vectors of
+//! them, and structs that derive it. All bodies of a node return the same: element types, shapes, padding, and numbers of values. The results
 //! are tensors of their own. A tensor of a body that does not leave it as its result is invalid after it.
 //!
 //! **Effects.** Bodies may write [`State`](crate::State), draw from an [`Rng`](crate::Rng), contain further control
@@ -60,9 +60,9 @@ mod switch;
 mod while_loop;
 
 pub use carried::Carried;
+pub(crate) use carried::sealed;
 #[doc(hidden)]
-pub use carried::Description;
-pub(super) use carried::sealed;
+pub use carried::{Description, NextTensor};
 pub use cond::cond;
 pub use select::{Predicate, SwitchIndex};
 pub use switch::switch;

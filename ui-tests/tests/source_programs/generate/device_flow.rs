@@ -53,7 +53,9 @@ impl Generator {
 
     pub(super) fn device_flow(&mut self, scope: &mut Scope, depth: usize) -> Vec<Stmt> {
         let depth = depth - 1;
-        match self.rng.random_range(0..6) {
+        match self.rng.random_range(0..8) {
+            6 => self.taken_in_arms(scope),
+            7 => self.carried_struct(scope, depth),
             0 => {
                 let mut parts = vec![Part::Text(format!("⟦device⟧if {} ", self.predicate(scope)))];
                 parts.push(self.arm_block(scope, depth));
@@ -108,6 +110,54 @@ impl Generator {
                 vec![Stmt { condition: None, parts }]
             }
         }
+    }
+
+    /// A variable without a value, which arms assign and move.
+    fn taken_in_arms(&mut self, scope: &mut Scope) -> Vec<Stmt> {
+        let (name, index) = (self.name(), self.index(scope));
+        scope.add(&name, Kind::Gone, false);
+        let arms: Vec<String> = ["0", "1 | -1", "_"]
+            .into_iter()
+            .map(|pattern| {
+                let value = self.arm(scope, |g, inner| g.work(inner));
+                let taken = if pattern == "_" && self.chance(0.3) {
+                    format!("ops::store(&kv.s, &{name})?;")
+                } else {
+                    format!("let taken = {name}; ops::store(&kv.s, &taken)?;")
+                };
+                format!("{pattern} => {{ {name} = {value}?; {taken} }}")
+            })
+            .collect();
+        let ty = self.pick(&["", ": Tensor<'_, f32>"]);
+        vec![
+            Stmt::text(format!("let {name}{ty};")),
+            Stmt::text(format!("⟦device⟧match {index} {{ {} }}", arms.join(" "))),
+        ]
+    }
+
+    /// A struct that arms assign as a whole, and whose fields are used afterwards.
+    fn carried_struct(&mut self, scope: &mut Scope, depth: usize) -> Vec<Stmt> {
+        self.fresh += 1;
+        let both = format!("both{}", self.fresh);
+        let (l, r, t) = (self.work(scope), self.work(scope), self.tensor(scope));
+        let mut stmts = vec![Stmt::text(format!("let mut {both} = Pair {{ l: {l}?, r: {r}? }};"))];
+        let arm = |g: &mut Self, value: String| {
+            let Part::Block(mut arm) = g.arm_block(scope, depth) else { return Part::Block(Vec::new()) };
+            arm.insert(0, Stmt::text(format!("{both} = {value};")));
+            Part::Block(arm)
+        };
+        let head = format!("⟦device⟧if {} ", self.predicate(scope));
+        let one = arm(self, format!("pair(&{both}.r, {t})?"));
+        let mut parts = vec![Part::Text(head), one];
+        if self.chance(0.5) {
+            parts.push(Part::Text(" else ".into()));
+            parts.push(arm(self, format!("Pair {{ l: {both}.r, r: {both}.l }}")));
+        }
+        stmts.push(Stmt { condition: None, parts });
+        let name = self.name();
+        stmts.push(Stmt::text(format!("let mut {name} = ops::sub(&{both}.l, &{both}.r)?;")));
+        scope.add(&name, Kind::Tensor, true);
+        stmts
     }
 
     fn index(&mut self, scope: &Scope) -> String {
