@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = Gguf::open(&folder.join(SMOLLM2.files[0].name))?;
     for mode in [Mode::Piecewise, Mode::Full] {
         for early in [false, true] {
-            let (language, greedy) = (Language::from_gguf(&file)?, SamplingOptions::default());
+            let (language, greedy) = (Language::of(&file)?, SamplingOptions::default());
             let mut session = Session::<f32>::load(&file, language, Device::cpu(), mode, 64, greedy)?;
             session.runtime().free_at_last_use(early);
             session.capture(|_, _| {})?;

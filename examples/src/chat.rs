@@ -1,9 +1,11 @@
 //! Chat templates: from messages to the text that a model was trained on.
 
+use std::{io, path::Path};
+
 use minijinja::{Environment, ErrorKind, context};
 use serde::Serialize;
 
-use crate::{Error, Result, gguf::Gguf, tokenizer::ChatTokenizer};
+use crate::{Error, Result, checkpoint::json, gguf::Gguf, tokenizer::ChatTokenizer};
 
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,6 +45,32 @@ impl Template {
         Ok(Self::new(source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
     }
 
+    /// The template of a Hugging Face folder: `chat_template.jinja`, or what `tokenizer_config.json` has, which is a text, or
+    /// several with names, of which `default` is taken.
+    ///
+    /// # Errors
+    /// If the folder has none, or the file cannot be read.
+    pub fn from_folder(folder: &Path, tokenizer: &ChatTokenizer) -> Result<Self> {
+        let file = folder.join("chat_template.jinja");
+        let source = match std::fs::read_to_string(&file) {
+            Ok(source) => Some(source),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let settings = json(&folder.join("tokenizer_config.json"))?.unwrap_or_default();
+                let given = &settings["chat_template"];
+                let default = given.as_array().into_iter().flatten().find(|one| one["name"] == "default");
+                given.as_str().or_else(|| default?["template"].as_str()).map(str::to_owned)
+            }
+            Err(e) => return Err(Error::io(&file, "read", &e)),
+        };
+        let source = source.ok_or_else(|| Error::Model {
+            what: "chat template".into(),
+            why: "the folder has none (`chat_template.jinja`, or `chat_template` in `tokenizer_config.json`)"
+                .into(),
+            help: "use an instruction-tuned model, or fetch these files as well".into(),
+        })?;
+        Ok(Self::new(&source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
+    }
+
     /// A template in Jinja, with the names of the tokens that start a text and end an answer.
     pub fn new(source: &str, bos: &str, eos: &str) -> Self {
         Self { source: source.into(), bos: bos.into(), eos: eos.into() }
@@ -59,6 +87,8 @@ impl Template {
         env.set_trim_blocks(true);
         env.set_lstrip_blocks(true);
         env.set_keep_trailing_newline(true);
+        // Methods of Python's strings, lists and dictionaries.
+        env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_function("raise_exception", |why: String| -> Result<String, minijinja::Error> {
             Err(minijinja::Error::new(ErrorKind::InvalidOperation, why))
         });

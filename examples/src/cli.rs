@@ -60,8 +60,9 @@ pub struct Generate {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// GGUF chat model of the Llama architecture to use instead of the downloaded one
-    #[arg(long, value_name = "FILE.gguf")]
+    /// Chat model to use instead of the downloaded one, of the families Llama, Mistral, Qwen2 or Qwen3: a GGUF file, or a Hugging
+    /// Face folder with config.json, model.safetensors (or several and their index) and tokenizer.json
+    #[arg(long, value_name = "DIR_OR_FILE")]
     pub model: Option<PathBuf>,
 
     /// Type of weights, activations and cache; auto is what the file stores, and for weights in quantised blocks f32 on the CPU
@@ -174,8 +175,8 @@ pub struct Tree {
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
 
-    /// With `decode`: GGUF model of the Llama architecture to use instead of the downloaded one
-    #[arg(long, value_name = "FILE.gguf")]
+    /// With `decode`: chat model to use instead of the downloaded one, a GGUF file or a Hugging Face folder
+    #[arg(long, value_name = "DIR_OR_FILE")]
     pub model: Option<PathBuf>,
 
     /// How much of the program is captured as graphs

@@ -7,10 +7,10 @@ use half::{bf16, f16};
 
 use crate::{
     Result,
+    checkpoint::{Checkpoint, Files},
     cli::{Generate, device, print, say},
     fetch::{Cache, SMOLLM2},
-    gguf::Gguf,
-    llama::{DecodeGraph, DecodeLoopGraph, Language, Session, stored},
+    llama::{DecodeGraph, DecodeLoopGraph, Language, Session},
     progress::CaptureBar,
     report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
@@ -19,7 +19,7 @@ use crate::{
 /// What is the same for every type of the weights.
 struct Request<'a> {
     args: &'a Generate,
-    file: Gguf,
+    files: Files,
     language: Language,
     prompt: Vec<u32>,
     device: Device,
@@ -45,11 +45,11 @@ pub fn run(args: Generate) -> Result<()> {
     };
 
     let start = Instant::now();
-    let file = Gguf::open(&path)?;
-    let language = Language::from_gguf(&file)?;
+    let files = Files::open(&path)?;
+    let language = Language::of(&files)?;
     let prompt = language.prompt(&args.prompt)?;
-    let dtype = args.dtype.of(stored(&file), &device);
-    let request = Request { args: &args, file, language, prompt, device, mode, sampling, start };
+    let dtype = args.dtype.of(files.stored()?, &device);
+    let request = Request { args: &args, files, language, prompt, device, mode, sampling, start };
     let report = match dtype {
         DType::Bf16 => answer::<bf16>(request)?,
         DType::F16 => answer::<f16>(request)?,
@@ -65,15 +65,15 @@ pub fn run(args: Generate) -> Result<()> {
 
 /// Loads a model with weights `T`, records what the mode records, and prints the answer as it comes.
 fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
-    let Request { args, file, language, prompt, device, mode, sampling, start } = request;
+    let Request { args, files, language, prompt, device, mode, sampling, start } = request;
     let loud = !args.common.quiet;
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
-    let mut session = Session::<T>::load(&file, language, device, mode, capacity, sampling)?;
+    let mut session = Session::<T>::load(&files, language, device, mode, capacity, sampling)?;
     if let Some(tokens) = args.device_loop {
         session.use_device_loop(tokens)?;
     }
     // The weights are on the device now.
-    drop(file);
+    drop(files);
     let load = start.elapsed();
 
     if loud {

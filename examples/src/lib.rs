@@ -8,6 +8,7 @@ pub mod audio;
 pub mod bert;
 pub mod branchy;
 pub mod chat;
+pub mod checkpoint;
 pub mod cli;
 pub mod embed;
 mod error;

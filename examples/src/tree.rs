@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::{
     Error, Result,
     branchy::{ApartGraph, BranchyGraph, ELEMENTS},
+    checkpoint::Files,
     cli::{Format, Program, Tree, device, print},
     fetch::{Cache, SMOLLM2},
-    gguf::Gguf,
     llama::{DecodeGraph, Language, Session},
     progress::CaptureBar,
     sampling::SamplingOptions,
@@ -131,14 +131,14 @@ fn decode(args: &Tree, device: Device) -> Result<Shown> {
         Some(path) => path.clone(),
         None => Cache::of_user(args.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
     };
-    let file = Gguf::open(&path)?;
-    let language = Language::from_gguf(&file)?;
+    let files = Files::open(&path)?;
+    let language = Language::of(&files)?;
     let prompt = language.prompt(PROMPT)?;
     let (capacity, greedy) = (prompt.len() + TOKENS, SamplingOptions::default());
     let mode = args.mode.of(&device);
-    let mut session = Session::<f32>::load(&file, language, device, mode, capacity, greedy)?;
+    let mut session = Session::<f32>::load(&files, language, device, mode, capacity, greedy)?;
     // The weights are on the device now.
-    drop(file);
+    drop(files);
     session.runtime().keep_topology(true);
     let bar = CaptureBar::new(!args.quiet);
     session.capture(|function, p| bar.show(function, &p))?;

@@ -18,7 +18,7 @@
 
 use graphable::{
     PinnedLog,
-    ops::{AttentionMask, RopeConfig, RopeStyle, SampleConfig},
+    ops::{AttentionConfig, AttentionMask, RopeOptions, SampleConfig},
     prelude::*,
 };
 
@@ -43,6 +43,16 @@ struct Layer<T: Element> {
     k: Param<T>,
     #[param("attn_v.weight", shape = [config.kv_heads * config.head_dim, config.dim])]
     v: Param<T>,
+    #[param("attn_q.bias", shape = [config.heads * config.head_dim], optional)]
+    q_bias: Option<Param<T>>,
+    #[param("attn_k.bias", shape = [config.kv_heads * config.head_dim], optional)]
+    k_bias: Option<Param<T>>,
+    #[param("attn_v.bias", shape = [config.kv_heads * config.head_dim], optional)]
+    v_bias: Option<Param<T>>,
+    #[param("attn_q_norm.weight", shape = [config.head_dim], optional)]
+    q_norm: Option<Param<T>>,
+    #[param("attn_k_norm.weight", shape = [config.head_dim], optional)]
+    k_norm: Option<Param<T>>,
     #[param("attn_output.weight", shape = [config.dim, config.heads * config.head_dim])]
     o: Param<T>,
     #[param("ffn_norm.weight", shape = [config.dim])]
@@ -57,10 +67,10 @@ struct Layer<T: Element> {
     eps: f32,
     #[config(config.head_dim)]
     head_dim: usize,
-    #[config(config.rope_dim)]
-    rope_dim: usize,
-    #[config(config.theta)]
-    theta: f32,
+    #[config(config.rope)]
+    rope: RopeOptions,
+    #[config(config.window)]
+    window: Option<usize>,
 }
 
 /// All weights.
@@ -183,27 +193,42 @@ impl Turn {
     }
 }
 
-/// How `layer` rotates queries and keys.
-fn rope<T: Element>(layer: &Layer<T>) -> RopeConfig {
-    // In GGUF files of this architecture the rows of Q and K are ordered so that neighbours pair up.
-    RopeConfig { theta: layer.theta, style: RopeStyle::Interleaved, dim: Some(layer.rope_dim) }
+/// `x` times `weight`, plus the bias if there is one.
+#[graphable]
+fn project<T: Float>(x: &Tensor<T>, weight: &Param<T>, bias: &Option<Param<T>>) -> Result<Tensor<T>> {
+    match bias {
+        Some(bias) => ops::linear_bias(x, weight, bias),
+        None => ops::linear(x, weight),
+    }
+}
+
+/// Rows `[T, N * E]` as heads `[T, N, E]`, each normalised if there is a weight for that.
+#[graphable]
+fn heads<T: Float>(x: &Tensor<T>, norm: &Option<Param<T>>, layer: &Layer<T>) -> Result<Tensor<T>> {
+    let x = ops::reshape(x, (x.dim(0), x.dim(1) / layer.head_dim, layer.head_dim))?;
+    match norm {
+        Some(norm) => ops::rms_norm(&x, norm, layer.eps),
+        None => Ok(x),
+    }
 }
 
 /// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries are rotated by
 /// their positions, keys not yet.
 #[graphable]
-fn project<T: Float>(h: &Tensor<T>, positions: &Tensor<u32>, layer: &Layer<T>) -> Result<[Tensor<T>; 3]> {
+fn project_heads<T: Float>(
+    h: &Tensor<T>,
+    positions: &Tensor<u32>,
+    layer: &Layer<T>,
+) -> Result<[Tensor<T>; 3]> {
     let x = ops::rms_norm(h, &layer.attn_norm, layer.eps)?;
-    let heads = |weight: &Param<T>| {
-        let y = ops::linear(&x, weight)?;
-        ops::reshape(&y, (y.dim(0), y.dim(1) / layer.head_dim, layer.head_dim))
-    };
-    let q = ops::rope(&heads(&layer.q)?, positions, rope(layer))?;
-    Ok([q, heads(&layer.k)?, heads(&layer.v)?])
+    let q = heads(&project(&x, &layer.q, &layer.q_bias)?, &layer.q_norm, layer)?;
+    let k = heads(&project(&x, &layer.k, &layer.k_bias)?, &layer.k_norm, layer)?;
+    let v = heads(&project(&x, &layer.v, &layer.v_bias)?, &None, layer)?;
+    Ok([ops::rope(&q, positions, layer.rope)?, k, v])
 }
 
 /// Puts new keys, rotated, and values into `rows` of the cache, then lets each query see all rows up to its own
-/// position. Gives `[T, H * E]`.
+/// position, or those of its window. Gives `[T, H * E]`.
 #[graphable]
 fn attend<T: Float>(
     qkv: &[Tensor<T>; 3],
@@ -213,10 +238,15 @@ fn attend<T: Float>(
     cache: &LayerCache<T>,
 ) -> Result<Tensor<T>> {
     let [q, k, v] = qkv;
-    ops::rope_scatter(&cache.keys, rows, k, positions, rope(layer))?;
+    ops::rope_scatter(&cache.keys, rows, k, positions, layer.rope)?;
     ops::scatter_rows(&cache.values, rows, v)?;
     let scale = (q.dim(2).get()? as f32).sqrt().recip();
-    let a = ops::attention(q, &cache.keys, &cache.values, AttentionMask::Positions(positions), scale)?;
+    let mask = AttentionConfig::new(AttentionMask::Positions(positions));
+    let mask = match layer.window {
+        None => mask,
+        Some(n) => mask.window(n - 1, 0),
+    };
+    let a = ops::attention(q, &cache.keys, &cache.values, mask, scale)?;
     ops::reshape(&a, (q.dim(0), q.dim(1) * q.dim(2)))
 }
 
@@ -307,7 +337,7 @@ pub fn prefill<T: Float>(
     }
     let mut h = ops::embedding(tokens, &model.embed)?;
     for (layer, cache) in model.layers.iter().zip(&kv.layers) {
-        let qkv = project(&h, positions, layer)?;
+        let qkv = project_heads(&h, positions, layer)?;
         let attended = attend(&qkv, positions, positions, layer, cache)?;
         h = feed_forward(&h, &attended, layer)?;
     }
@@ -332,7 +362,7 @@ pub fn decode<T: Float>(
     let token = ops::where_(&ended, 0, &turn.token)?;
     let mut h = ops::embedding(&token, &model.embed)?;
     for (layer, cache) in model.layers.iter().zip(&kv.layers) {
-        let qkv = project(&h, position, layer)?;
+        let qkv = project_heads(&h, position, layer)?;
         // Its shape never changes, so the whole call can be one graph too (`--mode full`).
         let attended = #[eager(support = Always)]
         attend(&qkv, position, &row, layer, cache)?;
@@ -369,7 +399,7 @@ pub fn decode_loop<T: Float>(
         let token = ops::load(next.scope(), &turn.token)?;
         let mut h = ops::embedding(&token, &model.embed)?;
         for (layer, cache) in model.layers.iter().zip(&kv.layers) {
-            let qkv = project(&h, &next, layer)?;
+            let qkv = project_heads(&h, &next, layer)?;
             let attended = attend(&qkv, &next, &next, layer, cache)?;
             h = feed_forward(&h, &attended, layer)?;
         }

@@ -2,21 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use graphable::{
-    CaptureProgress, Device, Float, Mode, PendingRead, RngState, Runtime, Schedule,
-    load::{LoadParams, Loader},
-    ops,
-};
+use graphable::{CaptureProgress, Device, Float, Mode, PendingRead, RngState, Runtime, Schedule, ops};
 
 use super::{
-    Config,
     device_loop::DeviceLoop,
+    language::Language,
     model::{DecodeGraph, KvCache, Llama, PrefillGraph, Turn},
 };
 use crate::{
     Error, Result,
-    chat::{Message, Template},
-    gguf::Gguf,
+    checkpoint::Checkpoint,
     report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
     tokenizer::{ChatTokenizer, TextStream},
@@ -24,42 +19,6 @@ use crate::{
 
 /// Buckets of prefill. A prompt longer than the largest is read in pieces of that size.
 const PIECES: [usize; 4] = [16, 32, 64, 128];
-
-/// How a model reads and writes: tokenizer, chat template, and how much it can read.
-pub struct Language {
-    /// Text to ids and back.
-    pub tokenizer: ChatTokenizer,
-    template: Template,
-    context: usize,
-}
-
-impl Language {
-    /// What the file says about it.
-    ///
-    /// # Errors
-    /// If the file is no complete chat model of this architecture.
-    pub fn from_gguf(file: &Gguf) -> Result<Self> {
-        let context = Config::from_gguf(file)?.context;
-        let tokenizer = ChatTokenizer::from_gguf(file)?;
-        let template = Template::from_gguf(file, &tokenizer)?;
-        Ok(Self { tokenizer, template, context })
-    }
-
-    /// The ids of a conversation that starts with this message of the user.
-    ///
-    /// # Errors
-    /// [`Error::PromptTooLong`] if the context has no room for it and one token of the answer.
-    pub fn prompt(&self, message: &str) -> Result<Vec<u32>> {
-        let ids = self.tokenizer.encode(&self.template.render(&[Message::user(message)])?)?;
-        if ids.is_empty() {
-            return Err(Error::Template { why: "it turns the prompt into nothing".into() });
-        }
-        if ids.len() >= self.context {
-            return Err(Error::PromptTooLong { prompt: ids.len(), context: self.context });
-        }
-        Ok(ids)
-    }
-}
 
 /// A chat model on a device, ready to answer. Its weights, activations and cache are `T`.
 pub struct Session<T: Float = f32> {
@@ -115,7 +74,7 @@ impl<T: Float> Session<T> {
     /// If tensors are missing from the file or have other shapes than its metadata says (all of them
     /// in one error), or the device has no room.
     pub fn load(
-        file: &Gguf,
+        files: &impl Checkpoint,
         language: Language,
         device: Device,
         mode: Mode,
@@ -123,13 +82,9 @@ impl<T: Float> Session<T> {
         sampling: SamplingOptions,
     ) -> Result<Self> {
         sampling.check()?;
-        let config = Config::from_gguf(file)?;
+        let config = files.config()?;
         let mut rt = Runtime::new(device)?;
-        let help = "use a complete model of the Llama architecture, or download the file again";
-        let weights = file.weights::<T>();
-        let mut loader = Loader::new(&rt, &weights).cast_floats(true);
-        let model = Llama::load(&mut loader, &config);
-        let model = loader.finish(model).map_err(|source| Error::Weights { source, help })?;
+        let model = files.load(&rt, &config)?;
         let capacity = capacity.clamp(1, config.context);
         let kv = KvCache::new(&rt, &config, capacity)?;
         let turn = Turn::new(&rt, &config, language.tokenizer.stops(), sampling)?;

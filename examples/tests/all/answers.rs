@@ -21,7 +21,7 @@ fn load(file: &Gguf, mode: Mode, capacity: usize) -> Session {
 }
 
 fn sampling(file: &Gguf, mode: Mode, capacity: usize, options: SamplingOptions) -> Session {
-    let language = Language::from_gguf(file).unwrap();
+    let language = Language::of(file).unwrap();
     Session::load(file, language, Device::cpu(), mode, capacity, options).unwrap()
 }
 
@@ -104,7 +104,7 @@ fn the_answer_ends_with_the_cache() {
 #[test]
 fn a_prompt_that_fills_the_context_is_refused() {
     let file = Gguf::from_bytes(tiny::llama(0).build()).unwrap();
-    let language = Language::from_gguf(&file).unwrap();
+    let language = Language::of(&file).unwrap();
     let e = language.prompt(&"hello ".repeat(tiny::CONTEXT)).unwrap_err().to_string();
     assert!(e.contains("context is 64") && e.contains("help: shorten"), "{e}");
     language.prompt("hello").unwrap();
@@ -117,7 +117,7 @@ fn missing_and_misshapen_tensors_are_listed_together() {
     builder.drop_tensor("output_norm.weight");
     let builder = builder.f32("output_norm.weight", &[3], &[1.0; 3]);
     let file = Gguf::from_bytes(builder.build()).unwrap();
-    let language = Language::from_gguf(&file).unwrap();
+    let language = Language::of(&file).unwrap();
     let e = Session::<f32>::load(&file, language, Device::cpu(), Mode::None, 8, SamplingOptions::default());
     let e = e.map(|_| ()).unwrap_err().to_string();
     assert!(e.contains("blk.1.ffn_up.weight") && e.contains("output_norm.weight"), "{e}");

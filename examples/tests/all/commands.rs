@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    folders,
     gguf_builder::Builder,
     minilm::{self, SENTENCES},
     smollm2, tiny,
@@ -134,6 +135,47 @@ fn every_mode_and_seed_does_what_it_says() {
         assert_eq!(warm("1", mode), want, "{mode}");
     }
     assert_ne!(warm("2", "none"), want);
+}
+
+#[test]
+fn generate_takes_hugging_face_folders() {
+    let folder = folders::chat("generate");
+    let tokens = |path: &Path, more: &[&str]| {
+        let path = path.display().to_string();
+        let args = [
+            "--prompt",
+            "hello",
+            "--model",
+            &path,
+            "--max-new-tokens",
+            "8",
+            "--json",
+            "--quiet",
+            "--device",
+            "cpu",
+        ];
+        let v = json(&generate(&[&args[..], more].concat()));
+        (v["tokens"].clone(), v["dtype"].as_str().unwrap().to_owned())
+    };
+    let (want, dtype) = tokens(folder.path(), &[]);
+    assert_eq!(dtype, "bf16", "what the file stores");
+    assert_eq!(tokens(&folder.path().join("model.safetensors"), &["--mode", "full"]).0, want);
+    assert_eq!(tokens(folder.path(), &["--dtype", "f32"]).1, "f32");
+
+    let says = |wanted: &[&str]| {
+        let err = refused(&generate(&["--prompt", "hi", "--model", &folder.path().display().to_string()]));
+        wanted.iter().for_each(|w| assert!(err.contains(w), "{w} in {err}"));
+    };
+    folder.configure(serde_json::json!({ "vocab_size": 200 }));
+    says(&["it has a token 303, and the model has 200 tokens", "help: fetch the tokenizer of this model"]);
+    folder.configure(serde_json::json!({ "vocab_size": 304 })).remove("chat_template.jinja");
+    says(&["chat template: the folder has none", "help: use an instruction-tuned model"]);
+    folder.remove("tokenizer.json");
+    says(&["tokenizer.json: the folder has no tokenizer", "help: fetch it as well"]);
+    folder.configure(serde_json::json!({ "model_type": "gemma" }));
+    says(&["family `gemma`", "help: use a dense model of the families Llama, Qwen2, Qwen3 or Mistral"]);
+    folder.remove("config.json");
+    says(&["config.json", "help: check the path"]);
 }
 
 #[test]

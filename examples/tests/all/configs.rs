@@ -1,5 +1,6 @@
 //! Sizes of models: read, and refused when they make no sense.
 
+use graphable::ops::{RopeConfig, RopeStyle};
 use graphable_examples::{bert, gguf::Gguf, llama};
 
 use crate::{
@@ -11,7 +12,9 @@ use crate::{
 fn the_real_models_have_their_known_sizes() {
     let c = llama::Config::from_gguf(smollm2::file()).unwrap();
     assert_eq!((c.layers, c.dim, c.heads, c.kv_heads, c.head_dim), (30, 576, 9, 3, 64));
-    assert_eq!((c.rope_dim, c.theta, c.ffn, c.eps, c.context, c.vocab), (64, 1e5, 1536, 1e-5, 8192, 49152));
+    assert_eq!((c.ffn, c.eps, c.context, c.vocab), (1536, 1e-5, 8192, 49152));
+    let rope = RopeConfig::new(1e5, RopeStyle::Interleaved).partial(64);
+    assert_eq!((c.rope, c.tied, c.qkv_bias, c.qk_norm, c.window), (rope.into(), true, false, false, None));
     let c = bert::Config::open(&minilm::folder().join("config.json")).unwrap();
     assert_eq!((c.layers, c.dim, c.heads, c.ffn, c.positions, c.vocab), (6, 384, 12, 1536, 512, 30522));
     assert_eq!((c.kinds, c.eps), (2, 1e-12));
@@ -33,7 +36,15 @@ fn llama_files_that_make_no_sense_are_refused() {
     refused(with("llama.rope.dimension_count", Meta::U32(7)), "7 of 8 elements");
     refused(with("llama.rope.freq_base", Meta::F32(f32::NAN)), "base NaN");
     refused(with("llama.vocab_size", Meta::U32(5)), "263 tokens and 5 embeddings");
-    refused(with("llama.rope.scaling.type", Meta::Str("yarn".into())), "scaled rotary embeddings");
+    refused(with("llama.rope.scaling.type", Meta::Str("spiral".into())), "scaled by `spiral`");
+    refused(
+        with("llama.rope.scaling.type", Meta::Str("yarn".into())),
+        "`llama.rope.scaling.original_context_length` is missing",
+    );
+    refused(with("llama.expert_count", Meta::U32(8)), "has `llama.expert_count`");
+    refused(tiny::llama(0).f32("blk.0.attn_q.bias", &[32], &[0.0; 32]), "has the tensor `blk.0.attn_q.bias`");
+    refused(tiny::llama(0).f32("rope_freqs.weight", &[3], &[1.0; 3]), "positive number for each of 4 pairs");
+    refused(tiny::llama(0).f32("rope_freqs.weight", &[4], &[1.0, 0.0, 1.0, 1.0]), "positive number for each");
     refused(with("llama.attention.value_length", Meta::U32(4)), "keys are 8 wide and values 4");
     refused(with("llama.feed_forward_length", Meta::Bool(true)), "should be a whole number");
 }

@@ -45,7 +45,7 @@ fn skipped(test: &str) -> bool {
 }
 
 fn load(file: &Gguf, device: Device, mode: Mode, capacity: usize) -> Session {
-    let language = Language::from_gguf(file).unwrap();
+    let language = Language::of(file).unwrap();
     Session::load(file, language, device, mode, capacity, SamplingOptions::default()).unwrap()
 }
 
@@ -119,7 +119,7 @@ fn the_real_model_in_16_bits_is_near_f32() {
     fn check<T: Float>(prompt: &[u32], wanted: &[f32], bound: f32) {
         for mode in MODES {
             let file = smollm2::file();
-            let language = Language::from_gguf(file).unwrap();
+            let language = Language::of(file).unwrap();
             let greedy = SamplingOptions::default();
             let mut gpu = Session::<T>::load(file, language, Device::cuda(0), mode, 64, greedy).unwrap();
             let logits = gpu.logits(prompt).unwrap();

@@ -11,7 +11,7 @@ use crate::tiny;
 
 /// Pool bytes of the decode function's recordings: those it needs, and their sum; then those of warm-up.
 fn decode(file: &Gguf, mode: Mode, early: bool) -> [u64; 3] {
-    let language = Language::from_gguf(file).unwrap();
+    let language = Language::of(file).unwrap();
     let mut session =
         Session::<f32>::load(file, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap();
     let rt: &Runtime = session.runtime();

@@ -110,3 +110,140 @@ fn contradictions_are_typed_errors() {
     let out = base(&["a b"], "smollm", vec![1; 3]).meta("tokenizer.ggml.eos_token_id", Meta::U32(3));
     refused(out, "is 3, and there are 3 tokens");
 }
+
+/// Tokenizers and templates of Hugging Face folders, compared with transformers (`tests/tokenizers/save.py`).
+mod folders {
+    use std::collections::BTreeSet;
+
+    use graphable_examples::{
+        chat::{Message, Template},
+        tokenizer::ChatTokenizer,
+    };
+    use serde_json::{Value, json};
+
+    use crate::folders::Folder;
+
+    const NAMES: [&str; 2] = ["bytes", "pieces"];
+
+    fn folder(name: &str, test: &str) -> Folder {
+        let folder = Folder::new(&format!("tokenizer-{name}-{test}"));
+        match name {
+            "bytes" => folder
+                .write("tokenizer.json", include_bytes!("../tokenizers/bytes/tokenizer.json"))
+                .write("tokenizer_config.json", include_bytes!("../tokenizers/bytes/tokenizer_config.json"))
+                .write("chat_template.jinja", include_bytes!("../tokenizers/bytes/chat_template.jinja")),
+            _ => folder
+                .write("tokenizer.json", include_bytes!("../tokenizers/pieces/tokenizer.json"))
+                .write("tokenizer_config.json", include_bytes!("../tokenizers/pieces/tokenizer_config.json")),
+        };
+        folder
+    }
+
+    fn expected() -> Value {
+        serde_json::from_str(include_str!("../tokenizers/expected.json")).unwrap()
+    }
+
+    #[test]
+    fn difficult_strings_are_as_in_transformers() {
+        for name in NAMES {
+            let tokenizer = ChatTokenizer::from_folder(folder(name, "strings").path()).unwrap();
+            let expected = &expected()["tokenizers"][name];
+            assert_eq!(expected["size"], tokenizer.len());
+            let strings = expected["strings"].as_array().unwrap();
+            assert_eq!(strings.len(), 19);
+            for string in strings {
+                let ids: Vec<u32> = serde_json::from_value(string["ids"].clone()).unwrap();
+                let text = string["text"].as_str().unwrap();
+                assert_eq!(tokenizer.encode(text).unwrap(), ids, "{name}: {text:?}");
+                assert_eq!(tokenizer.decode(&ids), string["decoded"], "{name}: {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_that_end_an_answer_come_from_every_file() {
+        let folder = folder("bytes", "stops");
+        let stops = || {
+            ChatTokenizer::from_folder(folder.path())
+                .unwrap()
+                .stops()
+                .iter()
+                .copied()
+                .collect::<BTreeSet<_>>()
+        };
+        assert_eq!(stops(), [302].into());
+        folder.write("config.json", json!({ "eos_token_id": 300 }).to_string());
+        folder.write("generation_config.json", json!({ "eos_token_id": [302, 301, 9999] }).to_string());
+        assert_eq!(stops(), [300, 301, 302].into());
+        folder.write("tokenizer_config.json", "{}");
+        assert_eq!(ChatTokenizer::from_folder(folder.path()).unwrap().eos_name(), "<|im_end|>");
+    }
+
+    #[test]
+    fn templates_are_rendered_as_in_transformers() {
+        let messages: Vec<Message> = expected()["conversation"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| Message {
+                role: m["role"].as_str().unwrap().into(),
+                content: m["content"].as_str().unwrap().into(),
+            })
+            .collect();
+        for name in NAMES {
+            let folder = folder(name, "template");
+            let tokenizer = ChatTokenizer::from_folder(folder.path()).unwrap();
+            let rendered =
+                Template::from_folder(folder.path(), &tokenizer).unwrap().render(&messages).unwrap();
+            assert_eq!(rendered, expected()["tokenizers"][name]["rendered"], "{name}");
+            let refused = Template::from_folder(folder.path(), &tokenizer).unwrap().render(&messages[1..]);
+            assert_eq!(refused.is_err(), name == "pieces", "{refused:?}");
+        }
+        // Several templates have names.
+        let folder = folder("pieces", "named");
+        let tokenizer = ChatTokenizer::from_folder(folder.path()).unwrap();
+        let named = json!([{ "name": "tools", "template": "no" }, { "name": "default", "template": "yes{{ bos_token }}" }]);
+        let mut settings: Value = serde_json::from_slice(&folder.read("tokenizer_config.json")).unwrap();
+        settings["chat_template"] = named;
+        folder.write("tokenizer_config.json", settings.to_string());
+        assert_eq!(
+            Template::from_folder(folder.path(), &tokenizer).unwrap().render(&messages).unwrap(),
+            "yes<s>"
+        );
+        settings["chat_template"] = Value::Null;
+        folder.write("tokenizer_config.json", settings.to_string());
+        let e = Template::from_folder(folder.path(), &tokenizer).unwrap_err().to_string();
+        assert!(e.contains("chat_template.jinja") && e.contains("help:"), "{e}");
+    }
+
+    #[test]
+    fn folders_without_a_usable_tokenizer_are_refused() {
+        let folder = folder("bytes", "refused");
+        let says = |wanted: &str| {
+            let e = ChatTokenizer::from_folder(folder.path()).map(drop).unwrap_err().to_string();
+            assert!(e.contains(wanted) && e.contains("help:"), "{wanted} in {e}");
+        };
+        let good: Value = serde_json::from_slice(&folder.read("tokenizer.json")).unwrap();
+        let with = |key: &str, value: Value| {
+            let mut changed = good.clone();
+            changed[key] = value;
+            folder.write("tokenizer.json", changed.to_string());
+        };
+        with("decoder", json!({ "type": "WordPiece", "prefix": "##", "cleanup": true }));
+        says("neither byte-level nor made of pieces");
+        with("decoder", Value::Null);
+        says("neither byte-level nor made of pieces");
+        with("model", json!({ "type": "Guess" }));
+        says("cannot be understood");
+        folder.write("tokenizer.json", "{");
+        says("cannot be understood");
+        folder.write("tokenizer.json", good.to_string()).write("tokenizer_config.json", "{}");
+        says("no token ends an answer");
+        folder.write("tokenizer_config.json", json!({ "eos_token": { "content": "<end>" } }).to_string());
+        says("does not have `<end>`, the `eos_token`");
+        folder.write("tokenizer_config.json", "[");
+        says("not JSON");
+        folder.remove("tokenizer.json");
+        says("the folder has no tokenizer");
+    }
+}

@@ -2,8 +2,9 @@
 
 use graphable::{DType, Device, Float, Mode, load::TensorSource as _};
 use graphable_examples::{
+    checkpoint::Checkpoint as _,
     gguf::Gguf,
-    llama::{Language, Session, stored},
+    llama::{Language, Session},
     sampling::SamplingOptions,
 };
 use half::{bf16, f16};
@@ -15,7 +16,7 @@ pub(crate) const BF16: f32 = 0.05;
 pub(crate) const F16: f32 = 0.01;
 
 fn load<T: Float>(file: &Gguf, mode: Mode, capacity: usize) -> Session<T> {
-    let language = Language::from_gguf(file).unwrap();
+    let language = Language::of(file).unwrap();
     Session::load(file, language, Device::cpu(), mode, capacity, SamplingOptions::default()).unwrap()
 }
 
@@ -48,7 +49,7 @@ fn narrow_types_are_near_f32() {
 #[test]
 fn the_real_model_is_near_f32() {
     let file = smollm2::file();
-    let prompt = Language::from_gguf(file).unwrap().prompt(smollm2::QUESTION).unwrap();
+    let prompt = Language::of(file).unwrap().prompt(smollm2::QUESTION).unwrap();
     let (b, h) = (from_f32::<bf16>(file, &prompt), from_f32::<f16>(file, &prompt));
     assert!(h > 0.0 && h < F16 && b > h && b < BF16, "bf16 {b}, f16 {h}");
 }
@@ -110,6 +111,6 @@ fn weights_are_rounded_once() {
 
 #[test]
 fn what_a_file_stores_is_known() {
-    assert_eq!(stored(smollm2::file()), None);
-    assert_eq!(stored(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()), Some(DType::F32));
+    assert_eq!(smollm2::file().stored().unwrap(), None);
+    assert_eq!(Gguf::from_bytes(tiny::llama(0).build()).unwrap().stored().unwrap(), Some(DType::F32));
 }

@@ -18,6 +18,7 @@ mod handle;
 mod host_log;
 mod host_memory;
 pub(crate) mod kernels;
+mod mapped_file;
 mod mark;
 mod memory;
 mod order;
@@ -26,6 +27,8 @@ mod stream;
 
 #[cfg(test)]
 mod tests;
+
+pub use self::mapped_file::MappedFile;
 
 /// Rounds to an f32 that narrower floats can be rounded from as if in a single step.
 #[cfg(feature = "cuda")]

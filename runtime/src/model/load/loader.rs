@@ -75,11 +75,15 @@ impl<T: Element> LoadState for State<T> {
     }
 }
 
+/// From a tensor's full name in the model to that in the source.
+type Rename<'a> = Box<dyn Fn(&str) -> String + 'a>;
+
 /// Fills a model from a [`TensorSource`] and collects every mismatch.
 pub struct Loader<'a> {
     rt: &'a Runtime,
     source: &'a dyn TensorSource,
     cast_floats: bool,
+    rename: Option<Rename<'a>>,
     prefix: String,
     problems: Vec<String>,
     /// The first error of the device; it ends the uploads, but not the checks.
@@ -97,6 +101,7 @@ impl<'a> Loader<'a> {
             rt,
             source,
             cast_floats: false,
+            rename: None,
             prefix: String::new(),
             problems: Vec::new(),
             failure: None,
@@ -111,6 +116,15 @@ impl<'a> Loader<'a> {
     #[must_use]
     pub fn cast_floats(mut self, yes: bool) -> Self {
         self.cast_floats = yes;
+        self
+    }
+
+    /// Sets what a tensor of the model is called in the source, for files with names of another origin. `rename` gets full
+    /// names, and those of optional structs; errors have the names of the source. Two tensors of the model that are one of the
+    /// source are one parameter.
+    #[must_use]
+    pub fn rename(mut self, rename: impl Fn(&str) -> String + 'a) -> Self {
+        self.rename = Some(Box::new(rename));
         self
     }
 
@@ -149,7 +163,7 @@ impl<'a> Loader<'a> {
     ///
     /// Loading the same name twice returns two handles of one parameter.
     pub fn param<T: Element>(&mut self, name: &str, shape: &[usize]) -> Option<Param<T>> {
-        let name = self.full(name);
+        let name = self.in_source(name);
         match self.source.tensor(&name) {
             Ok(Some(tensor)) => self.upload(&name, shape, tensor),
             Ok(None) => {
@@ -179,7 +193,7 @@ impl<'a> Loader<'a> {
         name: &str,
         load: impl FnOnce(&mut Self) -> Option<M>,
     ) -> Option<Option<M>> {
-        let full = self.full(name);
+        let full = self.in_source(name);
         if self.has(&full) { load(self).map(Some) } else { Some(None) }
     }
 
@@ -211,6 +225,12 @@ impl<'a> Loader<'a> {
             (prefix, "") => prefix.into(),
             (prefix, name) => format!("{prefix}.{name}"),
         }
+    }
+
+    /// Returns what the source calls it.
+    fn in_source(&self, name: &str) -> String {
+        let full = self.full(name);
+        self.rename.as_ref().map_or_else(|| full.clone(), |rename| rename(&full))
     }
 
     fn names(&mut self) -> &[String] {
@@ -397,6 +417,25 @@ mod tests {
     fn truth_values_become_0_and_1() {
         let tensor = HostTensor { dtype: DType::Bool, shape: vec![3], bytes: [0, 1, 7].as_slice().into() };
         assert_eq!(bytes_as::<bool>(tensor), [0, 1, 1]);
+    }
+
+    #[test]
+    fn names_of_another_origin() {
+        let rt = Runtime::new(crate::Device::cpu()).unwrap();
+        let mut source = crate::model::load::TensorMap::new();
+        source.insert("decoder.embed", &[2], &[1.0f32, 2.0]).unwrap();
+        let mut loader = Loader::new(&rt, &source).prefix("model").rename(|name| match name {
+            "model.embed" | "model.output" => "decoder.embed".into(),
+            other => other.replace("model", "decoder"),
+        });
+        let embed = loader.param::<f32>("embed", &[2]).unwrap();
+        let output =
+            loader.optional("output", |loader| loader.param::<f32>("output", &[2])).unwrap().unwrap();
+        assert!(std::sync::Arc::ptr_eq(&embed.owned, &output.owned), "one tensor, one parameter");
+        assert!(loader.optional("bias", |loader| loader.param::<f32>("bias", &[2])).unwrap().is_none());
+        assert!(loader.param::<f32>("embad", &[2]).is_none());
+        let error = loader.finish(Some(embed)).unwrap_err().to_string();
+        assert!(error.contains("`decoder.embad` (f32 [2]) is missing; is it `decoder.embed`?"), "{error}");
     }
 
     #[test]

@@ -42,7 +42,8 @@
 //! # }
 //! ```
 //!
-//! All mismatches between model and file are collected before anything is reported.
+//! All mismatches between model and file are collected before anything is reported. [`SafeTensors`] reads files, folders and
+//! sharded ones, whose bytes stay where the file is mapped until they are copied to the device.
 
 mod loader;
 mod map;
@@ -51,6 +52,7 @@ mod nearest;
 mod safetensors;
 mod source;
 
+pub use crate::backend::cpu::MappedFile;
 pub use loader::{LoadParam, LoadParams, LoadState, Loader, load};
 pub use map::TensorMap;
 #[cfg(feature = "safetensors")]

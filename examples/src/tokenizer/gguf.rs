@@ -1,7 +1,4 @@
 //! The tokenizer that a GGUF file describes: byte-level BPE.
-//!
-//! Text goes to ids by the `tokenizers` crate; ids come back to text here, byte by byte, because a
-//! character may be spread over several tokens and a streamed answer must not show half of one.
 
 use std::collections::HashMap;
 
@@ -17,6 +14,7 @@ use tokenizers::{
     },
 };
 
+use super::{ChatTokenizer, byte_alphabet, damaged, refused, spelled_bytes};
 use crate::{
     Error, Result,
     gguf::{Gguf, GgufError},
@@ -25,17 +23,6 @@ use crate::{
 /// Numbers of `tokenizer.ggml.token_type`.
 const CONTROL: u64 = 3;
 const USER_DEFINED: u64 = 4;
-
-/// Turns text into token ids and back.
-pub struct ChatTokenizer {
-    encoder: Tokenizer,
-    /// The bytes that a token stands for; control tokens stand for none.
-    bytes: Vec<Box<[u8]>>,
-    names: Vec<String>,
-    bos: Option<u32>,
-    add_bos: bool,
-    stops: Vec<u32>,
-}
 
 impl ChatTokenizer {
     /// Builds the tokenizer of a model file from its metadata: tokens, merges, token types and the
@@ -89,112 +76,18 @@ impl ChatTokenizer {
             ));
         }
         let to_byte = byte_alphabet();
-        let bytes = names.iter().zip(&types).map(|(name, ty)| token_bytes(name, *ty, &to_byte)).collect();
+        let bytes = names.iter().zip(&types).map(|(name, ty)| token_bytes(name, *ty, &to_byte));
+        let named = |id: u32| names[id as usize].to_owned();
         Ok(Self {
             encoder,
-            bytes,
-            names: names.iter().map(|n| n.to_string()).collect(),
-            bos: id("tokenizer.ggml.bos_token_id")?,
+            bytes: (0..size).zip(bytes).collect(),
+            bos: id("tokenizer.ggml.bos_token_id")?.map(|id| (id, named(id))),
             add_bos: flag("tokenizer.ggml.add_bos_token"),
+            eos: named(stops[0]),
             stops,
+            drops_first_space: false,
         })
     }
-
-    /// The ids of a text. Names of control tokens in it, such as `<|im_end|>`, become those tokens:
-    /// that is how a chat template marks turns.
-    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let encoding = self.encoder.encode_fast(text, false).map_err(refused)?;
-        let bos = self.bos.filter(|_| self.add_bos);
-        Ok(bos.into_iter().chain(encoding.get_ids().iter().copied()).collect())
-    }
-
-    /// The tokens that end an answer; there is at least one.
-    pub fn stops(&self) -> &[u32] {
-        &self.stops
-    }
-
-    /// Whether the token ends an answer.
-    pub fn is_stop(&self, id: u32) -> bool {
-        self.stops.contains(&id)
-    }
-
-    /// The number of tokens.
-    pub fn len(&self) -> usize {
-        self.names.len()
-    }
-
-    /// Whether there are no tokens at all.
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
-    /// The name of the token that starts a text, if the model has one.
-    pub fn bos_name(&self) -> Option<&str> {
-        self.bos.map(|id| self.names[id as usize].as_str())
-    }
-
-    /// The name of the token that ends an answer.
-    pub fn eos_name(&self) -> &str {
-        &self.names[self.stops[0] as usize]
-    }
-
-    /// Starts turning ids back into text.
-    pub fn stream(&self) -> TextStream<'_> {
-        TextStream { tokenizer: self, pending: Vec::new() }
-    }
-
-    /// The text of complete ids. Control tokens have none; broken UTF-8 becomes U+FFFD.
-    pub fn decode(&self, ids: &[u32]) -> String {
-        let mut stream = self.stream();
-        let mut text: String = ids.iter().map(|&id| stream.push(id)).collect();
-        text.push_str(&stream.finish());
-        text
-    }
-}
-
-/// Text that arrives token by token. See [`ChatTokenizer::stream`].
-pub struct TextStream<'a> {
-    tokenizer: &'a ChatTokenizer,
-    pending: Vec<u8>,
-}
-
-impl TextStream<'_> {
-    /// Takes one more token and returns the text that is certain now: complete characters only.
-    ///
-    /// Ids out of range stand for nothing.
-    pub fn push(&mut self, id: u32) -> String {
-        if let Some(bytes) = self.tokenizer.bytes.get(id as usize) {
-            self.pending.extend_from_slice(bytes);
-        }
-        let mut text = String::new();
-        let mut done = 0;
-        for chunk in self.pending.utf8_chunks() {
-            let end = done + chunk.valid().len() + chunk.invalid().len();
-            text.push_str(chunk.valid());
-            done += chunk.valid().len();
-            if chunk.invalid().is_empty() {
-                continue;
-            }
-            // At the very end, the start of a character may still be completed by the next token.
-            if end == self.pending.len() && may_continue(chunk.invalid()) {
-                break;
-            }
-            text.push(char::REPLACEMENT_CHARACTER);
-            done = end;
-        }
-        self.pending.drain(..done);
-        text
-    }
-
-    /// The rest, at the end of the answer: U+FFFD if it stops within a character.
-    pub fn finish(&mut self) -> String {
-        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
-    }
-}
-
-/// Whether these bytes are a proper prefix of some character.
-fn may_continue(bytes: &[u8]) -> bool {
-    matches!(std::str::from_utf8(bytes), Err(e) if e.error_len().is_none())
 }
 
 /// The merges in order; both parts and their sum must be tokens.
@@ -246,36 +139,11 @@ fn pre_tokenizer(name: &str) -> Result<PreTokenizerWrapper> {
     Ok(PreTokenizerWrapper::Sequence(Sequence::new(parts)))
 }
 
-/// The printable character that byte-level BPE writes for each byte, backwards.
-fn byte_alphabet() -> HashMap<char, u8> {
-    let printable = |b: u8| matches!(b, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-    let mut unprintable = 0;
-    let letters = (0..=u8::MAX).map(|b| {
-        if printable(b) {
-            return (char::from(b), b);
-        }
-        // 68 bytes are not printable: U+0100 to U+0143, all of them characters.
-        unprintable += 1;
-        (char::from_u32(0xFF + unprintable).unwrap_or(char::REPLACEMENT_CHARACTER), b)
-    });
-    letters.collect()
-}
-
 fn token_bytes(name: &str, ty: u64, to_byte: &HashMap<char, u8>) -> Box<[u8]> {
     match ty {
         CONTROL => Box::default(),
         USER_DEFINED => name.as_bytes().into(),
-        _ => {
-            let mut utf8 = [0; 4];
-            let mut bytes = Vec::with_capacity(name.len());
-            for c in name.chars() {
-                match to_byte.get(&c) {
-                    Some(&b) => bytes.push(b),
-                    None => bytes.extend_from_slice(c.encode_utf8(&mut utf8).as_bytes()),
-                }
-            }
-            bytes.into()
-        }
+        _ => spelled_bytes(name, to_byte),
     }
 }
 
@@ -283,39 +151,7 @@ fn metadata(e: GgufError) -> Error {
     Error::Tokenizer { why: e.to_string(), help: e.help().into() }
 }
 
-fn damaged(why: String) -> Error {
-    Error::Tokenizer { why, help: "download the file again; it is incomplete or damaged".into() }
-}
-
 fn unsupported(why: String) -> Error {
     let help = "use a model with byte-level BPE (`gpt2`, pre-tokenizer smollm, gpt-2, llama-bpe or qwen2)";
     Error::Tokenizer { why, help: help.into() }
-}
-
-fn refused(e: tokenizers::Error) -> Error {
-    damaged(e.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_byte_alphabet_is_a_bijection() {
-        let alphabet = byte_alphabet();
-        assert_eq!(alphabet.len(), 256);
-        assert_eq!(alphabet[&'Ġ'], b' ');
-        assert_eq!(alphabet[&'Ċ'], b'\n');
-        assert_eq!(alphabet[&'a'], b'a');
-        let mut bytes: Vec<_> = alphabet.into_values().collect();
-        bytes.sort_unstable();
-        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
-    }
-
-    #[test]
-    fn only_prefixes_of_characters_may_continue() {
-        assert!(may_continue(&[0xF0, 0x9F]));
-        assert!(!may_continue(&[0xFF]));
-        assert!(!may_continue(&[0x80]));
-    }
 }

@@ -1,0 +1,84 @@
+//! Hugging Face folders as models.
+
+use std::path::{Path, PathBuf};
+
+use graphable::{
+    DType, Element, Runtime,
+    load::{Loader, SafeTensors, TensorSource},
+};
+
+use super::{Checkpoint, fill, stored};
+use crate::{
+    Error, Result,
+    chat::Template,
+    llama::{Config, Llama, hugging_face_name},
+    tokenizer::ChatTokenizer,
+};
+
+/// A folder with `config.json`, weights in `model.safetensors` or in several files with their index, and `tokenizer.json`.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    config: Config,
+    weights: SafeTensors,
+}
+
+impl Folder {
+    /// Opens a folder, or the one in which the file or index of weights at `path` is.
+    ///
+    /// # Errors
+    /// If `config.json` or the weights are missing or damaged; if the model is of a family or has a variant that is not computed;
+    /// if the weights have tensors that it does not use.
+    pub fn open(path: &Path) -> Result<Self> {
+        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
+        let file = folder.join("config.json");
+        let text = std::fs::read(&file).map_err(|e| Error::io(&file, "read", &e))?;
+        // The family is told before it matters whether the weights are complete.
+        Config::family(&file, &text)?;
+        let weights = SafeTensors::open(path)?;
+        let config = Config::from_json(&file, &text, &weights.names())?;
+        Ok(Self { path: folder.into(), config, weights })
+    }
+}
+
+impl Checkpoint for Folder {
+    fn config(&self) -> Result<Config> {
+        Ok(self.config.clone())
+    }
+
+    fn stored(&self) -> Result<Option<DType>> {
+        let mut tensors = Vec::new();
+        for name in self.weights.names() {
+            if let Some(tensor) = self.weights.tensor(&name)? {
+                tensors.push((Some(tensor.dtype).filter(|dtype| dtype.is_float()), tensor.shape));
+            }
+        }
+        let most = stored::most(tensors.iter().map(|(dtype, shape)| (*dtype, shape.as_slice())));
+        most.map(Some).ok_or_else(|| Error::Model {
+            what: self.weights.name(),
+            why: "most of its weights are integers, so they are quantised in a way that is not read".into(),
+            help: "use weights in F32, F16 or BF16, or a GGUF file".into(),
+        })
+    }
+
+    fn tokenizer(&self) -> Result<ChatTokenizer> {
+        let tokenizer = ChatTokenizer::from_folder(&self.path)?;
+        let (largest, vocab) = (tokenizer.largest(), self.config.vocab);
+        if largest as usize >= vocab {
+            return Err(Error::Tokenizer {
+                why: format!("it has a token {largest}, and the model has {vocab} tokens"),
+                help: "fetch the tokenizer of this model".into(),
+            });
+        }
+        Ok(tokenizer)
+    }
+
+    fn template(&self, tokenizer: &ChatTokenizer) -> Result<Template> {
+        Template::from_folder(&self.path, tokenizer)
+    }
+
+    fn load<T: Element>(&self, rt: &Runtime, config: &Config) -> Result<Llama<T>> {
+        let tied = config.tied;
+        fill(Loader::new(rt, &self.weights).rename(move |name| hugging_face_name(name, tied)), config)
+    }
+}

@@ -1,0 +1,142 @@
+//! A chat model's files: a GGUF file, or a Hugging Face folder.
+//!
+//! Opening reads what describes the model and maps its weights. What is not supported, contradictory or damaged is refused before
+//! any weight is read.
+
+mod folder;
+mod gguf;
+mod stored;
+
+use std::{io, path::Path};
+
+use graphable::{
+    DType, Element, Runtime,
+    load::{LoadParams, Loader},
+};
+use serde_json::Value;
+
+pub use self::folder::Folder;
+use crate::{
+    Error, Result,
+    chat::Template,
+    gguf::Gguf,
+    llama::{Config, Llama},
+    tokenizer::ChatTokenizer,
+};
+
+/// What a chat model is made from.
+pub trait Checkpoint {
+    /// The model's sizes.
+    ///
+    /// # Errors
+    /// If the model is of a family or has a variant that is not computed, or contradicts itself.
+    fn config(&self) -> Result<Config>;
+
+    /// The float type that most weights are stored as; `None` if most are stored in quantised blocks.
+    ///
+    /// # Errors
+    /// If a weight is stored as something else.
+    fn stored(&self) -> Result<Option<DType>>;
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be built.
+    fn tokenizer(&self) -> Result<ChatTokenizer>;
+
+    /// The chat template.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn template(&self, tokenizer: &ChatTokenizer) -> Result<Template>;
+
+    /// Loads the weights onto a device, each rounded to `T` if it is stored as another type.
+    ///
+    /// # Errors
+    /// If tensors are missing or have other shapes than `config` says (all of them in one error), or the device has no room.
+    fn load<T: Element>(&self, rt: &Runtime, config: &Config) -> Result<Llama<T>>;
+}
+
+/// The files of a model, of whatever kind.
+#[derive(Debug)]
+pub enum Files {
+    /// One file with everything.
+    Gguf(Gguf),
+    /// A folder, or weights in one.
+    Folder(Folder),
+}
+
+impl Files {
+    /// Opens a GGUF file; a Hugging Face folder; or the weights in one, `*.safetensors` or `*.safetensors.index.json`.
+    ///
+    /// # Errors
+    /// If a file is missing, damaged or of another kind.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        if path.is_dir() || name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") {
+            return Folder::open(path).map(Self::Folder);
+        }
+        Gguf::open(path).map(Self::Gguf)
+    }
+}
+
+impl Checkpoint for Files {
+    fn config(&self) -> Result<Config> {
+        match self {
+            Self::Gguf(file) => file.config(),
+            Self::Folder(folder) => folder.config(),
+        }
+    }
+
+    fn stored(&self) -> Result<Option<DType>> {
+        match self {
+            Self::Gguf(file) => file.stored(),
+            Self::Folder(folder) => folder.stored(),
+        }
+    }
+
+    fn tokenizer(&self) -> Result<ChatTokenizer> {
+        match self {
+            Self::Gguf(file) => file.tokenizer(),
+            Self::Folder(folder) => folder.tokenizer(),
+        }
+    }
+
+    fn template(&self, tokenizer: &ChatTokenizer) -> Result<Template> {
+        match self {
+            Self::Gguf(file) => file.template(tokenizer),
+            Self::Folder(folder) => folder.template(tokenizer),
+        }
+    }
+
+    fn load<T: Element>(&self, rt: &Runtime, config: &Config) -> Result<Llama<T>> {
+        match self {
+            Self::Gguf(file) => file.load(rt, config),
+            Self::Folder(folder) => folder.load(rt, config),
+        }
+    }
+}
+
+/// Fills the model; floats of other types are converted.
+fn fill<T: Element>(loader: Loader<'_>, config: &Config) -> Result<Llama<T>> {
+    let help = "use the complete files of one model, or download them again";
+    let mut loader = loader.cast_floats(true);
+    let model = Llama::load(&mut loader, config);
+    loader.finish(model).map_err(|source| Error::Weights { source, help })
+}
+
+/// The contents of a JSON file, if it exists.
+///
+/// # Errors
+/// If it cannot be read, or is not JSON.
+pub(crate) fn json(path: &Path) -> Result<Option<Value>> {
+    match std::fs::read(path) {
+        Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|e| Error::File {
+            path: path.to_owned(),
+            why: format!("is damaged, or not JSON: {e}"),
+            help: "fetch it again".into(),
+        }),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(path, "read", &e)),
+    }
+}

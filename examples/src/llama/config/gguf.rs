@@ -1,0 +1,140 @@
+//! The sizes in the metadata of a GGUF file.
+
+use graphable::ops::{LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig};
+
+use super::{Config, contradiction, invalid};
+use crate::{
+    Error, Result,
+    gguf::{Gguf, GgufError},
+};
+
+/// Divisors of frequencies, one of each pair, as files of Llama 3.1 have them.
+const DIVISORS: &str = "rope_freqs.weight";
+
+impl Config {
+    /// Reads and checks the metadata of a file.
+    ///
+    /// # Errors
+    /// For other architectures, for variants that this model does not compute, and for sizes that contradict each other.
+    pub fn from_gguf(file: &Gguf) -> Result<Self> {
+        let architecture = file.str("general.architecture").map_err(gguf)?;
+        let family = match architecture {
+            "llama" | "qwen2" | "qwen3" => architecture,
+            other => {
+                let why = format!("the file's architecture is `{other}`");
+                return Err(invalid(
+                    why,
+                    "use a model of the architecture llama, qwen2 or qwen3, such as SmolLM2",
+                ));
+            }
+        };
+        let key = |name: &str| format!("{family}.{name}");
+        let size = |name: &str| match file.u32(&key(name)).map_err(gguf)? {
+            0 => Err(contradiction(format!("`{}` is 0", key(name)))),
+            n => Ok(n as usize),
+        };
+        let or = |name: &str, default: usize| match file.get(&key(name)) {
+            None => Ok(default),
+            Some(_) => size(name),
+        };
+        for absent in ["expert_count", "attention.sliding_window"] {
+            if file.get(&key(absent)).is_some_and(|value| value.as_u64() != Some(0)) {
+                let why = format!("the file has `{}`, which this example does not compute", key(absent));
+                return Err(invalid(why, "use a dense model without it, such as SmolLM2"));
+            }
+        }
+
+        let (dim, heads) = (size("embedding_length")?, size("attention.head_count")?);
+        let head_dim = or("attention.key_length", dim / heads)?;
+        let tokens = file.strings("tokenizer.ggml.tokens").map_err(gguf)?.len();
+        let (rope_dim, context) = (or("rope.dimension_count", head_dim)?, size("context_length")?);
+        let (theta, rope) = rope(file, family, rope_dim, context)?;
+        let config = Self {
+            layers: size("block_count")?,
+            dim,
+            heads,
+            kv_heads: or("attention.head_count_kv", heads)?,
+            head_dim,
+            rope,
+            ffn: size("feed_forward_length")?,
+            eps: file.f32(&key("attention.layer_norm_rms_epsilon")).map_err(gguf)?,
+            context,
+            vocab: or("vocab_size", tokens)?,
+            window: None,
+            qkv_bias: family == "qwen2",
+            qk_norm: family == "qwen3",
+            tied: file.tensor_info("output.weight").is_none(),
+        };
+        config.check(file.tensor_names().len(), rope_dim, theta)?;
+        let value_dim = or("attention.value_length", head_dim)?;
+        if value_dim != head_dim {
+            return Err(contradiction(format!("keys are {head_dim} wide and values {value_dim}")));
+        }
+        if tokens > config.vocab {
+            return Err(contradiction(format!("there are {tokens} tokens and {} embeddings", config.vocab)));
+        }
+        // What the model would leave out is not what the file is for.
+        let known = config.tensors();
+        let used: std::collections::HashSet<_> = known.iter().map(String::as_str).chain([DIVISORS]).collect();
+        match file.tensor_names().find(|name| !used.contains(name)) {
+            Some(other) => Err(unused(other)),
+            None => Ok(config),
+        }
+    }
+}
+
+/// The base, and how queries and keys turn.
+fn rope(file: &Gguf, family: &str, dim: usize, context: usize) -> Result<(f32, RopeOptions)> {
+    let key = |name: &str| format!("{family}.rope.{name}");
+    let theta = match file.get(&key("freq_base")) {
+        None => 10_000.0,
+        Some(_) => file.f32(&key("freq_base")).map_err(gguf)?,
+    };
+    // In files of Llama the rows of Q and K are ordered so that neighbours pair up.
+    let style = if family == "llama" { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
+    let config = RopeConfig::new(theta, style).partial(dim);
+    let kind = match file.get(&key("scaling.type")) {
+        None => "none",
+        Some(_) => file.str(&key("scaling.type")).map_err(gguf)?,
+    };
+    let factor = || file.f32(&key("scaling.factor")).map_err(gguf);
+    let scaling = match (kind, file.tensor_info(DIVISORS)) {
+        ("none", None) => RopeScaling::None,
+        ("none", Some(info)) => {
+            let none = || {
+                contradiction(format!("`{DIVISORS}` is not a positive number for each of {} pairs", dim / 2))
+            };
+            if info.shape != [dim / 2] {
+                return Err(none());
+            }
+            let divisors = file.tensor(DIVISORS).map_err(gguf)?.data;
+            if !divisors.iter().all(|d| d.is_finite() && *d > 0.0) {
+                return Err(none());
+            }
+            let most = u32::try_from(context).unwrap_or(u32::MAX);
+            RopeScaling::LongRope(LongRopeConfig::new(&divisors, &divisors, most, most).attention_factor(1.0))
+        }
+        ("linear", None) => RopeScaling::Linear { factor: factor()? },
+        ("yarn", None) => {
+            let original = file.u32(&key("scaling.original_context_length")).map_err(gguf)?;
+            RopeScaling::Yarn(YarnConfig::new(factor()?, original))
+        }
+        (other, _) => {
+            let why = format!(
+                "the file asks for rotary embeddings scaled by `{other}`, which this example does not compute"
+            );
+            return Err(invalid(why, "use a model whose scaling is none, linear, yarn or that of Llama 3.1"));
+        }
+    };
+    Ok((theta, config.scaling(scaling)))
+}
+
+fn gguf(e: GgufError) -> Error {
+    invalid(e.to_string(), e.help())
+}
+
+/// The error for a tensor that the model does not use.
+pub(super) fn unused(name: &str) -> Error {
+    let why = format!("it has the tensor `{name}`, which the model of this example does not use");
+    invalid(why, "use a model of the families Llama, Qwen2, Qwen3 or Mistral, without adapters or additions")
+}

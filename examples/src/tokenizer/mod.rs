@@ -1,0 +1,197 @@
+//! Tokenizers: those that a GGUF file describes, and `tokenizer.json` of a Hugging Face folder.
+//!
+//! Text goes to ids by the `tokenizers` crate; ids come back to text here, byte by byte, because a
+//! character may be spread over several tokens and a streamed answer must not show half of one.
+
+mod gguf;
+mod hugging_face;
+
+use std::collections::HashMap;
+
+use tokenizers::Tokenizer;
+
+use crate::{Error, Result};
+
+/// Turns text into token ids and back.
+pub struct ChatTokenizer {
+    encoder: Tokenizer,
+    /// The bytes that a token stands for; control tokens stand for none.
+    bytes: HashMap<u32, Box<[u8]>>,
+    /// The token that starts a text, if the model has one, with its name.
+    bos: Option<(u32, String)>,
+    /// Whether texts start with it without being told to.
+    add_bos: bool,
+    /// The tokens that end an answer; there is at least one.
+    stops: Vec<u32>,
+    /// The name of the first of them.
+    eos: String,
+    /// Whether a space at the start of an answer is the tokenizer's own, not the answer's.
+    drops_first_space: bool,
+}
+
+impl ChatTokenizer {
+    /// The ids of a text. Names of control tokens in it, such as `<|im_end|>`, become those tokens:
+    /// that is how a chat template marks turns.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let encoding = self.encoder.encode_fast(text, false).map_err(refused)?;
+        let bos = self.bos.iter().filter(|_| self.add_bos).map(|(id, _)| *id);
+        Ok(bos.chain(encoding.get_ids().iter().copied()).collect())
+    }
+
+    /// The tokens that end an answer; there is at least one.
+    pub fn stops(&self) -> &[u32] {
+        &self.stops
+    }
+
+    /// Whether the token ends an answer.
+    pub fn is_stop(&self, id: u32) -> bool {
+        self.stops.contains(&id)
+    }
+
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are no tokens at all.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The largest id of a token.
+    pub fn largest(&self) -> u32 {
+        self.bytes.keys().copied().max().unwrap_or(0)
+    }
+
+    /// The name of the token that starts a text, if the model has one.
+    pub fn bos_name(&self) -> Option<&str> {
+        self.bos.as_ref().map(|(_, name)| name.as_str())
+    }
+
+    /// The name of the token that ends an answer.
+    pub fn eos_name(&self) -> &str {
+        &self.eos
+    }
+
+    /// Starts turning ids back into text.
+    pub fn stream(&self) -> TextStream<'_> {
+        TextStream { tokenizer: self, pending: Vec::new(), begun: !self.drops_first_space }
+    }
+
+    /// The text of complete ids. Control tokens have none; broken UTF-8 becomes U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        let mut stream = self.stream();
+        let mut text: String = ids.iter().map(|&id| stream.push(id)).collect();
+        text.push_str(&stream.finish());
+        text
+    }
+}
+
+/// Text that arrives token by token. See [`ChatTokenizer::stream`].
+pub struct TextStream<'a> {
+    tokenizer: &'a ChatTokenizer,
+    pending: Vec<u8>,
+    /// Whether a space would be one of the answer.
+    begun: bool,
+}
+
+impl TextStream<'_> {
+    /// Takes one more token and returns the text that is certain now: complete characters only.
+    ///
+    /// Ids out of range stand for nothing.
+    pub fn push(&mut self, id: u32) -> String {
+        if let Some(bytes) = self.tokenizer.bytes.get(&id).filter(|bytes| !bytes.is_empty()) {
+            let own = !self.begun && bytes.first() == Some(&b' ');
+            self.pending.extend_from_slice(&bytes[usize::from(own)..]);
+            self.begun = true;
+        }
+        let mut text = String::new();
+        let mut done = 0;
+        for chunk in self.pending.utf8_chunks() {
+            let end = done + chunk.valid().len() + chunk.invalid().len();
+            text.push_str(chunk.valid());
+            done += chunk.valid().len();
+            if chunk.invalid().is_empty() {
+                continue;
+            }
+            // At the very end, the start of a character may still be completed by the next token.
+            if end == self.pending.len() && may_continue(chunk.invalid()) {
+                break;
+            }
+            text.push(char::REPLACEMENT_CHARACTER);
+            done = end;
+        }
+        self.pending.drain(..done);
+        text
+    }
+
+    /// The rest, at the end of the answer: U+FFFD if it stops within a character.
+    pub fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
+    }
+}
+
+/// Whether these bytes are a proper prefix of some character.
+fn may_continue(bytes: &[u8]) -> bool {
+    matches!(std::str::from_utf8(bytes), Err(e) if e.error_len().is_none())
+}
+
+/// The printable character that byte-level BPE writes for each byte, backwards.
+fn byte_alphabet() -> HashMap<char, u8> {
+    let printable = |b: u8| matches!(b, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let mut unprintable = 0;
+    let letters = (0..=u8::MAX).map(|b| {
+        if printable(b) {
+            return (char::from(b), b);
+        }
+        // 68 bytes are not printable: U+0100 to U+0143, all of them characters.
+        unprintable += 1;
+        (char::from_u32(0xFF + unprintable).unwrap_or(char::REPLACEMENT_CHARACTER), b)
+    });
+    letters.collect()
+}
+
+/// The bytes of a token of byte-level BPE.
+fn spelled_bytes(name: &str, to_byte: &HashMap<char, u8>) -> Box<[u8]> {
+    let mut utf8 = [0; 4];
+    let mut bytes = Vec::with_capacity(name.len());
+    for c in name.chars() {
+        match to_byte.get(&c) {
+            Some(&b) => bytes.push(b),
+            None => bytes.extend_from_slice(c.encode_utf8(&mut utf8).as_bytes()),
+        }
+    }
+    bytes.into()
+}
+
+fn damaged(why: String) -> Error {
+    Error::Tokenizer { why, help: "download the file again; it is incomplete or damaged".into() }
+}
+
+fn refused(e: tokenizers::Error) -> Error {
+    damaged(e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_byte_alphabet_is_a_bijection() {
+        let alphabet = byte_alphabet();
+        assert_eq!(alphabet.len(), 256);
+        assert_eq!(alphabet[&'Ġ'], b' ');
+        assert_eq!(alphabet[&'Ċ'], b'\n');
+        assert_eq!(alphabet[&'a'], b'a');
+        let mut bytes: Vec<_> = alphabet.into_values().collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn only_prefixes_of_characters_may_continue() {
+        assert!(may_continue(&[0xF0, 0x9F]));
+        assert!(!may_continue(&[0xFF]));
+        assert!(!may_continue(&[0x80]));
+    }
+}

@@ -1,0 +1,430 @@
+//! Small random models of every family, compared with the logits that transformers computes (`tests/families/models.py`).
+
+use graphable::{Device, Float, Mode};
+use graphable_examples::{
+    checkpoint::{Checkpoint, Files},
+    gguf::Gguf,
+    llama::{Language, Session},
+    sampling::SamplingOptions,
+};
+use half::{bf16, f16};
+use safetensors::Dtype;
+use serde_json::{Value, json};
+
+use crate::{
+    folders::{self, Folder},
+    gguf_builder::{Builder, Meta},
+    reference::likeliest,
+    tiny,
+    types::distance,
+};
+
+/// Largest `|logits - transformers'| / |transformers'|` in f32.
+const F32: f32 = 1e-5;
+
+macro_rules! fixture {
+    ($($name:literal)*) => {
+        fn config(name: &str) -> &'static [u8] {
+            match name {
+                $($name => include_bytes!(concat!("../families/", $name, "/config.json")),)*
+                _ => panic!("{name}"),
+            }
+        }
+    };
+}
+
+fixture! {
+    "llama" "llama-linear" "llama-dynamic" "llama-llama3" "llama-yarn" "llama-tied" "mistral" "mistral-window" "qwen2" "qwen3"
+}
+
+fn weights(family: &str) -> &'static [u8] {
+    match family {
+        "llama" => include_bytes!("../families/llama.safetensors"),
+        "qwen2" => include_bytes!("../families/qwen2.safetensors"),
+        "qwen3" => include_bytes!("../families/qwen3.safetensors"),
+        _ => panic!("{family}"),
+    }
+}
+
+/// A folder, its weights, and the logits after each prompt.
+type Model = (String, String, Vec<Vec<f32>>);
+
+/// What transformers computed: prompts, and for each folder its weights and the logits after each prompt.
+fn expected() -> (Vec<Vec<u32>>, Vec<Model>) {
+    let all: Value = serde_json::from_str(include_str!("../families/expected.json")).unwrap();
+    let models = all["models"].as_object().unwrap().iter().map(|(name, model)| {
+        let logits = serde_json::from_value(model["logits"].clone()).unwrap();
+        (name.clone(), model["weights"].as_str().unwrap().to_owned(), logits)
+    });
+    (serde_json::from_value(all["prompts"].clone()).unwrap(), models.collect())
+}
+
+/// The folder `name` of the fixtures, for one test.
+fn folder(test: &str, name: &str, family: &str) -> Folder {
+    let folder = Folder::new(&format!("{test}-{name}"));
+    folder.write("config.json", config(name)).write("model.safetensors", weights(family));
+    folder
+}
+
+/// These models have no tokenizer of their own; ids are passed as they are.
+fn session<T: Float>(files: &impl Checkpoint, mode: Mode) -> Session<T> {
+    let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
+    Session::load(files, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap()
+}
+
+#[test]
+fn logits_are_those_of_transformers() {
+    let (prompts, models) = expected();
+    assert_eq!(models.len(), 10);
+    for (name, family, logits) in &models {
+        let folder = folder("logits", name, family);
+        let files = Files::open(folder.path()).unwrap();
+        let mut session = session::<f32>(&files, Mode::None);
+        for (prompt, wanted) in prompts.iter().zip(logits) {
+            let far = distance(&session.logits(prompt).unwrap(), wanted);
+            assert!(far < F32, "{name}, {} tokens: {far}", prompt.len());
+        }
+    }
+}
+
+/// Configurations that differ must not give equal logits, or the comparison above would show less than it seems to.
+#[test]
+fn what_differs_shows() {
+    let (_, models) = expected();
+    let last = |name: &str| models.iter().find(|m| m.0 == name).unwrap().2.last().unwrap().clone();
+    for name in
+        ["llama-linear", "llama-dynamic", "llama-llama3", "llama-yarn", "llama-tied", "mistral-window"]
+    {
+        assert!(distance(&last(name), &last("llama")) > 100.0 * F32, "{name}");
+    }
+}
+
+/// These weights are larger than those of trained models, and so are the errors of 16 bits: transformers has them as well.
+#[test]
+fn narrow_types_are_as_near_as_those_of_transformers() {
+    fn check<T: Float>(dtype: &str) {
+        let (prompts, models) = expected();
+        let all: Value = serde_json::from_str(include_str!("../families/expected.json")).unwrap();
+        let (mut ours, mut theirs) = (0.0, 0.0);
+        for (name, family, logits) in models {
+            let folder = folder(dtype, &name, &family);
+            let mut session = session::<T>(&Files::open(folder.path()).unwrap(), Mode::None);
+            for (prompt, wanted) in prompts.iter().zip(&logits) {
+                ours += distance(&session.logits(prompt).unwrap(), wanted);
+            }
+            theirs += all["models"][&name]["far"][dtype].as_f64().unwrap() as f32;
+        }
+        assert!(ours > 0.0 && ours < 1.5 * theirs, "{dtype}: {ours}, transformers {theirs}");
+    }
+    check::<bf16>("bfloat16");
+    check::<f16>("float16");
+}
+
+/// Token by token, from the cache, as if the prompt had been longer, in every mode.
+#[test]
+fn decoding_goes_on_as_reading_would() {
+    let (prompts, models) = expected();
+    // Keys in the cache keep the angles of the length at which they were computed.
+    for (name, family, _) in models.iter().filter(|(name, ..)| name != "llama-dynamic") {
+        let folder = folder("decode", name, family);
+        let files = Files::open(folder.path()).unwrap();
+        let mut reading = session::<f32>(&files, Mode::None);
+        let mut text = prompts[1].clone();
+        let wanted: Vec<u32> = (0..12)
+            .map(|_| {
+                text.push(likeliest(&reading.logits(&text).unwrap()));
+                text[text.len() - 1]
+            })
+            .collect();
+        for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+            let mut session = session::<f32>(&files, mode);
+            session.capture(|_, _| ()).unwrap();
+            let tokens = session.answer(&prompts[1], 12, |_| Ok(())).unwrap().tokens;
+            let end = wanted.iter().position(|id| *id == 1).map_or(12, |end| end + 1);
+            assert_eq!(tokens, wanted[..end], "{name}, {mode}");
+            let logits = session.logits(&prompts[2]).unwrap();
+            // A prompt that is padded to a bucket may be added up in another order.
+            let far = distance(&logits, &reading.logits(&prompts[2]).unwrap());
+            assert!(far < F32, "{name}, {mode}: {far}");
+            assert_eq!(session.runtime().stats().fallback_reasons, []);
+        }
+    }
+}
+
+#[test]
+fn shards_are_one_model() {
+    let whole = folder("whole", "qwen2", "qwen2");
+    let wanted = session::<f32>(&Files::open(whole.path()).unwrap(), Mode::None).logits(&[3, 4]).unwrap();
+    let split = Folder::new("family-split");
+    let all = folders::tensors(weights("qwen2"));
+    let mut map = serde_json::Map::new();
+    for (i, some) in all.chunks(7).enumerate() {
+        let name = format!("model-{i}.safetensors");
+        split.write(&name, folders::serialise(some));
+        map.extend(some.iter().map(|tensor| (tensor.0.clone(), Value::from(name.clone()))));
+    }
+    split.write("model.safetensors.index.json", json!({ "weight_map": map }).to_string());
+    split.write("config.json", config("qwen2"));
+    for path in [split.path().to_owned(), split.path().join("model.safetensors.index.json")] {
+        let logits = session::<f32>(&Files::open(&path).unwrap(), Mode::None).logits(&[3, 4]).unwrap();
+        assert!(logits == wanted, "{}", path.display());
+    }
+}
+
+/// The model of a folder as `convert_hf_to_gguf.py` of llama.cpp writes it.
+fn converted(name: &str, family: &str, scaling: Option<(&str, f32)>) -> Gguf {
+    let config: Value = serde_json::from_slice(config(name)).unwrap();
+    let number = |key: &str| config[key].as_u64().unwrap() as u32;
+    let key = |name: &str| format!("{family}.{name}");
+    let theta = config["rope_parameters"]["rope_theta"].as_f64().unwrap() as f32;
+    let head_dim = config["head_dim"].as_u64().unwrap_or(4) as usize;
+    let mut builder = Builder::default()
+        .meta("general.architecture", family)
+        .meta("tokenizer.ggml.tokens", Meta::Strs((0..number("vocab_size")).map(|i| i.to_string()).collect()))
+        .meta(&key("block_count"), Meta::U32(number("num_hidden_layers")))
+        .meta(&key("context_length"), Meta::U32(64))
+        .meta(&key("embedding_length"), Meta::U32(number("hidden_size")))
+        .meta(&key("feed_forward_length"), Meta::U32(number("intermediate_size")))
+        .meta(&key("attention.head_count"), Meta::U32(number("num_attention_heads")))
+        .meta(&key("attention.head_count_kv"), Meta::U32(number("num_key_value_heads")))
+        .meta(&key("attention.key_length"), Meta::U32(head_dim as u32))
+        .meta(&key("attention.value_length"), Meta::U32(head_dim as u32))
+        .meta(&key("attention.layer_norm_rms_epsilon"), Meta::F32(1e-6))
+        .meta(&key("rope.freq_base"), Meta::F32(theta));
+    if let Some((kind, factor)) = scaling {
+        builder = builder
+            .meta(&key("rope.scaling.type"), kind)
+            .meta(&key("rope.scaling.factor"), Meta::F32(factor))
+            .meta(&key("rope.scaling.original_context_length"), Meta::U32(16));
+    }
+    if name == "llama-llama3" {
+        // As `transformers` has it: 8 where a wave is longer than 16, 1 where it is shorter than 4, mixed in between.
+        let divisor = |i: usize| {
+            let wave = std::f32::consts::TAU * theta.powf(2.0 * i as f32 / head_dim as f32);
+            let mixed = (16.0 / wave - 1.0) / 3.0;
+            if wave < 4.0 {
+                1.0
+            } else if wave > 16.0 {
+                8.0
+            } else {
+                1.0 / ((1.0 - mixed) / 8.0 + mixed)
+            }
+        };
+        let divisors: Vec<f32> = (0..head_dim / 2).map(divisor).collect();
+        builder = builder.f32("rope_freqs.weight", &[head_dim / 2], &divisors);
+    }
+    for (name, dtype, shape, data) in folders::tensors(weights(family)) {
+        assert_eq!(dtype, Dtype::F32);
+        let mut values: Vec<f32> =
+            data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        if family == "llama" && (name.contains("q_proj") || name.contains("k_proj")) {
+            // Halves of a head become neighbours.
+            let (row, half) = (shape[1], head_dim / 2);
+            let from = |i: usize| i / head_dim * head_dim + i % 2 * half + i % head_dim / 2;
+            values = (0..shape[0]).flat_map(|i| values[from(i) * row..][..row].to_vec()).collect();
+        }
+        builder = builder.f32(&gguf_name(&name), &shape, &values);
+    }
+    Gguf::from_bytes(builder.build()).unwrap()
+}
+
+fn gguf_name(name: &str) -> String {
+    let parts = [
+        ("model.layers.", "blk."),
+        ("self_attn.q_proj", "attn_q"),
+        ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"),
+        ("self_attn.o_proj", "attn_output"),
+        ("self_attn.q_norm", "attn_q_norm"),
+        ("self_attn.k_norm", "attn_k_norm"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("input_layernorm", "attn_norm"),
+        ("mlp.gate_proj", "ffn_gate"),
+        ("mlp.up_proj", "ffn_up"),
+        ("mlp.down_proj", "ffn_down"),
+        ("model.embed_tokens", "token_embd"),
+        ("model.norm", "output_norm"),
+        ("lm_head", "output"),
+    ];
+    parts.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
+}
+
+#[test]
+fn gguf_files_of_every_family_have_the_same_logits() {
+    let (prompts, models) = expected();
+    for (name, family, scaling) in [
+        ("llama", "llama", None),
+        ("llama-linear", "llama", Some(("linear", 4.0))),
+        ("llama-yarn", "llama", Some(("yarn", 4.0))),
+        ("llama-llama3", "llama", None),
+        ("qwen2", "qwen2", None),
+        ("qwen3", "qwen3", None),
+    ] {
+        let mut session = session::<f32>(&converted(name, family, scaling), Mode::None);
+        let logits = &models.iter().find(|model| model.0 == name).unwrap().2;
+        for (prompt, wanted) in prompts.iter().zip(logits) {
+            let far = distance(&session.logits(prompt).unwrap(), wanted);
+            assert!(far < F32, "{name}, {} tokens: {far}", prompt.len());
+        }
+    }
+}
+
+/// The message of files that must be refused before weights are read.
+fn refused(folder: &Folder) -> String {
+    let e = Files::open(folder.path()).unwrap_err().to_string();
+    assert!(e.contains("help:") || e.contains("fetch"), "{e}");
+    e
+}
+
+#[test]
+fn what_is_not_computed_is_named() {
+    let says = |changes: Value, wanted: &str| {
+        let folder = folder("refused", "llama", "llama");
+        folder.configure(changes);
+        let e = refused(&folder);
+        assert!(e.contains(wanted) && e.contains("config.json"), "{wanted} in {e}");
+    };
+    says(json!({ "model_type": "gemma2" }), "family `gemma2`");
+    says(json!({ "model_type": "mixtral" }), "family `mixtral`");
+    says(json!({ "model_type": null }), "missing field `model_type`");
+    says(json!({ "hidden_size": null }), "missing field `hidden_size`");
+    says(json!({ "hidden_size": -1 }), "invalid value");
+    says(json!({ "hidden_size": 1e30 }), "invalid");
+    says(json!({ "vocab_size": u64::MAX }), "invalid value");
+    says(json!({ "hidden_size": "16" }), "invalid type");
+    says(json!({ "num_attention_heads": 0 }), "a size is 0");
+    says(json!({ "num_hidden_layers": u32::MAX }), "4294967295 layers cannot be made of 21 tensors");
+    says(json!({ "num_hidden_layers": 1 }), "have `model.layers.1.");
+    says(json!({ "num_hidden_layers": 3 }), "needs `model.layers.2.");
+    says(json!({ "num_key_value_heads": 3 }), "4 query heads cannot share 3 key heads");
+    says(json!({ "head_dim": 5 }), "5 of 5 elements of a head cannot rotate in pairs");
+    says(json!({ "hidden_act": "gelu" }), "activation is `gelu`");
+    says(json!({ "attention_bias": true }), "`attention_bias`");
+    says(json!({ "mlp_bias": true }), "`mlp_bias`");
+    says(json!({ "use_sliding_window": true }), "`use_sliding_window`");
+    says(json!({ "quantization_config": { "quant_method": "awq" } }), "quantised by the method `awq`");
+    says(json!({ "rms_norm_eps": -1.0 }), "epsilon -1 is impossible");
+    says(json!({ "model_type": "qwen2" }), "needs `model.layers.");
+    says(json!({ "model_type": "qwen3" }), "needs `model.layers.");
+    let rope = |rope: Value| json!({ "rope_parameters": rope });
+    says(rope(json!({ "rope_type": "spiral" })), "scaled by `spiral`");
+    says(rope(json!({ "rope_type": "linear" })), "is `linear` and has no `factor`");
+    says(rope(json!({ "rope_type": "linear", "factor": 0 })), "`factor` of the rotary embedding is 0");
+    says(rope(json!({ "rope_type": "llama3", "factor": 8.0 })), "has no `low_freq_factor`");
+    says(rope(json!({ "rope_type": "longrope" })), "has no `short_factor`");
+    says(
+        rope(json!({ "rope_type": "longrope", "short_factor": [1.0], "long_factor": [1.0] })),
+        "for each of 2 pairs",
+    );
+    says(rope(json!({ "rope_theta": 0.0 })), "base 0");
+    says(rope(json!({ "partial_rotary_factor": 0.1 })), "0 of 4 elements");
+}
+
+#[test]
+fn folders_that_are_incomplete_or_damaged_are_refused() {
+    let folder = folder("damaged", "llama", "llama");
+    folder.remove("model.safetensors");
+    assert!(refused(&folder).contains("has neither model.safetensors nor"));
+    folder.write("model.safetensors", weights("llama")).write("config.json", "{");
+    assert!(refused(&folder).contains("config.json"));
+    folder.remove("config.json");
+    assert!(refused(&folder).contains("help: check the path"));
+    folder.write("config.json", config("llama"));
+    let whole = weights("llama");
+    let ends = (0..400).chain((400..whole.len()).step_by(997)).chain([whole.len() - 1]);
+    for end in ends {
+        folder.write("model.safetensors", &whole[..end]);
+        let e = refused(&folder);
+        assert!(e.contains("model.safetensors: ") && e.contains("truncated"), "{end}: {e}");
+    }
+    folder.write("model.safetensors", [whole, &[0]].concat());
+    assert!(refused(&folder).contains("not what its header says"));
+
+    let with = |change: &dyn Fn(&mut Vec<folders::Named>)| {
+        let mut all = folders::tensors(whole);
+        change(&mut all);
+        folder.write("model.safetensors", folders::serialise(&all));
+    };
+    with(&|all| all.retain(|tensor| !tensor.0.contains("1.mlp.up_proj")));
+    assert!(refused(&folder).contains("needs `model.layers.1.mlp.up_proj.weight`"));
+    with(&|all| all.push(("model.layers.0.mlp.gate_proj.bias".into(), Dtype::F32, vec![1], vec![0; 4])));
+    assert!(refused(&folder).contains("have `model.layers.0.mlp.gate_proj.bias`"));
+    // Frequencies, which older files have, follow from the configuration.
+    let frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq";
+    with(&|all| all.push((frequencies.into(), Dtype::F32, vec![1], vec![0; 4])));
+    Files::open(folder.path()).unwrap();
+
+    let loading = |wanted: &[&str]| {
+        let files = Files::open(folder.path()).unwrap();
+        let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
+        let e =
+            Session::<f32>::load(&files, language, Device::cpu(), Mode::None, 8, SamplingOptions::default());
+        let e = e.map(drop).unwrap_err().to_string();
+        wanted.iter().for_each(|wanted| assert!(e.contains(wanted), "{wanted} in {e}"));
+        assert!(e.contains("help: use the complete files"), "{e}");
+    };
+    with(&|_| ());
+    folder.configure(json!({ "vocab_size": 41, "intermediate_size": 23 }));
+    loading(&[
+        "`model.embed_tokens.weight` has shape [40, 16], the model needs [41, 16]",
+        "mlp.down_proj",
+        "lm_head",
+    ]);
+    folder.write("config.json", config("llama"));
+    with(&|all| {
+        let norm = all.iter_mut().find(|tensor| tensor.0 == "model.norm.weight").unwrap();
+        (norm.1, norm.3) = (Dtype::I64, vec![0; 16 * 8]);
+        let embed = all.iter_mut().find(|tensor| tensor.0 == "model.embed_tokens.weight").unwrap();
+        (embed.1, embed.3) = (Dtype::I32, vec![0; 40 * 16 * 4]);
+    });
+    loading(&[
+        "`model.norm.weight`: elements of type I64: not supported",
+        "`model.embed_tokens.weight` holds i32",
+    ]);
+    with(&|all| all.iter_mut().for_each(|tensor| tensor.1 = Dtype::I32));
+    let e = Files::open(folder.path()).unwrap().stored().unwrap_err().to_string();
+    assert!(e.contains("most of its weights are integers") && e.contains("help:"), "{e}");
+}
+
+/// Whatever the bytes are, opening and loading end, in an error or in a model.
+#[test]
+fn damaged_headers_and_configurations_never_panic() {
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+
+    let folder = folder("fuzzed", "llama", "llama");
+    let (good_weights, good_config) = (weights("llama"), config("llama"));
+    let header = 8 + u64::from_le_bytes(*good_weights.first_chunk().unwrap()) as usize;
+    let mut random = StdRng::seed_from_u64(7);
+    let mut opened = [0; 2];
+    for round in 0..3000 {
+        let (name, good, end) = match round % 2 {
+            0 => ("model.safetensors", good_weights, header),
+            _ => ("config.json", good_config, good_config.len()),
+        };
+        let mut bytes = good.to_vec();
+        for _ in 0..=round % 3 {
+            let at = random.random_range(0..end);
+            match random.random_range(0..4) {
+                0 => bytes[at] ^= 1 << random.random_range(0..8),
+                1 => bytes[at] = *b"0123456789-.eE\"{}[],:".get(random.random_range(0..21)).unwrap(),
+                2 => bytes[at] = b'9',
+                _ => drop(bytes.splice(at..at, *b"99999999")),
+            }
+        }
+        folder.write(name, &bytes);
+        let files = Files::open(folder.path()).and_then(|files| files.stored().map(|_| files));
+        if let Ok(files) = files {
+            opened[round % 2] += 1;
+            let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
+            let options = SamplingOptions::default();
+            // Whether it can be computed is for the operations to say.
+            if let Ok(mut session) =
+                Session::<f32>::load(&files, language, Device::cpu(), Mode::None, 4, options)
+            {
+                session.logits(&[1, 2]).ok();
+            }
+        }
+        folder.write(name, good);
+    }
+    assert!(opened[0] < 1400 && opened[1] > 10 && opened[1] < 1400, "{opened:?} of 1500 were opened");
+}

@@ -1,0 +1,106 @@
+"""Writes small random models of every family as Hugging Face folders, with what transformers computes of them.
+
+    pip install torch transformers
+    python models.py .
+
+Each folder is what `save_pretrained` writes, without the weights: those of `<family>.safetensors`, which folders share whose
+configurations differ in what does not change weights. `expected.json` has, for each folder, the logits of the token after each
+prompt, in f32, and the sum of the distances `|logits - f32's| / |f32's|` of those that it computes in 16 bits.
+"""
+
+import copy
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import torch
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+OUT = pathlib.Path(sys.argv[1])
+# As small as it can be with two layers, shared keys and heads that are not `hidden_size / heads` wide where a family allows it.
+SMALL = dict(
+    vocab_size=40,
+    hidden_size=16,
+    intermediate_size=24,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=64,
+    bos_token_id=0,
+    eos_token_id=1,
+    initializer_range=0.5,
+)
+PROMPTS = [[3], [5, 9, 13, 2, 30], [(7 * i * i + 3) % 40 for i in range(50)]]
+
+
+def rope(kind, theta=10000.0, **more):
+    return dict(rope_parameters=dict(rope_type=kind, rope_theta=theta, **more))
+
+
+LLAMA3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+# Folder: family, its classes, and what differs from SMALL.
+MODELS = {
+    "llama": ("llama", LlamaConfig, LlamaForCausalLM, rope("default", 10000.0)),
+    "llama-linear": ("llama", LlamaConfig, LlamaForCausalLM, rope("linear", factor=4.0)),
+    "llama-dynamic": ("llama", LlamaConfig, LlamaForCausalLM, rope("dynamic", factor=2.0) | dict(max_position_embeddings=32)),
+    "llama-llama3": ("llama", LlamaConfig, LlamaForCausalLM, rope("llama3", 500000.0, **LLAMA3)),
+    "llama-yarn": (
+        "llama",
+        LlamaConfig,
+        LlamaForCausalLM,
+        rope("yarn", factor=4.0, original_max_position_embeddings=16),
+    ),
+    "llama-tied": ("llama", LlamaConfig, LlamaForCausalLM, rope("default") | dict(tie_word_embeddings=True)),
+    "mistral": ("llama", MistralConfig, MistralForCausalLM, rope("default") | dict(sliding_window=None)),
+    "mistral-window": ("llama", MistralConfig, MistralForCausalLM, rope("default") | dict(sliding_window=6)),
+    "qwen2": ("qwen2", Qwen2Config, Qwen2ForCausalLM, rope("default", 1000000.0)),
+    "qwen3": ("qwen3", Qwen3Config, Qwen3ForCausalLM, rope("default", 1000000.0) | dict(head_dim=6)),
+}
+
+expected, weights = {}, {}
+for name, (family, config, model, different) in MODELS.items():
+    torch.manual_seed(len(weights) + 1)
+    made = model(config(**{**SMALL, **different})).eval()
+    with torch.no_grad():
+        for key, parameter in made.named_parameters():
+            # Not the ones and zeros with which norms and biases begin.
+            if parameter.dim() == 1:
+                parameter.add_(torch.empty_like(parameter).uniform_(-0.5, 0.5))
+        if family in weights:
+            # With tied embeddings, the matrix for logits is the embedding, whatever else the file has.
+            tied = made.config.tie_word_embeddings
+            given = {key: value for key, value in weights[family].items() if not (tied and key == "lm_head.weight")}
+            made.load_state_dict(given, strict=False)
+            made.tie_weights()
+        else:
+            weights[family] = {key: value.clone() for key, value in made.state_dict().items()}
+    folder = OUT / name
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as saved:
+        made.save_pretrained(saved)
+        shutil.copy(f"{saved}/config.json", folder / "config.json")
+        if name == family:
+            shutil.copy(f"{saved}/model.safetensors", OUT / f"{family}.safetensors")
+    with torch.no_grad():
+        logits = [made(torch.tensor([prompt])).logits[0, -1].tolist() for prompt in PROMPTS]
+    # How far transformers itself is from f32 in 16 bits.
+    far = {}
+    for dtype in ["bfloat16", "float16"]:
+        rounded = copy.deepcopy(made).to(getattr(torch, dtype))
+        with torch.no_grad():
+            narrow = [rounded(torch.tensor([prompt])).logits[0, -1].float() for prompt in PROMPTS]
+        pairs = zip(narrow, map(torch.tensor, logits))
+        far[dtype] = sum(((a - b).norm() / b.norm()).item() for a, b in pairs)
+    expected[name] = dict(weights=family, logits=logits, far=far)
+json.dump(dict(prompts=PROMPTS, models=expected), open(OUT / "expected.json", "w"), indent=0)

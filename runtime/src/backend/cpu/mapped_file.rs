@@ -1,0 +1,62 @@
+//! Files in memory that are read as their bytes are used.
+
+use std::{fs::File, io, path::Path};
+
+use memmap2::{Mmap, MmapOptions};
+
+/// A file in memory: its pages are read when they are used, and given back when memory is short.
+///
+/// As long as it exists, nobody may write to the file or cut it off. Who replaces it by another one of its name, as programs
+/// that download do, does no harm.
+#[derive(Debug)]
+pub struct MappedFile {
+    /// `None` if the file is empty, which cannot be mapped.
+    map: Option<Mmap>,
+}
+
+impl MappedFile {
+    /// Maps the file at `path`.
+    ///
+    /// # Errors
+    /// Returns errors of the file system; a folder is [`io::ErrorKind::IsADirectory`].
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let known = file.metadata()?;
+        if known.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if known.len() == 0 {
+            return Ok(Self { map: None });
+        }
+        // SAFETY: `MmapOptions::map` asks that the file does not change while it is mapped. This process has it open for reading
+        // only and hands out shared slices of it; that no other one writes to it is the duty that the type's documentation
+        // passes on, and what `MAP_PRIVATE` cannot give. Its bytes are used as plain data alone, of which every pattern is valid.
+        let map = unsafe { MmapOptions::new().map(&file) }?;
+        Ok(Self { map: Some(map) })
+    }
+
+    /// Returns the contents.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_the_contents() {
+        let path = std::env::temp_dir().join(format!("graphable-mapped-{}", std::process::id()));
+        std::fs::write(&path, b"weights").unwrap();
+        let file = MappedFile::open(&path).unwrap();
+        // Another file of that name, as a download makes one.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, b"").unwrap();
+        assert_eq!(file.bytes(), b"weights");
+        assert_eq!(MappedFile::open(&path).unwrap().bytes(), b"");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(MappedFile::open(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(MappedFile::open(std::env::temp_dir()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+    }
+}

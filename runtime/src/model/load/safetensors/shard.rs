@@ -1,0 +1,128 @@
+//! One file of the format.
+
+use std::{borrow::Cow, path::Path};
+
+use ::safetensors::{
+    SafeTensors as View,
+    tensor::{Dtype, Metadata, SafeTensorError},
+};
+
+use crate::{
+    DType, Error, Result,
+    model::load::{HostTensor, MappedFile},
+};
+
+/// The number of bytes before the header, which contain its length.
+const PREFIX: usize = 8;
+
+/// Where the bytes are.
+enum Bytes {
+    Owned(Vec<u8>),
+    Mapped(MappedFile),
+}
+
+/// A file whose header was checked: its tensors follow each other without gaps or overlaps and end where it ends.
+pub(super) struct Shard {
+    pub(super) path: String,
+    bytes: Bytes,
+    /// The offset of the elements.
+    data: usize,
+    pub(super) metadata: Metadata,
+}
+
+impl Shard {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        match MappedFile::open(path) {
+            Ok(file) => Self::new(name, Bytes::Mapped(file)),
+            Err(e) => Err(unreadable(name, &e)),
+        }
+    }
+
+    pub(super) fn from_bytes(name: String, bytes: Vec<u8>) -> Result<Self> {
+        Self::new(name, Bytes::Owned(bytes))
+    }
+
+    fn new(path: String, bytes: Bytes) -> Result<Self> {
+        match View::read_metadata(bytes.all()) {
+            Ok((header, metadata)) => Ok(Self { path, data: PREFIX + header, metadata, bytes }),
+            Err(e) => Err(Error::File { why: explain(&e, bytes.all()), path }),
+        }
+    }
+
+    /// Returns the number of bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.all().len()
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>> {
+        let Some(info) = self.metadata.info(name) else { return Ok(None) };
+        let Some(dtype) = dtype(info.dtype) else {
+            return Err(Error::Config {
+                what: format!("elements of type {:?}", info.dtype),
+                why: "not supported; convert them to F32, F16, BF16, I32, U32, U8 or BOOL".into(),
+            });
+        };
+        let (start, end) = info.data_offsets;
+        let Some(bytes) = self.bytes.all().get(self.data + start..self.data + end) else {
+            let why = format!("`{name}` is outside the file");
+            return Err(Error::File { path: self.path.clone(), why });
+        };
+        Ok(Some(HostTensor { dtype, shape: info.shape.clone(), bytes: Cow::Borrowed(bytes) }))
+    }
+}
+
+impl Bytes {
+    fn all(&self) -> &[u8] {
+        match self {
+            Self::Owned(bytes) => bytes,
+            Self::Mapped(file) => file.bytes(),
+        }
+    }
+}
+
+pub(super) fn unreadable(path: String, error: &std::io::Error) -> Error {
+    Error::File { path, why: format!("cannot be read: {error}") }
+}
+
+/// Explains what is wrong with a file, and what to do about it.
+fn explain(error: &SafeTensorError, bytes: &[u8]) -> String {
+    let have = bytes.len();
+    let header = bytes.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
+    match error {
+        SafeTensorError::HeaderTooSmall => {
+            format!(
+                "has {have} bytes, a safetensors file at least {PREFIX}; it is truncated or empty: fetch it again"
+            )
+        }
+        SafeTensorError::InvalidHeaderLength => format!(
+            "has {have} bytes and announces a header of {header}; it is truncated or no safetensors file: fetch it again"
+        ),
+        SafeTensorError::HeaderTooLarge => {
+            format!("announces a header of {header} bytes; it is not a safetensors file")
+        }
+        SafeTensorError::MetadataIncompleteBuffer => {
+            format!("has {have} bytes, which is not what its header says; it is truncated: fetch it again")
+        }
+        SafeTensorError::InvalidOffset(name) => format!(
+            "is damaged: `{name}` does not begin where the tensor before it ends, or ends before it begins; fetch it again"
+        ),
+        SafeTensorError::TensorInvalidInfo => {
+            "is damaged: a tensor has more or fewer bytes than its shape and type need; fetch it again".into()
+        }
+        other => format!("is damaged, or no safetensors file: {other}"),
+    }
+}
+
+fn dtype(dtype: Dtype) -> Option<DType> {
+    Some(match dtype {
+        Dtype::F32 => DType::F32,
+        Dtype::F16 => DType::F16,
+        Dtype::BF16 => DType::Bf16,
+        Dtype::I32 => DType::I32,
+        Dtype::U32 => DType::U32,
+        Dtype::U8 => DType::U8,
+        Dtype::BOOL => DType::Bool,
+        _ => return None,
+    })
+}
