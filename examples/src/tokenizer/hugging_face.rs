@@ -131,7 +131,9 @@ impl Spelling {
 /// The byte of `<0x0A>`.
 fn fallback(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
-    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+    // A sign is no digit, though a number may begin with one.
+    let is_byte = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_byte.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
 }
 
 /// A token's name, which is text or in an object.

@@ -137,8 +137,8 @@ template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
     for (u32 u = 0; u < U; ++u) {
         const u64 j = start + u * slots + slot;
         if (chunk == 0 && j < p.keys && sub * EACH * sizeof(T) % 128 == 0) {
-            ask(k + j * p.k_strides[1] + sub * EACH * p.k_strides[3]);
-            ask(v + j * p.v_strides[1] + sub * EACH * p.v_strides[3]);
+            if (sub * EACH < p.size) ask(k + j * p.k_strides[1] + sub * EACH * p.k_strides[3]);
+            if (sub * EACH < p.size_v) ask(v + j * p.v_strides[1] + sub * EACH * p.v_strides[3]);
         }
     }
     wait_for_earlier();

@@ -1,0 +1,179 @@
+//! The text of a kernel.
+
+use super::{
+    super::{
+        Fused,
+        plan::{Plan, Source},
+    },
+    ENTRY, THREADS,
+    results::Results,
+};
+use crate::kernel::compose::element;
+
+/// What the text is made of.
+pub(super) struct Body<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) variant: Fused,
+    /// Finds the set of a group of columns.
+    pub(super) columns: String,
+    /// Finds the columns of pairs that are turned.
+    pub(super) turned: String,
+    /// Asks for what makes the rows.
+    pub(super) asked: String,
+    /// Makes the rows, or finds them.
+    pub(super) rows: String,
+    pub(super) results: Results,
+}
+
+/// When what results read is read.
+#[derive(Clone, Copy)]
+enum Reads {
+    /// Ahead of the products, as registers hold it meanwhile.
+    Ahead,
+    /// Ahead but for compute capability 10, for which the compiler finds fewer registers.
+    AheadIfRoom,
+    /// When the products are there.
+    Late,
+}
+
+impl Body<'_> {
+    /// The kernel. A thread waits for earlier kernels before it reads what they may write; what it computes from its place alone, and
+    /// what it only asks for, comes before.
+    pub(super) fn text(&self) -> String {
+        let Fused { resident, .. } = self.variant;
+        format!(
+            "extern \"C\" __global__ void __launch_bounds__({THREADS}, {resident}) {ENTRY}(const __grid_constant__ Parameters p) {{\n    \
+             start_dependents();\n    \
+             if (p.early == 0) wait_for_earlier();\n\
+             {places}{elements}{find}{asked}    \
+             if (p.early != 0) wait_for_earlier();\n\
+             {fetch}{rows}{groups}}}\n",
+            places = self.places(),
+            elements = self.elements(),
+            find = self.finds("block"),
+            asked = self.asked,
+            fetch = self.fetches(true, "block"),
+            rows = self.rows,
+            groups = self.groups(),
+        )
+    }
+
+    fn reads(&self) -> Reads {
+        match (self.plan.m, &self.plan.source) {
+            (1, Source::Norm(_)) => Reads::Ahead,
+            (1, Source::Memory(_)) => Reads::AheadIfRoom,
+            _ => Reads::Late,
+        }
+    }
+
+    /// Reads what the results of a group need, if this is when.
+    fn fetches(&self, is_ahead: bool, tile: &str) -> String {
+        match (self.reads(), is_ahead) {
+            (Reads::Ahead, true) | (Reads::Late, false) => format!("    fetch({tile});\n"),
+            (Reads::Ahead, false) | (Reads::Late, true) => String::new(),
+            (Reads::AheadIfRoom, true) => {
+                format!("#if __CUDA_ARCH__ < 1000\n    fetch({tile});\n#endif\n")
+            }
+            (Reads::AheadIfRoom, false) => {
+                format!("#if __CUDA_ARCH__ >= 1000\n    fetch({tile});\n#endif\n")
+            }
+        }
+    }
+
+    /// Computes what follows from a thread's place in a group: the frequencies of pairs that are turned.
+    fn finds(&self, tile: &str) -> String {
+        if self.plan.turns.is_empty() { String::new() } else { format!("    find({tile});\n") }
+    }
+
+    /// Which rows and groups of columns a block has, and its first weights.
+    fn places(&self) -> String {
+        let Fused { rows: most, groups, ahead, near, .. } = self.variant;
+        let (element, together) = (element(self.plan.dtype), self.plan.together);
+        let Self { columns, turned, .. } = self;
+        format!(
+            "    using E = {element};\n    \
+             using Product = thin::Product<E, {most}, {groups}, {ahead}, {near}>;\n    \
+             constexpr u32 TOGETHER = {together}, SIDE = {groups} / TOGETHER;\n    \
+             const u32 stacks = ((u32)p.m + {most}u - 1u) / {most}u, row0 = blockIdx.x % stacks * {most}u;\n    \
+             const u32 m = (u32)p.m - row0 < {most}u ? (u32)p.m - row0 : {most}u;\n    \
+             const u32 block = blockIdx.x / stacks, blocks = gridDim.x / stacks, tiles = (u32)p.tiles;\n    \
+             auto set_of = [&](u32 tile) -> u32 {{\n        \
+             u32 set = 0;\n\
+             {columns}        \
+             return set;\n    }};\n    \
+             auto col_of = [&](u32 set, u32 tile, u32 column) -> u32 {{\n\
+             {turned}        \
+             return (tile - (u32)p.first[set]) * thin::COLUMNS + column;\n    }};\n    \
+             Product product(p.k);\n    \
+             auto aim = [&](u32 tile) {{\n\
+             #pragma unroll\n        \
+             for (u32 g = 0; g < {groups}u; ++g) {{\n            \
+             const u32 mine = tile + g / TOGETHER * blocks;\n            \
+             const bool is_there = mine < tiles;\n            \
+             const u32 set = set_of(is_there ? mine : 0u), weight = set * TOGETHER + g % TOGETHER;\n            \
+             const u32 n = (u32)p.n[set], col = is_there ? col_of(set, mine, product.column()) : 0u;\n            \
+             product.set_column(g, (const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight], is_there);\n        \
+             }}\n    }};\n    \
+             aim(block);\n    \
+             product.begin();\n"
+        )
+    }
+
+    /// The element of a thread in a group, of which it has at most one, and what is read for it.
+    fn elements(&self) -> String {
+        let Results { declared, found, fetched, .. } = &self.results;
+        let declared: String = declared.iter().map(String::as_str).collect();
+        format!(
+            "    u32 local, side, column, row, set, col;\n    \
+             // Found again where it is used, since registers are scarce meanwhile: volatile, so that it is not kept.\n    \
+             auto is_mine = [&](u32 tile) -> bool {{\n        \
+             u32 thread;\n        \
+             asm volatile(\"mov.u32 %0, %tid.x;\" : \"=r\"(thread));\n        \
+             local = thread / (SIDE * thin::COLUMNS);\n        \
+             side = thread / thin::COLUMNS % SIDE;\n        \
+             column = thread % thin::COLUMNS;\n        \
+             row = row0 + local;\n        \
+             const u32 mine = tile + side * blocks;\n        \
+             if (local >= m || mine >= tiles) return false;\n        \
+             set = set_of(mine);\n        \
+             col = col_of(set, mine, column);\n        \
+             return col < (u32)p.n[set];\n    }};\n\
+             {declared}    \
+             auto find = [&](u32 tile) {{\n        \
+             if (!is_mine(tile)) return;\n\
+             {found}    }};\n    \
+             auto fetch = [&](u32 tile) {{\n        \
+             if (!is_mine(tile)) return;\n\
+             {fetched}    }};\n"
+        )
+    }
+
+    /// One group of columns after the other.
+    fn groups(&self) -> String {
+        format!(
+            "    __shared__ Product::Parts both[2];\n    \
+             u32 tile = block, turn = 0;\n\
+             #pragma unroll 1\n    \
+             for (;;) {{\n        \
+             const u32 after = tile + SIDE * blocks;\n        \
+             product.run(of_block, pitch, m, [&]() -> bool {{\n            \
+             if (after >= tiles) return false;\n            \
+             aim(after);\n            \
+             return true;\n        }});\n        \
+             Product::Parts& parts = both[turn];\n        \
+             product.share(parts);\n\
+             {late}        \
+             if (is_mine(tile)) {{\n            \
+             const u32 n = (u32)p.n[set], at = side * TOGETHER * thin::COLUMNS;\n\
+             {written}        }}\n        \
+             if (after >= tiles) break;\n        \
+             tile = after;\n        \
+             turn ^= 1u;\n\
+             {find}{ahead}    }}\n",
+            late = self.fetches(false, "tile"),
+            written = self.results.written,
+            find = self.finds("tile"),
+            ahead = self.fetches(true, "tile"),
+        )
+    }
+}
