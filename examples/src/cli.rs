@@ -65,8 +65,8 @@ pub struct Generate {
     #[arg(long, value_name = "DIR_OR_FILE")]
     pub model: Option<PathBuf>,
 
-    /// Type of weights, activations and cache; auto is what the file stores, and for weights in quantised blocks f32 on the CPU
-    /// and bf16 on a GPU
+    /// Type of weights, activations and cache; auto is f32 or bf16 as the file stores it, and for weights in f16 or in quantised
+    /// blocks f32 on the CPU and bf16 on a GPU
     #[arg(long, value_enum, value_name = "TYPE", default_value_t = DTypeArg::Auto)]
     pub dtype: DTypeArg,
 
@@ -238,13 +238,13 @@ pub struct Common {
 /// `--dtype`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DTypeArg {
-    /// What the file stores; for weights in quantised blocks what suits the device
+    /// What the file stores; for weights in f16 or in quantised blocks f32 on the CPU and bf16 on a GPU
     Auto,
     /// 32 bits
     F32,
     /// 16 bits, 8 of them exponent
     Bf16,
-    /// 16 bits, 5 of them exponent
+    /// 16 bits, 5 of them exponent: activations above 65504 are lost
     F16,
 }
 
@@ -256,10 +256,11 @@ impl DTypeArg {
             (Self::F32, _) => DType::F32,
             (Self::Bf16, _) => DType::Bf16,
             (Self::F16, _) => DType::F16,
-            (Self::Auto, Some(stored)) => stored,
-            // Half the bytes to read for each token. On the CPU, f32 has the faster products.
-            (Self::Auto, None) if device.is_cpu() => DType::F32,
-            (Self::Auto, None) => DType::Bf16,
+            (Self::Auto, Some(stored @ (DType::F32 | DType::Bf16))) => stored,
+            // Weights in f16 say nothing about activations, which may be above its largest value. The CPU takes the more exact of
+            // the other two, a GPU the one of which it reads half the bytes for each token.
+            (Self::Auto, _) if device.is_cpu() => DType::F32,
+            (Self::Auto, _) => DType::Bf16,
         }
     }
 }
@@ -396,13 +397,16 @@ mod tests {
         let (cpu, gpu) = (Device::cpu(), Device::cuda(0));
         assert_eq!((ModeArg::Auto.of(&cpu), ModeArg::Auto.of(&gpu)), (Mode::None, Mode::Full));
         assert_eq!((ModeArg::Piecewise.of(&cpu), ModeArg::None.of(&gpu)), (Mode::Piecewise, Mode::None));
-        for stored in [DType::F32, DType::Bf16, DType::F16] {
+        for stored in [DType::F32, DType::Bf16] {
             assert_eq!(DTypeArg::Auto.of(Some(stored), &cpu), stored);
             assert_eq!(DTypeArg::Auto.of(Some(stored), &gpu), stored);
             assert_eq!(DTypeArg::F16.of(Some(stored), &gpu), DType::F16);
         }
-        assert_eq!(DTypeArg::Auto.of(None, &cpu), DType::F32);
-        assert_eq!(DTypeArg::Auto.of(None, &gpu), DType::Bf16);
+        for stored in [None, Some(DType::F16)] {
+            assert_eq!(DTypeArg::Auto.of(stored, &cpu), DType::F32);
+            assert_eq!(DTypeArg::Auto.of(stored, &gpu), DType::Bf16);
+            assert_eq!(DTypeArg::F16.of(stored, &cpu), DType::F16);
+        }
         assert_eq!((DTypeArg::F32.of(None, &gpu), DTypeArg::Bf16.of(None, &cpu)), (DType::F32, DType::Bf16));
     }
 

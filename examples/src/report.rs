@@ -19,11 +19,11 @@ pub enum FinishReason {
 /// How long a user waited before the prompt was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// Reading the file and moving the weights to the device.
+    /// Opening the device, reading the files and moving the weights to the device, until they are there.
     pub load: Duration,
     /// Recording graphs ahead.
     pub capture: Duration,
-    /// From the start of loading on, whatever was done.
+    /// From the start of the program on, whatever was done, a download not included.
     pub all: Duration,
 }
 
@@ -38,7 +38,7 @@ pub struct Report {
     pub tokens: Vec<u32>,
     /// Number of tokens of the rendered prompt.
     pub prompt_tokens: usize,
-    /// As given by `--mode`.
+    /// What `--mode` says or, where it says `auto`, what was taken.
     pub mode: String,
     /// The type of weights, activations and cache: `f32`, `bf16` or `f16`.
     pub dtype: String,
@@ -64,13 +64,13 @@ pub struct Report {
     pub eager_bytes: u64,
     /// Bytes of the executables, as far as the device knows.
     pub executable_bytes: u64,
-    /// Reading the file and moving the weights to the device, in seconds.
+    /// Opening the device, reading the files and moving the weights to the device, until they are there, in seconds.
     pub load_seconds: f64,
     /// Recording all graphs ahead, in seconds; 0 in mode none, which has none.
     pub capture_seconds: f64,
     /// From the prompt, as tokens, to the first token of the answer, in seconds, loading and capturing not included.
     pub prefill_seconds: f64,
-    /// From the start of loading to the first token of the answer, in seconds: what a user waits for.
+    /// From the start of the program to the first token of the answer, in seconds, a download not included: what a user waits for.
     pub first_token_seconds: f64,
     /// From the first token of the answer to the last, in seconds.
     pub decode_seconds: f64,
@@ -108,7 +108,7 @@ impl fmt::Display for Report {
         writeln!(f, "  load        {:>8.3} s", self.load_seconds)?;
         writeln!(f, "  capture     {:>8.3} s", self.capture_seconds)?;
         writeln!(f, "  prefill     {:>8.3} s  {} tokens", self.prefill_seconds, self.prompt_tokens)?;
-        writeln!(f, "  first token {:>8.3} s  from the start of loading", self.first_token_seconds)?;
+        writeln!(f, "  first token {:>8.3} s  from the start of the program", self.first_token_seconds)?;
         let (decoded, each) = (self.tokens.len().saturating_sub(1), self.tokens_per_second);
         write!(f, "  decode      {:>8.3} s  {decoded} tokens, {each:.1} per second", self.decode_seconds)
     }
@@ -193,7 +193,7 @@ mod tests {
             "1.500 s",
             "  capture        2.250 s\n",
             "  prefill        0.250 s  37 tokens\n",
-            "  first token    4.125 s  from the start of loading\n",
+            "  first token    4.125 s  from the start of the program\n",
             "  decode         0.062 s  2 tokens, 20.5 per second",
         ];
         shown.iter().for_each(|part| assert!(text.contains(part), "{part} in {text}"));

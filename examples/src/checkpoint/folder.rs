@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use graphable::{
     DType, Element, Runtime,
-    load::{Loader, SafeTensors, TensorSource},
+    load::{Loader, MappedFile, SafeTensors, TensorSource},
 };
 
 use super::{Checkpoint, fill, stored};
@@ -24,7 +24,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, or the one in which the file or index of weights at `path` is.
+    /// Opens a folder, or the one in which the file or index of weights at `path` is. Weights are mapped: nobody may write to
+    /// their files until the value is dropped.
     ///
     /// # Errors
     /// If `config.json` or the weights are missing or damaged; if the model is of a family or has a variant that is not computed;
@@ -35,7 +36,9 @@ impl Folder {
         let text = std::fs::read(&file).map_err(|e| Error::io(&file, "read", &e))?;
         // The family is told before it matters whether the weights are complete.
         Config::family(&file, &text)?;
-        let weights = SafeTensors::open(path)?;
+        // SAFETY: the program does not write to the files of a model, and its documentation asks its user that no other program
+        // does while the model is loaded. Programs that download replace files.
+        let weights = SafeTensors::open_mapped(path, |file| unsafe { MappedFile::open(file) })?;
         let config = Config::from_json(&file, &text, &weights.names())?;
         Ok(Self { path: folder.into(), config, weights })
     }
@@ -48,8 +51,9 @@ impl Checkpoint for Folder {
 
     fn stored(&self) -> Result<Option<DType>> {
         let mut tensors = Vec::new();
-        for name in self.weights.names() {
-            if let Some(tensor) = self.weights.tensor(&name)? {
+        // What else the files have may be stored in any way.
+        for name in self.config.tensors() {
+            if let Some(tensor) = self.weights.tensor(&hugging_face_name(&name, self.config.tied))? {
                 tensors.push((Some(tensor.dtype).filter(|dtype| dtype.is_float()), tensor.shape));
             }
         }

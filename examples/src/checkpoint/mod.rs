@@ -1,7 +1,8 @@
 //! A chat model's files: a GGUF file, or a Hugging Face folder.
 //!
-//! Opening reads what describes the model and maps its weights. What is not supported, contradictory or damaged is refused before
-//! any weight is read.
+//! Opening reads what describes the model and maps the weights of a folder. Families and variants that are not computed, sizes that
+//! contradict each other, damaged headers, and missing or unknown tensors are refused before any weight is read; shapes and
+//! element types that do not fit when weights are loaded, all in one error.
 
 mod folder;
 mod gguf;
@@ -67,7 +68,8 @@ pub enum Files {
 }
 
 impl Files {
-    /// Opens a GGUF file; a Hugging Face folder; or the weights in one, `*.safetensors` or `*.safetensors.index.json`.
+    /// Opens a GGUF file; a Hugging Face folder; or the weights in one, `*.safetensors` or `*.safetensors.index.json`. The files of
+    /// a folder are mapped: nobody may write to them until the value is dropped.
     ///
     /// # Errors
     /// If a file is missing, damaged or of another kind.

@@ -139,6 +139,11 @@ impl Gguf {
         self.metadata.get(key)
     }
 
+    /// The keys of all metadata values, in no order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.metadata.keys().map(String::as_str)
+    }
+
     /// A metadata value that must be there and of the type that `read` accepts.
     fn expect<'a, T>(
         &'a self,

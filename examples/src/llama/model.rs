@@ -222,9 +222,11 @@ fn project_heads<T: Float>(
 ) -> Result<[Tensor<T>; 3]> {
     let x = ops::rms_norm(h, &layer.attn_norm, layer.eps)?;
     let q = heads(&project(&x, &layer.q, &layer.q_bias)?, &layer.q_norm, layer)?;
+    // Right behind its product, with nothing in between that could keep the two from becoming one launch.
+    let q = ops::rope(&q, positions, layer.rope)?;
     let k = heads(&project(&x, &layer.k, &layer.k_bias)?, &layer.k_norm, layer)?;
     let v = heads(&project(&x, &layer.v, &layer.v_bias)?, &None, layer)?;
-    Ok([ops::rope(&q, positions, layer.rope)?, k, v])
+    Ok([q, k, v])
 }
 
 /// Puts new keys, rotated, and values into `rows` of the cache, then lets each query see all rows up to its own

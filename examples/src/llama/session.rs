@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use graphable::{CaptureProgress, Device, Float, Mode, PendingRead, RngState, Runtime, Schedule, ops};
+use graphable::{CaptureProgress, DType, Device, Float, Mode, PendingRead, RngState, Runtime, Schedule, ops};
 
 use super::{
     device_loop::DeviceLoop,
@@ -355,7 +355,7 @@ fn one_by_one<T: Float, F: FnMut(&str) -> Result<()>>(
         } else {
             None
         };
-        if growing.push(token(pending)?)? {
+        if growing.push(token::<T>(pending)?)? {
             return Ok(FinishReason::Stop);
         }
         match next {
@@ -376,7 +376,7 @@ fn by_a_loop<T: Float, F: FnMut(&str) -> Result<()>>(
     growing: &mut Growing<'_, F>,
 ) -> Result<FinishReason> {
     let Decoder { model, kv, turn, rt, capacity } = device;
-    if growing.push(token(pending)?)? {
+    if growing.push(token::<T>(pending)?)? {
         return Ok(FinishReason::Stop);
     }
     loop {
@@ -390,7 +390,7 @@ fn by_a_loop<T: Float, F: FnMut(&str) -> Result<()>>(
         }
         let mut stops = false;
         row += device_loop.run(rt, row, rounds, model, kv, turn, |id| {
-            stops = growing.push(number(id)?)?;
+            stops = growing.push(number::<T>(id)?)?;
             Ok(())
         })?;
         if stops {
@@ -410,19 +410,23 @@ fn places(start: usize, piece: &[u32]) -> [Vec<u32>; 2] {
     [(start as u32..).take(piece.len()).collect(), vec![piece.len() as u32 - 1]]
 }
 
-/// Waits for a token.
-fn token(launched: Launched) -> Result<u32> {
-    number(launched.wait()?.first().copied().unwrap_or(ops::NO_TOKEN))
+/// Waits for a token of a model in `T`.
+fn token<T: Float>(launched: Launched) -> Result<u32> {
+    number::<T>(launched.wait()?.first().copied().unwrap_or(ops::NO_TOKEN))
 }
 
 /// A token, unless it is none.
-fn number(id: u32) -> Result<u32> {
+fn number<T: Float>(id: u32) -> Result<u32> {
     if id != ops::NO_TOKEN {
         return Ok(id);
     }
     Err(Error::Model {
         what: "model".into(),
         why: "it gave no logit that is a number".into(),
-        help: "the weights are damaged: download the file again".into(),
+        help: match T::DTYPE {
+            DType::F16 => "values may be above 65504, the largest of f16: pass `--dtype bf16` or `--dtype f32`; if that fails as well, download the file again",
+            _ => "the weights are damaged: download the file again",
+        }
+        .into(),
     })
 }

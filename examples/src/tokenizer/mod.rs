@@ -31,11 +31,15 @@ pub struct ChatTokenizer {
 
 impl ChatTokenizer {
     /// The ids of a text. Names of control tokens in it, such as `<|im_end|>`, become those tokens:
-    /// that is how a chat template marks turns.
+    /// that is how a chat template marks turns. The token that starts a text is added if the model wants it and `text` does not
+    /// begin with it.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let encoding = self.encoder.encode_fast(text, false).map_err(refused)?;
-        let bos = self.bos.iter().filter(|_| self.add_bos).map(|(id, _)| *id);
-        Ok(bos.chain(encoding.get_ids().iter().copied()).collect())
+        let ids = encoding.get_ids();
+        // Many templates begin with it as well.
+        let bos =
+            self.bos.iter().filter(|(id, _)| self.add_bos && ids.first() != Some(id)).map(|(id, _)| *id);
+        Ok(bos.chain(ids.iter().copied()).collect())
     }
 
     /// The tokens that end an answer; there is at least one.

@@ -111,17 +111,30 @@ fn a_prompt_that_fills_the_context_is_refused() {
 }
 
 #[test]
-fn missing_and_misshapen_tensors_are_listed_together() {
+fn missing_tensors_are_listed_before_anything_is_loaded() {
+    let mut builder = tiny::llama(0);
+    builder.drop_tensor("blk.1.ffn_up.weight");
+    builder.drop_tensor("output_norm.weight");
+    let e = Language::of(&Gguf::from_bytes(builder.build()).unwrap()).map(drop).unwrap_err().to_string();
+    assert!(e.contains("`output_norm.weight`, `blk.1.ffn_up.weight`, which the file does not have"), "{e}");
+}
+
+#[test]
+fn misshapen_tensors_are_listed_together() {
     let mut builder = tiny::llama(0);
     builder.drop_tensor("blk.1.ffn_up.weight");
     builder.drop_tensor("output_norm.weight");
     let builder = builder.f32("output_norm.weight", &[3], &[1.0; 3]);
+    let builder = builder.f32("blk.1.ffn_up.weight", &[5, 32], &[1.0; 160]);
     let file = Gguf::from_bytes(builder.build()).unwrap();
     let language = Language::of(&file).unwrap();
     let e = Session::<f32>::load(&file, language, Device::cpu(), Mode::None, 8, SamplingOptions::default());
     let e = e.map(|_| ()).unwrap_err().to_string();
     assert!(e.contains("blk.1.ffn_up.weight") && e.contains("output_norm.weight"), "{e}");
-    assert!(e.contains("[3]") && e.contains("[32]"), "{e}");
+    assert!(
+        e.contains("[3]") && e.contains("[32]") && e.contains("[5, 32]") && e.contains("[48, 32]"),
+        "{e}"
+    );
 }
 
 /// All of them together.

@@ -1,6 +1,6 @@
 //! Sizes of models: read, and refused when they make no sense.
 
-use graphable::ops::{RopeConfig, RopeStyle};
+use graphable::ops::{RopeConfig, RopeScaling, RopeStyle};
 use graphable_examples::{bert, gguf::Gguf, llama};
 
 use crate::{
@@ -41,12 +41,73 @@ fn llama_files_that_make_no_sense_are_refused() {
         with("llama.rope.scaling.type", Meta::Str("yarn".into())),
         "`llama.rope.scaling.original_context_length` is missing",
     );
+    refused(
+        with("llama.rope.scaling.attn_factor", Meta::F32(1.2)),
+        "has `llama.rope.scaling.attn_factor`, which this example does not compute",
+    );
+    for (key, value) in
+        [("scaling.factor", f32::NAN), ("scaling.factor", -2.0), ("scale_linear", f32::INFINITY)]
+    {
+        let key = format!("llama.rope.{key}");
+        refused(with(&key, Meta::F32(value)), &format!("`{key}` is {value}"));
+    }
+    refused(
+        with("llama.rope.scaling.factor", Meta::F32(2.0)).f32("rope_freqs.weight", &[4], &[1.0; 4]),
+        "scaled by `linear` and by `rope_freqs.weight`",
+    );
     refused(with("llama.expert_count", Meta::U32(8)), "has `llama.expert_count`");
     refused(tiny::llama(0).f32("blk.0.attn_q.bias", &[32], &[0.0; 32]), "has the tensor `blk.0.attn_q.bias`");
     refused(tiny::llama(0).f32("rope_freqs.weight", &[3], &[1.0; 3]), "positive number for each of 4 pairs");
     refused(tiny::llama(0).f32("rope_freqs.weight", &[4], &[1.0, 0.0, 1.0, 1.0]), "positive number for each");
     refused(with("llama.attention.value_length", Meta::U32(4)), "keys are 8 wide and values 4");
     refused(with("llama.feed_forward_length", Meta::Bool(true)), "should be a whole number");
+}
+
+/// What llama.cpp takes where a file has a factor and does not say of what.
+#[test]
+fn a_factor_without_a_type_is_linear() {
+    let rope = |keys: &[(&str, Meta)]| {
+        let add = |b: Builder, (key, value): &(&str, Meta)| match value {
+            Meta::Str(value) => b.meta(key, value.as_str()),
+            Meta::F32(value) => b.meta(key, Meta::F32(*value)),
+            _ => panic!("{key}"),
+        };
+        let file = keys.iter().fold(tiny::llama(0), add);
+        llama::Config::from_gguf(&Gguf::from_bytes(file.build()).unwrap()).unwrap().rope
+    };
+    let plain = rope(&[]);
+    let linear = RopeConfig::new(1e4, RopeStyle::Interleaved).partial(8);
+    let linear = linear.scaling(RopeScaling::Linear { factor: 4.0 });
+    let (factor, old, kind) =
+        ("llama.rope.scaling.factor", "llama.rope.scale_linear", "llama.rope.scaling.type");
+    let f32 = Meta::F32;
+    assert_eq!(rope(&[(factor, f32(4.0))]), linear);
+    assert_eq!(rope(&[(old, f32(4.0))]), linear);
+    assert_eq!(rope(&[(kind, "linear".into()), (old, f32(4.0))]), linear);
+    assert_eq!(rope(&[(factor, f32(4.0)), (old, f32(2.0))]), linear);
+    assert_eq!(rope(&[(factor, f32(0.0))]), plain);
+    assert_eq!(rope(&[(old, f32(1.0))]), plain);
+    assert_eq!(rope(&[(kind, "none".into()), (factor, f32(4.0))]), plain);
+}
+
+/// Biases and norms of heads are optional in the struct of the model, not in the model.
+#[test]
+fn gguf_files_without_a_tensor_of_their_family_are_refused() {
+    let bias = |b: Builder, name: &str, size: usize| b.f32(name, &[size], &vec![0.5; size]);
+    let mut qwen2 = tiny::of_family("qwen2");
+    for i in 0..tiny::LAYERS {
+        for (part, size) in [("q", 32), ("k", 16), ("v", 16)] {
+            qwen2 = bias(qwen2, &format!("blk.{i}.attn_{part}.bias"), size);
+        }
+    }
+    let config = |b: &Builder| llama::Config::from_gguf(&Gguf::from_bytes(b.build()).unwrap());
+    assert!(config(&qwen2).unwrap().qkv_bias);
+    qwen2.drop_tensor("blk.1.attn_k.bias");
+    let e = config(&qwen2).unwrap_err().to_string();
+    assert!(e.contains("the model needs `blk.1.attn_k.bias`, which the file") && e.contains("help:"), "{e}");
+    let e = config(&tiny::of_family("qwen3")).unwrap_err().to_string();
+    assert!(e.contains("`blk.0.attn_q_norm.weight`, `blk.0.attn_k_norm.weight`, `blk.1."), "{e}");
+    assert!(e.contains(" and 1 more"), "{e}");
 }
 
 #[test]

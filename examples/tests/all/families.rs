@@ -1,10 +1,10 @@
 //! Small random models of every family, compared with the logits that transformers computes (`tests/families/models.py`).
 
-use graphable::{Device, Float, Mode};
+use graphable::{DType, Device, Float, Mode};
 use graphable_examples::{
     checkpoint::{Checkpoint, Files},
     gguf::Gguf,
-    llama::{Language, Session},
+    llama::{Config, Language, Session},
     sampling::SamplingOptions,
 };
 use half::{bf16, f16};
@@ -320,6 +320,76 @@ fn what_is_not_computed_is_named() {
     says(rope(json!({ "partial_rotary_factor": 0.1 })), "0 of 4 elements");
 }
 
+/// The configuration of the folder `name` with other texts in its `config.json`.
+fn configured(name: &str, change: impl Fn(&mut Value)) -> Result<Config, String> {
+    let mut config: Value = serde_json::from_slice(config(name)).unwrap();
+    change(&mut config);
+    let family = config["model_type"].as_str().unwrap();
+    let family = if family == "mistral" { "llama" } else { family };
+    let names: Vec<String> = folders::tensors(weights(family)).into_iter().map(|tensor| tensor.0).collect();
+    let config = config.to_string();
+    Config::from_json("config.json".as_ref(), config.as_bytes(), &names).map_err(|e| e.to_string())
+}
+
+#[test]
+fn the_old_name_of_a_rope_type_may_stand_beside_the_new_one() {
+    let with = |types: &[(&str, &str)]| {
+        configured("llama", |config| {
+            config.as_object_mut().unwrap().remove("rope_parameters");
+            config["rope_scaling"] = json!({ "factor": 4.0 });
+            for (key, kind) in types {
+                config["rope_scaling"][*key] = (*kind).into();
+            }
+        })
+    };
+    let linear = with(&[("rope_type", "linear")]).unwrap();
+    assert_ne!(linear, with(&[]).unwrap());
+    assert_eq!(with(&[("type", "linear")]).unwrap(), linear);
+    assert_eq!(with(&[("rope_type", "linear"), ("type", "linear")]).unwrap(), linear);
+    let e = with(&[("rope_type", "linear"), ("type", "dynamic")]).unwrap_err();
+    assert!(
+        e.contains("`linear` by its `rope_type` and `dynamic` by its `type`") && e.contains("help:"),
+        "{e}"
+    );
+}
+
+/// Defaults of transformers, for which `null` is a value.
+#[test]
+fn a_missing_key_is_not_null() {
+    let window = |value: Option<Value>| {
+        let change = |config: &mut Value| {
+            config["max_position_embeddings"] = 8192.into();
+            config.as_object_mut().unwrap().remove("sliding_window");
+            if let Some(value) = &value {
+                config["sliding_window"] = value.clone();
+            }
+        };
+        configured("mistral", change).unwrap().window
+    };
+    assert_eq!(
+        [window(None), window(Some(Value::Null)), window(Some(7.into()))],
+        [Some(4096), None, Some(7)]
+    );
+
+    for (name, default) in [("llama", 4), ("mistral", 8), ("qwen2", 32), ("qwen3", 32)] {
+        let heads = |null: bool| {
+            configured(name, |config| {
+                let config = config.as_object_mut().unwrap();
+                config.remove("num_key_value_heads");
+                // So that each default divides them.
+                config.insert("num_attention_heads".into(), if name == "llama" { 4 } else { 64 }.into());
+                config.insert("head_dim".into(), 4.into());
+                if null {
+                    config.insert("num_key_value_heads".into(), Value::Null);
+                }
+            })
+            .unwrap()
+        };
+        let null = heads(true);
+        assert_eq!((heads(false).kv_heads, null.kv_heads), (default, null.heads), "{name}");
+    }
+}
+
 #[test]
 fn folders_that_are_incomplete_or_damaged_are_refused() {
     let folder = folder("damaged", "llama", "llama");
@@ -352,7 +422,10 @@ fn folders_that_are_incomplete_or_damaged_are_refused() {
     // Frequencies, which older files have, follow from the configuration.
     let frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq";
     with(&|all| all.push((frequencies.into(), Dtype::F32, vec![1], vec![0; 4])));
-    Files::open(folder.path()).unwrap();
+    assert_eq!(Files::open(folder.path()).unwrap().stored().unwrap(), Some(DType::F32));
+    // How they are stored does not matter.
+    with(&|all| all.push((frequencies.into(), Dtype::I64, vec![40, 40], vec![0; 40 * 40 * 8])));
+    assert_eq!(Files::open(folder.path()).unwrap().stored().unwrap(), Some(DType::F32));
 
     let loading = |wanted: &[&str]| {
         let files = Files::open(folder.path()).unwrap();

@@ -17,6 +17,16 @@ pub(crate) const CONTEXT: usize = 64;
 
 /// The model's file.
 pub(crate) fn llama(seed: u64) -> Builder {
+    model("llama", seed)
+}
+
+/// The same sizes and tensors by the keys of another family, whose own tensors are missing.
+pub(crate) fn of_family(family: &str) -> Builder {
+    model(family, 0)
+}
+
+fn model(family: &str, seed: u64) -> Builder {
+    let key = |name: &str| format!("{family}.{name}");
     let mut random = StdRng::seed_from_u64(seed);
     let vocab = tokenizer::tokens().len();
     let kv = DIM / HEADS * KV_HEADS;
@@ -25,16 +35,16 @@ pub(crate) fn llama(seed: u64) -> Builder {
             "tokenizer.chat_template",
             "{% for m in messages %}<|start|>{{ m.content }}<|end|>{% endfor %}<|start|>",
         )
-        .meta("general.architecture", "llama")
-        .meta("llama.block_count", Meta::U32(LAYERS as u32))
-        .meta("llama.context_length", Meta::U32(CONTEXT as u32))
-        .meta("llama.embedding_length", Meta::U32(DIM as u32))
-        .meta("llama.feed_forward_length", Meta::U32(FFN as u32))
-        .meta("llama.attention.head_count", Meta::U32(HEADS as u32))
-        .meta("llama.attention.head_count_kv", Meta::U32(KV_HEADS as u32))
-        .meta("llama.attention.layer_norm_rms_epsilon", Meta::F32(1e-5))
-        .meta("llama.rope.dimension_count", Meta::U32((DIM / HEADS) as u32))
-        .meta("llama.rope.freq_base", Meta::F32(10_000.0));
+        .meta("general.architecture", family)
+        .meta(&key("block_count"), Meta::U32(LAYERS as u32))
+        .meta(&key("context_length"), Meta::U32(CONTEXT as u32))
+        .meta(&key("embedding_length"), Meta::U32(DIM as u32))
+        .meta(&key("feed_forward_length"), Meta::U32(FFN as u32))
+        .meta(&key("attention.head_count"), Meta::U32(HEADS as u32))
+        .meta(&key("attention.head_count_kv"), Meta::U32(KV_HEADS as u32))
+        .meta(&key("attention.layer_norm_rms_epsilon"), Meta::F32(1e-5))
+        .meta(&key("rope.dimension_count"), Meta::U32((DIM / HEADS) as u32))
+        .meta(&key("rope.freq_base"), Meta::F32(10_000.0));
     let mut add = |b: Builder, name: &str, shape: &[usize], scale: f32| {
         let n = shape.iter().product();
         // Norms are near 1, matrices near 0.

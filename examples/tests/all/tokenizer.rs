@@ -53,6 +53,17 @@ fn merges_words_and_keeps_digits_apart() {
 }
 
 #[test]
+fn the_token_that_starts_a_text_comes_once() {
+    let builder = describe(Builder::default()).meta("tokenizer.ggml.add_bos_token", Meta::Bool(true));
+    let t = ChatTokenizer::from_gguf(&Gguf::from_bytes(builder.build()).unwrap()).unwrap();
+    assert_eq!(t.encode("hello").unwrap(), [0, 261]);
+    assert_eq!(t.encode("").unwrap(), [0]);
+    // As many templates have it.
+    assert_eq!(t.encode("<|start|>hello").unwrap(), [0, 261]);
+    assert_eq!(t.encode("<|end|>hello").unwrap(), [0, 1, 261]);
+}
+
+#[test]
 fn any_text_survives_the_round_trip() {
     let t = tiny();
     for text in ["hello hello", " a\n\tb  ", "Grüße, 世界 👩‍👩‍👧 e\u{301}", "\u{0}\u{7f}\u{a0}"]

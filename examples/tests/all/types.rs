@@ -85,6 +85,30 @@ fn modes_agree_bit_by_bit_in_every_type() {
     modes_agree::<f16>();
 }
 
+/// All weights are numbers in f16; what they add to the residual stream is not.
+#[test]
+fn values_above_the_largest_of_f16_are_explained() {
+    fn answer<T: Float>(file: &Gguf) -> Result<(), String> {
+        load::<T>(file, Mode::None, 64).answer(&[5, 6, 7], 3, |_| Ok(())).map(drop).map_err(|e| e.to_string())
+    }
+    let mut builder = tiny::llama(0);
+    builder.drop_tensor("blk.1.attn_output.weight");
+    let weights: Vec<f32> = (0..32 * 32).map(|i| if i % 3 == 0 { -60000.0 } else { 60000.0 }).collect();
+    let file =
+        Gguf::from_bytes(builder.f32("blk.1.attn_output.weight", &[32, 32], &weights).build()).unwrap();
+    answer::<f32>(&file).unwrap();
+    answer::<bf16>(&file).unwrap();
+    let e = answer::<f16>(&file).unwrap_err();
+    assert!(e.contains("no logit that is a number") && e.contains("65504"), "{e}");
+    assert!(e.contains("help:") && e.contains("`--dtype bf16` or `--dtype f32`"), "{e}");
+
+    builder = tiny::llama(0);
+    builder.drop_tensor("output_norm.weight");
+    let file = Gguf::from_bytes(builder.f32("output_norm.weight", &[32], &[f32::NAN; 32]).build()).unwrap();
+    let e = answer::<f32>(&file).unwrap_err();
+    assert!(e.contains("the weights are damaged") && !e.contains("65504"), "{e}");
+}
+
 /// What the model gets is the dequantised value, rounded once.
 #[test]
 fn weights_are_rounded_once() {

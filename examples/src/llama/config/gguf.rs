@@ -2,7 +2,7 @@
 
 use graphable::ops::{LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig};
 
-use super::{Config, contradiction, invalid};
+use super::{Config, contradiction, invalid, missing};
 use crate::{
     Error, Result,
     gguf::{Gguf, GgufError},
@@ -10,6 +10,8 @@ use crate::{
 
 /// Divisors of frequencies, one of each pair, as files of Llama 3.1 have them.
 const DIVISORS: &str = "rope_freqs.weight";
+/// What to do about other scalings.
+const HELP: &str = "use a model whose scaling is none, linear, yarn or that of Llama 3.1";
 
 impl Config {
     /// Reads and checks the metadata of a file.
@@ -76,8 +78,14 @@ impl Config {
         // What the model would leave out is not what the file is for.
         let known = config.tensors();
         let used: std::collections::HashSet<_> = known.iter().map(String::as_str).chain([DIVISORS]).collect();
-        match file.tensor_names().find(|name| !used.contains(name)) {
-            Some(other) => Err(unused(other)),
+        if let Some(other) = file.tensor_names().find(|name| !used.contains(name)) {
+            return Err(unused(other));
+        }
+        match missing(known.into_iter(), |name| file.tensor_info(name).is_some()) {
+            Some(names) => {
+                let why = format!("the model needs {names}, which the file does not have");
+                Err(invalid(why, "download the file again, or use another one of this model"))
+            }
             None => Ok(config),
         }
     }
@@ -93,11 +101,32 @@ fn rope(file: &Gguf, family: &str, dim: usize, context: usize) -> Result<(f32, R
     // In files of Llama the rows of Q and K are ordered so that neighbours pair up.
     let style = if family == "llama" { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
     let config = RopeConfig::new(theta, style).partial(dim);
-    let kind = match file.get(&key("scaling.type")) {
-        None => "none",
-        Some(_) => file.str(&key("scaling.type")).map_err(gguf)?,
+    let scaling = key("scaling.");
+    let computed = ["type", "factor", "original_context_length", "finetuned"];
+    let other = |k: &&str| k.strip_prefix(scaling.as_str()).is_some_and(|k| !computed.contains(&k));
+    if let Some(other) = file.keys().filter(other).min() {
+        let why = format!("the file has `{other}`, which this example does not compute");
+        return Err(invalid(why, HELP));
+    }
+    let factor = || {
+        let name = ["scaling.factor", "scale_linear"].map(key).into_iter().find(|k| file.get(k).is_some());
+        let name = name.unwrap_or_else(|| key("scaling.factor"));
+        match file.f32(&name).map_err(gguf)? {
+            // As llama.cpp has it.
+            0.0 => Ok(1.0),
+            factor if factor.is_finite() && factor > 0.0 => Ok(factor),
+            factor => Err(contradiction(format!("`{name}` is {factor}"))),
+        }
     };
-    let factor = || file.f32(&key("scaling.factor")).map_err(gguf);
+    let kind = match file.get(&key("scaling.type")) {
+        Some(_) => file.str(&key("scaling.type")).map_err(gguf)?,
+        // llama.cpp takes linear scaling where no type is named.
+        None if ["scaling.factor", "scale_linear"].iter().all(|name| file.get(&key(name)).is_none()) => {
+            "none"
+        }
+        None if factor()? == 1.0 => "none",
+        None => "linear",
+    };
     let scaling = match (kind, file.tensor_info(DIVISORS)) {
         ("none", None) => RopeScaling::None,
         ("none", Some(info)) => {
@@ -119,11 +148,12 @@ fn rope(file: &Gguf, family: &str, dim: usize, context: usize) -> Result<(f32, R
             let original = file.u32(&key("scaling.original_context_length")).map_err(gguf)?;
             RopeScaling::Yarn(YarnConfig::new(factor()?, original))
         }
-        (other, _) => {
+        (other, divisors) => {
+            let both = divisors.map_or(String::new(), |_| format!(" and by `{DIVISORS}`"));
             let why = format!(
-                "the file asks for rotary embeddings scaled by `{other}`, which this example does not compute"
+                "the file asks for rotary embeddings scaled by `{other}`{both}, which this example does not compute"
             );
-            return Err(invalid(why, "use a model whose scaling is none, linear, yarn or that of Llama 3.1"));
+            return Err(invalid(why, HELP));
         }
     };
     Ok((theta, config.scaling(scaling)))

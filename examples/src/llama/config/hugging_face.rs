@@ -3,9 +3,9 @@
 use std::{collections::HashSet, path::Path};
 
 use graphable::ops::{LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use super::Config;
+use super::{Config, missing};
 use crate::{Error, Result, llama::names::hugging_face};
 
 /// The families, as `model_type` has them.
@@ -19,7 +19,9 @@ struct Fields {
     intermediate_size: u32,
     num_hidden_layers: u32,
     num_attention_heads: u32,
-    num_key_value_heads: Option<u32>,
+    /// `Some(None)` is `null`, which differs from a key that is not there.
+    #[serde(default, deserialize_with = "present")]
+    num_key_value_heads: Option<Option<u32>>,
     head_dim: Option<u32>,
     #[serde(default = "default_eps")]
     rms_norm_eps: f32,
@@ -33,7 +35,8 @@ struct Fields {
     attention_bias: bool,
     #[serde(default)]
     mlp_bias: bool,
-    sliding_window: Option<u32>,
+    #[serde(default, deserialize_with = "present")]
+    sliding_window: Option<Option<u32>>,
     #[serde(default)]
     use_sliding_window: bool,
     rope_theta: Option<f32>,
@@ -48,8 +51,9 @@ struct Fields {
 
 #[derive(Deserialize)]
 struct Rope {
-    #[serde(alias = "type")]
     rope_type: Option<String>,
+    /// What older files call `rope_type`; many have both.
+    r#type: Option<String>,
     rope_theta: Option<f32>,
     factor: Option<f32>,
     low_freq_factor: Option<f32>,
@@ -64,6 +68,11 @@ struct Rope {
     short_factor: Option<Vec<f32>>,
     long_factor: Option<Vec<f32>>,
     partial_rotary_factor: Option<f32>,
+}
+
+/// A value that is there, even if it is `null`.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
 }
 
 fn default_eps() -> f32 {
@@ -125,15 +134,18 @@ impl Config {
         let (dim, heads) = (fields.hidden_size, fields.num_attention_heads);
         let context = fields.max_position_embeddings;
         let kv_heads = match (fields.num_key_value_heads, family) {
-            (Some(heads), _) => heads,
-            (None, "llama") => heads,
+            (Some(Some(kv_heads)), _) => kv_heads,
+            (Some(None), _) | (None, "llama") => heads,
             (None, "mistral") => 8,
             (None, _) => 32,
         };
+        let window = match (fields.sliding_window, family) {
+            (given, "mistral") => given.unwrap_or(Some(4096)),
+            _ => None,
+        };
         let all =
             [dim, heads, kv_heads, fields.intermediate_size, fields.num_hidden_layers, fields.vocab_size];
-        if all.contains(&0) || context == 0 || fields.head_dim == Some(0) || fields.sliding_window == Some(0)
-        {
+        if all.contains(&0) || context == 0 || fields.head_dim == Some(0) || window == Some(0) {
             return Err(at("a size is 0".into(), "fetch it again"));
         }
         let head_dim = match (fields.head_dim, family) {
@@ -143,7 +155,7 @@ impl Config {
         };
         let (rope_dim, theta, rope, longer) = rope(&fields, head_dim as usize).map_err(refuse)?;
         // A window as long as the context hides nothing.
-        let window = fields.sliding_window.filter(|n| family == "mistral" && *n < context);
+        let window = window.filter(|n| *n < context);
         let config = Self {
             layers: fields.num_hidden_layers as usize,
             dim: dim as usize,
@@ -170,7 +182,8 @@ impl Config {
 
     /// Refuses files with tensors that the model would leave out, and those without ones that are loaded only where they exist.
     fn check_names(&self, path: &Path, names: &[String]) -> Result<()> {
-        let known: HashSet<_> = self.tensors().iter().map(|name| hugging_face(name, self.tied)).collect();
+        let needs = || self.tensors().into_iter().map(|name| hugging_face(&name, self.tied));
+        let known: HashSet<_> = needs().collect();
         let leaves_out = |name: &&String| {
             // Some files have the frequencies, which follow from the configuration, and the matrix of tied embeddings twice.
             let follows = name.ends_with(".rotary_emb.inv_freq") || self.tied && *name == "lm_head.weight";
@@ -182,11 +195,11 @@ impl Config {
                 format!("the weights have `{other}`, which the model does not use"),
             ));
         }
-        let given: HashSet<_> = names.iter().collect();
-        match known.iter().find(|name| !given.contains(name)) {
-            Some(name) => Err(Error::File {
+        let given: HashSet<_> = names.iter().map(String::as_str).collect();
+        match missing(needs(), |name| given.contains(name)) {
+            Some(names) => Err(Error::File {
                 path: path.to_owned(),
-                why: format!("the model needs `{name}`, which the weights do not have"),
+                why: format!("the model needs {names}, which the weights do not have"),
                 help: "fetch the complete files of one model".into(),
             }),
             None => Ok(()),
@@ -214,7 +227,14 @@ fn rope(fields: &Fields, head_dim: usize) -> Result<(usize, f32, RopeOptions, f3
     let dim = (head_dim as f32 * part) as usize;
     let config = RopeConfig::new(theta, RopeStyle::HalfSplit).partial(dim);
     let Some(rope) = given else { return Ok((dim, theta, config.into(), 1.0)) };
-    let kind = rope.rope_type.as_deref().unwrap_or("default");
+    let kind = match (rope.rope_type.as_deref(), rope.r#type.as_deref()) {
+        (Some(kind), Some(other)) if kind != other => {
+            return Err(format!(
+                "the rotary embedding is `{kind}` by its `rope_type` and `{other}` by its `type`"
+            ));
+        }
+        (kind, older) => kind.or(older).unwrap_or("default"),
+    };
     let most = fields.max_position_embeddings;
     let need = |name: &str, value: Option<f32>| match value {
         Some(value) if value.is_finite() && value > 0.0 => Ok(value),

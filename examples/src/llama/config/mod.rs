@@ -42,7 +42,7 @@ pub struct Config {
 
 impl Config {
     /// The names of all tensors of the model, as GGUF files have them.
-    pub(super) fn tensors(&self) -> Vec<String> {
+    pub(crate) fn tensors(&self) -> Vec<String> {
         let mut names = vec!["token_embd.weight".to_owned(), "output_norm.weight".into()];
         if !self.tied {
             names.push("output.weight".into());
@@ -88,6 +88,17 @@ impl Config {
             return fail(format!("the rotation's base {theta} or the norm's epsilon {eps} is impossible"));
         }
         Ok(())
+    }
+}
+
+/// Names of tensors that the model `needs` and the files do not have, as many as a message should name.
+fn missing(needs: impl Iterator<Item = String>, has: impl Fn(&str) -> bool) -> Option<String> {
+    const NAMED: usize = 3;
+    let missing: Vec<_> = needs.filter(|name| !has(name)).map(|name| format!("`{name}`")).collect();
+    match missing.len() {
+        0 => None,
+        n if n <= NAMED => Some(missing.join(", ")),
+        n => Some(format!("{} and {} more", missing[..NAMED].join(", "), n - NAMED)),
     }
 }
 

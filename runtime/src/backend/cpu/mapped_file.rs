@@ -6,8 +6,7 @@ use memmap2::{Mmap, MmapOptions};
 
 /// A file in memory: its pages are read when they are used, and given back when memory is short.
 ///
-/// As long as it exists, nobody may write to the file or cut it off. Who replaces it by another one of its name, as programs
-/// that download do, does no harm.
+/// As long as it exists, nobody may write to the file or cut it off: that is what [`open`](Self::open) demands of its caller.
 #[derive(Debug)]
 pub struct MappedFile {
     /// `None` if the file is empty, which cannot be mapped.
@@ -19,7 +18,12 @@ impl MappedFile {
     ///
     /// # Errors
     /// Returns errors of the file system; a folder is [`io::ErrorKind::IsADirectory`].
-    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+    ///
+    /// # Safety
+    /// Until the value is dropped, no process may write to the file or cut it off: slices of [`bytes`](Self::bytes) would change
+    /// under their readers, and reading behind the new end ends the process. Replacing the file by another one of its name, as
+    /// programs that download do, or removing it, is allowed.
+    pub unsafe fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = File::open(path)?;
         let known = file.metadata()?;
         if known.is_dir() {
@@ -28,9 +32,8 @@ impl MappedFile {
         if known.len() == 0 {
             return Ok(Self { map: None });
         }
-        // SAFETY: `MmapOptions::map` asks that the file does not change while it is mapped. This process has it open for reading
-        // only and hands out shared slices of it; that no other one writes to it is the duty that the type's documentation
-        // passes on, and what `MAP_PRIVATE` cannot give. Its bytes are used as plain data alone, of which every pattern is valid.
+        // SAFETY: `MmapOptions::map` asks that the file does not change while it is mapped, which is what the caller guarantees.
+        // Only shared slices of it are handed out, which cannot outlive the value. Every pattern of bytes is valid.
         let map = unsafe { MmapOptions::new().map(&file) }?;
         Ok(Self { map: Some(map) })
     }
@@ -42,6 +45,15 @@ impl MappedFile {
 }
 
 #[cfg(test)]
+impl MappedFile {
+    /// Maps a file of a test, which removes and replaces its files, but never writes to one that is mapped.
+    pub(crate) fn of_test(path: impl AsRef<Path>) -> io::Result<Self> {
+        // SAFETY: tests have files of their own, to which no other process writes.
+        unsafe { Self::open(path) }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -49,14 +61,17 @@ mod tests {
     fn holds_the_contents() {
         let path = std::env::temp_dir().join(format!("graphable-mapped-{}", std::process::id()));
         std::fs::write(&path, b"weights").unwrap();
-        let file = MappedFile::open(&path).unwrap();
+        let file = MappedFile::of_test(&path).unwrap();
         // Another file of that name, as a download makes one.
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, b"").unwrap();
         assert_eq!(file.bytes(), b"weights");
-        assert_eq!(MappedFile::open(&path).unwrap().bytes(), b"");
+        assert_eq!(MappedFile::of_test(&path).unwrap().bytes(), b"");
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(MappedFile::open(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
-        assert_eq!(MappedFile::open(std::env::temp_dir()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(MappedFile::of_test(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            MappedFile::of_test(std::env::temp_dir()).unwrap_err().kind(),
+            io::ErrorKind::IsADirectory
+        );
     }
 }

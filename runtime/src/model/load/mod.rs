@@ -43,7 +43,7 @@
 //! ```
 //!
 //! All mismatches between model and file are collected before anything is reported. [`SafeTensors`] reads files, folders and
-//! sharded ones, whose bytes stay where the file is mapped until they are copied to the device.
+//! sharded ones, into memory or mapped.
 
 mod loader;
 mod map;

@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path},
 };
 
-use super::shard::{Shard, unreadable};
+use super::shard::{Open, Shard, unreadable};
 use crate::{Error, Result};
 
 /// `model.safetensors.index.json`. Its sizes are claims that nothing depends on.
@@ -15,8 +15,8 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Opens the files that the index at `path` names, each once, and says which of them has a tensor.
-pub(super) fn open(path: &Path) -> Result<(Vec<Shard>, BTreeMap<String, usize>)> {
+/// Opens the files that the index at `path` names, each once and by `open`, and says which of them has a tensor.
+pub(super) fn open(path: &Path, open: Open<'_>) -> Result<(Vec<Shard>, BTreeMap<String, usize>)> {
     let name = || path.display().to_string();
     let wrong = |why: String| Error::File { path: name(), why };
     let text = std::fs::read(path).map_err(|e| unreadable(name(), &e))?;
@@ -43,7 +43,7 @@ pub(super) fn open(path: &Path) -> Result<(Vec<Shard>, BTreeMap<String, usize>)>
     let mut shards: Vec<_> = files.into_iter().collect();
     shards.sort_by_key(|(_, place)| *place);
     let opened =
-        shards.iter().map(|(file, _)| Shard::open(&folder.join(file))).collect::<Result<Vec<_>>>()?;
+        shards.iter().map(|(file, _)| Shard::open(&folder.join(file), open)).collect::<Result<Vec<_>>>()?;
     let places: BTreeMap<&str, usize> = shards.into_iter().collect();
     let mut tensors = BTreeMap::new();
     for (tensor, file) in &weight_map {

@@ -5,12 +5,12 @@ mod shard;
 
 use std::{
     collections::BTreeMap,
-    fmt,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
-use self::shard::Shard;
-use super::{HostTensor, TensorSource};
+use self::shard::{Bytes, Open, Shard};
+use super::{HostTensor, MappedFile, TensorSource};
 use crate::{Error, Result};
 
 /// How the names of indices end.
@@ -20,9 +20,6 @@ const WHOLE: &str = "model.safetensors";
 const SHARDED: &str = "model.safetensors.index.json";
 
 /// Safetensors files of one model: one file, or several and their index.
-///
-/// Files are mapped into memory: their pages are read when tensors are copied to the device. As long as this exists, nobody may
-/// write to them or cut them off; another file of the same name does no harm.
 pub struct SafeTensors {
     name: String,
     shards: Vec<Shard>,
@@ -31,21 +28,47 @@ pub struct SafeTensors {
 }
 
 impl SafeTensors {
-    /// Opens a file; the index of a sharded model (`*.index.json`), with all its files; or a folder with one of both,
+    /// Reads a file; the index of a sharded model (`*.index.json`), with all its files; or a folder with one of both,
     /// `model.safetensors` or `model.safetensors.index.json`. Headers are checked: in each file, tensors must follow each other
     /// without gaps or overlaps, have the sizes that their shapes and types need, and end where the file ends.
+    ///
+    /// The files are in memory as long as the value exists; [`open_mapped`](Self::open_mapped) does without.
     ///
     /// # Errors
     /// Returns [`Error::File`] if a file cannot be read, is truncated or damaged, or is not a safetensors file; if a file that
     /// the index names is missing, or does not have the tensors that it has in the index.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let path = Self::found(path.as_ref())?;
+        Self::open_by(path.as_ref(), &mut |file| std::fs::read(file).map(Bytes::Owned))
+    }
+
+    /// Opens what [`open`](Self::open) opens without reading it into memory: `map` maps a file, and its pages are read when tensors
+    /// are copied to the device. The duty that comes with mapped files is that of whoever maps them ([`MappedFile::open`]):
+    ///
+    /// ```no_run
+    /// use graphable::load::{MappedFile, SafeTensors};
+    ///
+    /// // SAFETY: nobody writes to the files of this model before `weights` is dropped.
+    /// let weights = SafeTensors::open_mapped("model", |file| unsafe { MappedFile::open(file) })?;
+    /// # graphable::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`open`](Self::open), and [`Error::File`] if `map` fails.
+    pub fn open_mapped(
+        path: impl AsRef<Path>,
+        mut map: impl FnMut(&Path) -> io::Result<MappedFile>,
+    ) -> Result<Self> {
+        Self::open_by(path.as_ref(), &mut |file| map(file).map(Bytes::Mapped))
+    }
+
+    fn open_by(path: &Path, open: Open<'_>) -> Result<Self> {
+        let path = Self::found(path)?;
         let name = path.display().to_string();
         if name.ends_with(INDEX) {
-            let (shards, tensors) = index::open(&path)?;
+            let (shards, tensors) = index::open(&path, open)?;
             return Ok(Self { name, shards, tensors });
         }
-        Ok(Self::of(name, Shard::open(&path)?))
+        Ok(Self::of(name, Shard::open(&path, open)?))
     }
 
     /// Reads one file from bytes; errors call them `name`.
@@ -188,14 +211,24 @@ mod tests {
         folder.write("b.safetensors", one("y", 2.0));
         let index = r#"{"metadata":{"total_size":99999999999999999},"weight_map":{"x":"a.safetensors","y":"b.safetensors"}}"#;
         folder.write(SHARDED, index);
-        for path in [folder.0.clone(), folder.0.join(SHARDED)] {
-            let source = SafeTensors::open(path).unwrap();
+        let mut mapped = vec![];
+        let map = |file: &Path| {
+            mapped.push(file.to_owned());
+            MappedFile::of_test(file)
+        };
+        let sources = [
+            SafeTensors::open(&folder.0).unwrap(),
+            SafeTensors::open(folder.0.join(SHARDED)).unwrap(),
+            SafeTensors::open_mapped(&folder.0, map).unwrap(),
+        ];
+        for source in sources {
             assert_eq!(source.names(), ["x", "y"]);
             for (name, value) in [("x", 1.0f32), ("y", 2.0)] {
                 assert_eq!(*source.tensor(name).unwrap().unwrap().bytes, value.to_le_bytes());
             }
             assert!(source.tensor("z").unwrap().is_none());
         }
+        assert_eq!(mapped, ["a.safetensors", "b.safetensors"].map(|file| folder.0.join(file)));
         // A whole file comes first.
         folder.write(WHOLE, one("w", 3.0));
         assert_eq!(SafeTensors::open(&folder.0).unwrap().names(), ["w"]);
@@ -231,6 +264,9 @@ mod tests {
             &mapped("y", "b.safetensors"),
             "b.safetensors: has 65 bytes, which is not what its header says",
         );
+        let error = SafeTensors::open_mapped(&folder.0, |_| Err(io::ErrorKind::Unsupported.into()));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("a.safetensors: cannot be read: unsupported"), "{error}");
         folder.write("b.safetensors", "");
         refused(&mapped("y", "b.safetensors"), "truncated or empty");
         std::fs::remove_file(folder.0.join(SHARDED)).unwrap();

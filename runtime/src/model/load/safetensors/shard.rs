@@ -1,6 +1,6 @@
 //! One file of the format.
 
-use std::{borrow::Cow, path::Path};
+use std::{borrow::Cow, io, path::Path};
 
 use ::safetensors::{
     SafeTensors as View,
@@ -16,10 +16,13 @@ use crate::{
 const PREFIX: usize = 8;
 
 /// Where the bytes are.
-enum Bytes {
+pub(super) enum Bytes {
     Owned(Vec<u8>),
     Mapped(MappedFile),
 }
+
+/// Reads or maps a file.
+pub(super) type Open<'a> = &'a mut dyn FnMut(&Path) -> io::Result<Bytes>;
 
 /// A file whose header was checked: its tensors follow each other without gaps or overlaps and end where it ends.
 pub(super) struct Shard {
@@ -31,10 +34,11 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    /// Checks the file at `path`, whose contents `open` gives.
+    pub(super) fn open(path: &Path, open: Open<'_>) -> Result<Self> {
         let name = path.display().to_string();
-        match MappedFile::open(path) {
-            Ok(file) => Self::new(name, Bytes::Mapped(file)),
+        match open(path) {
+            Ok(bytes) => Self::new(name, bytes),
             Err(e) => Err(unreadable(name, &e)),
         }
     }
@@ -81,7 +85,7 @@ impl Bytes {
     }
 }
 
-pub(super) fn unreadable(path: String, error: &std::io::Error) -> Error {
+pub(super) fn unreadable(path: String, error: &io::Error) -> Error {
     Error::File { path, why: format!("cannot be read: {error}") }
 }
 
