@@ -4,6 +4,7 @@
 //! fixed. If the parameters of an outer closure have no written type, `g` of `let g = |v| ops::neg(v);` would refuse a
 //! reference to a variable of the arm.
 
+use quote::ToTokens;
 use syn::{
     Block, Expr, ExprClosure, Local, Pat, Stmt,
     visit_mut::{self, VisitMut},
@@ -53,10 +54,15 @@ fn movable<'l>(local: &'l Local, rest: &[Stmt]) -> Option<&'l Expr> {
     if !plain || !is_inferred(closure) || !rest.iter().any(device::is_anywhere_in) {
         return None;
     }
-    let taken = syntax::bound_anywhere(rest);
+    let (taken, items) = (syntax::bound_anywhere(rest), syntax::items_inside(rest)?);
     let named = uses::of_expr(&init.expr);
-    (!taken.contains(&name.ident.to_string()) && !named.names().any(|n| taken.contains(n)))
-        .then_some(&init.expr)
+    // Also functions, modules, types and macros, which are no variables.
+    let mentioned = syntax::identifiers(init.expr.to_token_stream());
+    let is_taken = |name: &str| taken.contains(name) || items.contains(name);
+    (!is_taken(&name.ident.to_string())
+        && !named.names().any(is_taken)
+        && !mentioned.iter().any(|name| items.contains(name)))
+    .then_some(&init.expr)
 }
 
 /// Returns whether rustc finds out the types of a closure's parameters, and whether it takes nothing.

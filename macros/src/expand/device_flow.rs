@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
     Block, Expr, ExprIf, ExprMatch, ExprWhile, Member, Pat, Signature, Stmt, Type,
@@ -31,20 +31,33 @@ use crate::{
 pub(crate) struct Flows {
     /// The type of the results around: of the function, or of a closure. `None` if nothing states it.
     ret: Option<Type>,
-    /// The names of variables in scope, and how many blocks of `later` are around each.
-    names: Vec<(String, usize)>,
+    /// The variables in scope.
+    names: Vec<Known>,
     /// The variables that the code names which follows the current statement, in each block around it.
     later: Vec<BTreeSet<String>>,
 }
 
+/// A variable in scope.
+#[derive(Clone)]
+pub(crate) struct Known {
+    name: String,
+    /// How many blocks of `later` are around it.
+    around: usize,
+    /// Whether it was declared without a value, and nothing has given it one.
+    is_unset: bool,
+}
+
+impl Known {
+    /// For a variable around the code.
+    pub(crate) fn outer(ident: &Ident, is_unset: bool) -> Self {
+        Self { name: ident.to_string(), around: 0, is_unset }
+    }
+}
+
 impl Flows {
     /// For the code of a function with this result type, in which these variables are in scope.
-    pub(crate) fn of(ret: &Type, names: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            ret: nameable(ret),
-            names: names.into_iter().map(|name| (name, 0)).collect(),
-            later: Vec::new(),
-        }
+    pub(crate) fn of(ret: &Type, names: impl IntoIterator<Item = Known>) -> Self {
+        Self { ret: nameable(ret), names: names.into_iter().collect(), later: Vec::new() }
     }
 
     /// For a closure's code, whose surroundings are not known.
@@ -55,25 +68,48 @@ impl Flows {
     /// Visits a statement, whose names are in scope afterwards. `later` is the code that follows it.
     pub(crate) fn statement(&mut self, stmt: &mut Stmt, later: impl FnOnce() -> Later) {
         let binds = syntax::bound_by(stmt);
+        let is_unset = matches!(stmt, Stmt::Local(local) if local.init.is_none());
+        let given = self.names.iter().any(|known| known.is_unset).then(|| uses::of_stmt(stmt));
+        self.followed_by(later, stmt);
+        if let Some(given) = given {
+            self.names.iter_mut().for_each(|known| known.is_unset &= !given.has(&known.name));
+        }
+        self.bind(&binds, is_unset);
+    }
+
+    /// Visits the value at the end of code, which `later` follows.
+    pub(crate) fn value(&mut self, value: &mut Expr, later: impl FnOnce() -> Later) {
+        let mut stmt = Stmt::Expr(std::mem::replace(value, Expr::PLACEHOLDER), None);
+        self.followed_by(later, &mut stmt);
+        if let Stmt::Expr(expr, _) = stmt {
+            *value = expr;
+        }
+    }
+
+    fn followed_by(&mut self, later: impl FnOnce() -> Later, stmt: &mut Stmt) {
         let depth = self.later.len();
         if device::is_anywhere_in(stmt) {
             self.later.push(later().names);
         }
         self.visit_stmt_mut(stmt);
         self.later.truncate(depth);
-        self.bind(&binds);
     }
 
     /// Brings names into scope.
-    fn bind(&mut self, bound: &[syntax::Bound]) {
+    fn bind(&mut self, bound: &[syntax::Bound], is_unset: bool) {
         let around = self.later.len();
-        self.names.extend(bound.iter().map(|b| (b.ident.to_string(), around)));
+        let known = |b: &syntax::Bound| Known { name: b.ident.to_string(), around, is_unset };
+        self.names.extend(bound.iter().map(known));
+    }
+
+    fn known(&self, ident: &Ident) -> Option<&Known> {
+        self.names.iter().rev().find(|known| ident == &known.name)
     }
 
     /// Visits code that runs again and again: what it names is used later, but for its own variables.
     fn repeated(&mut self, body: &mut Block, f: impl FnOnce(&mut Self, &mut Block)) {
         let own = syntax::bound_anywhere(&body.stmts);
-        let mut names = identifiers(body.to_token_stream());
+        let mut names = syntax::identifiers(body.to_token_stream());
         names.retain(|name| !own.contains(name));
         self.later.push(names);
         f(self, body);
@@ -84,15 +120,14 @@ impl Flows {
     /// mean another one by the name.
     fn is_used_later(&self, ident: &Ident) -> bool {
         let name = ident.to_string();
-        let around =
-            self.names.iter().rev().find(|(known, _)| *known == name).map_or(0, |(_, around)| *around);
+        let around = self.known(ident).map_or(0, |known| known.around);
         self.later.iter().skip(around).any(|names| names.contains(&name))
     }
 
     fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
         let depth = self.names.len();
         for pat in pats {
-            self.bind(&syntax::bound(pat));
+            self.bind(&syntax::bound(pat), false);
         }
         f(self);
         self.names.truncate(depth);
@@ -177,7 +212,7 @@ impl Flows {
     fn effects(&self, expr: Expr, reads_first: bool) -> Effects {
         let mut effects = effects(&expr, reads_first);
         // Other names are constants and functions.
-        let is_variable = |name: &Ident| self.names.iter().any(|(known, _)| name == known);
+        let is_variable = |name: &Ident| self.known(name).is_some();
         effects.moved.retain(is_variable);
         effects.parted.retain(is_variable);
         effects
@@ -195,9 +230,16 @@ impl Flows {
         let (value, given, error) = (private("value"), given(), private("error"));
         let Effects { changed, moved, parted } = effects;
         let begin: TokenStream = changed.iter().map(begin).collect();
-        // What arms assign and move is gone after them, so it leaves them only where it must.
-        let is_gone =
-            |c: &Changed| c.moved && !matches!(c.how, How::Through) && !self.is_used_later(&c.ident);
+        // What arms assign and move is gone after them, so it leaves them only where it must. `later` does not have all code
+        // that follows: the rest of the same statement may use it too, and rustc says so, because the variable is moved.
+        let is_gone = |c: &Changed| {
+            let may_stay = match c.how {
+                How::Anew => self.known(&c.ident).is_some_and(|known| known.is_unset),
+                How::Whole | How::Fields(_) => true,
+                How::Through => false,
+            };
+            c.moved && may_stay && !self.is_used_later(&c.ident)
+        };
         let (gone, changed): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_gone);
         // Nothing but the arms says what a variable is that has no value yet.
         let (unset, gone): (Vec<Changed>, Vec<Changed>) =
@@ -325,7 +367,7 @@ pub(crate) fn written(sig: &Signature, block: &mut Block) {
         syn::FnArg::Typed(typed) => syntax::bound_always(&typed.pat),
         syn::FnArg::Receiver(_) => Vec::new(),
     });
-    let names: Vec<String> = params.map(|b| b.ident.to_string()).collect();
+    let names: Vec<Known> = params.map(|b| Known::outer(&b.ident, false)).collect();
     Flows::of(ret, names).visit_block_mut(block);
 }
 
@@ -343,19 +385,6 @@ fn nameable(ty: &Type) -> Option<Type> {
     let mut opaque = Opaque(false);
     syn::visit::Visit::visit_type(&mut opaque, ty);
     (!opaque.0).then(|| ty.clone())
-}
-
-/// The identifiers in tokens.
-fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for token in tokens {
-        match token {
-            TokenTree::Ident(ident) => _ = found.insert(ident.to_string()),
-            TokenTree::Group(group) => found.extend(identifiers(group.stream())),
-            TokenTree::Literal(_) | TokenTree::Punct(_) => {}
-        }
-    }
-    found
 }
 
 /// The variables that code names, in its order; not those that it binds itself.
@@ -471,14 +500,14 @@ fn held(changed: &Changed) -> TokenStream {
 }
 
 /// Gives a variable that has no value yet the type that `name` stands for, in the arms and around them: it does not leave
-/// them, so nothing else would.
+/// them, so nothing else would. Moves it, so that rustc refuses code that uses it afterwards.
 fn of_type(name: &Ident, Changed { ident, .. }: &Changed) -> TokenStream {
     let shown = krate::generated_at(ident.span());
     quote_spanned! {shown=>
         #[allow(unused_assignments)]
         if false {
             #ident = #name.value();
-            let _ = &#ident;
+            let _moved = #ident;
         }
     }
 }
@@ -581,7 +610,8 @@ fn limit(e: &ExprWhile) -> TokenStream {
 
 impl VisitMut for Flows {
     fn visit_block_mut(&mut self, block: &mut Block) {
-        let depth = self.names.len();
+        // What it gives a value has none in another branch.
+        let unset: Vec<bool> = self.names.iter().map(|known| known.is_unset).collect();
         for at in 0..block.stmts.len() {
             let (done, rest) = block.stmts.split_at_mut(at + 1);
             self.statement(&mut done[at], || {
@@ -590,7 +620,8 @@ impl VisitMut for Flows {
                 later
             });
         }
-        self.names.truncate(depth);
+        self.names.truncate(unset.len());
+        self.names.iter_mut().zip(unset).for_each(|(known, is_unset)| known.is_unset = is_unset);
     }
 
     fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
@@ -646,7 +677,7 @@ impl VisitMut for Flows {
             }
             Expr::Let(e) => {
                 self.visit_expr_mut(&mut e.expr);
-                self.bind(&syntax::bound(&e.pat));
+                self.bind(&syntax::bound(&e.pat), false);
             }
             other => visit_mut::visit_expr_mut(self, other),
         }

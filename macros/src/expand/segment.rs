@@ -6,7 +6,7 @@ use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
     crossing::{Entering, Leaving, assigned, entering, key, leaving, rows},
-    device_flow::{Flows, Later},
+    device_flow::{Flows, Known, Later},
     field_paths::Replace,
     host_code::{HostWriter, closure, cx},
 };
@@ -28,7 +28,9 @@ struct Call {
 impl HostWriter<'_> {
     pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
         let Entering { keys, mut lets, replace } = entering(&segment.live_ins);
-        let names = segment.live_ins.iter().filter_map(LiveIn::variable).map(ToString::to_string);
+        let names = segment.live_ins.iter().filter_map(|live_in| {
+            Some(Known::outer(live_in.variable()?, matches!(live_in, LiveIn::Fresh { .. })))
+        });
         let mut code = DeviceCode { replace, flows: Flows::of(self.ret, names), segment, done: 0 };
         for local in &segment.closures {
             // Only `self`: the captures of a closure enter as whole values.
@@ -185,10 +187,14 @@ fn named_after(segment: &Segment, done: usize) -> Later {
         Ending::Outputs => {}
         Ending::Result(expr) | Ending::Value { expr, .. } => later.stmt(&Stmt::Expr(expr.clone(), None)),
     }
-    for out in &segment.live_outs {
-        // One that the run binds may have been an earlier variable of that name.
-        later.name(&out.ident().to_string());
-    }
+    segment.live_outs.iter().for_each(|out| later.name(&out.ident().to_string()));
+    later
+}
+
+/// Returns the variables that leave a segment. One that the run binds may have been an earlier variable of that name.
+fn left_by(segment: &Segment) -> Later {
+    let mut later = Later::default();
+    segment.live_outs.iter().for_each(|out| later.name(&out.ident().to_string()));
     later
 }
 
@@ -203,11 +209,13 @@ impl DeviceCode<'_> {
         quote!(#stmt)
     }
 
+    /// Returns the value at the end of the segment.
     fn expr(&mut self, expr: &Expr) -> TokenStream {
         let mut expr = expr.clone();
         self.replace.visit_expr_mut(&mut expr);
         attributes::Keys.visit_expr_mut(&mut expr);
-        self.flows.visit_expr_mut(&mut expr);
+        let segment = self.segment;
+        self.flows.value(&mut expr, || left_by(segment));
         quote!(#expr)
     }
 }

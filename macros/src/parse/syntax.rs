@@ -1,9 +1,10 @@
 //! Names, patterns and places, as they are written.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    BinOp, Expr, ExprField, Ident, Local, Member, Pat, Stmt, UnOp,
+    BinOp, Expr, ExprField, Ident, Item, Local, Member, Pat, Stmt, UnOp, UseTree,
     visit::{self, Visit},
 };
 
@@ -160,6 +161,63 @@ pub(crate) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> H
     let mut all = All(HashSet::new());
     stmts.into_iter().for_each(|s| all.visit_stmt(s));
     all.0
+}
+
+/// The names of the items in blocks inside statements, at any depth. `None` if they may be any, as those of a glob import.
+/// Items among the statements themselves are those of the block around, in which they mean the same everywhere.
+pub(crate) fn items_inside(stmts: &[Stmt]) -> Option<HashSet<String>> {
+    struct All(Option<HashSet<String>>);
+    impl All {
+        fn add(&mut self, ident: &Ident) {
+            self.0.iter_mut().for_each(|names| _ = names.insert(ident.to_string()));
+        }
+        fn imported(&mut self, tree: &UseTree) {
+            match tree {
+                UseTree::Path(path) => self.imported(&path.tree),
+                UseTree::Name(name) => self.add(&name.ident),
+                UseTree::Rename(name) => self.add(&name.rename),
+                UseTree::Glob(_) => self.0 = None,
+                UseTree::Group(group) => group.items.iter().for_each(|tree| self.imported(tree)),
+            }
+        }
+    }
+    impl<'a> Visit<'a> for All {
+        fn visit_item(&mut self, item: &'a Item) {
+            match item {
+                Item::Const(i) => self.add(&i.ident),
+                Item::Enum(i) => self.add(&i.ident),
+                Item::Fn(i) => self.add(&i.sig.ident),
+                Item::Mod(i) => self.add(&i.ident),
+                Item::Static(i) => self.add(&i.ident),
+                Item::Struct(i) => self.add(&i.ident),
+                Item::Trait(i) => self.add(&i.ident),
+                Item::TraitAlias(i) => self.add(&i.ident),
+                Item::Type(i) => self.add(&i.ident),
+                Item::Union(i) => self.add(&i.ident),
+                Item::Use(i) => self.imported(&i.tree),
+                Item::ExternCrate(i) => self.add(i.rename.as_ref().map_or(&i.ident, |(_, name)| name)),
+                Item::Macro(i) => i.ident.iter().for_each(|ident| self.add(ident)),
+                Item::Impl(_) => {}
+                _ => self.0 = None,
+            }
+        }
+    }
+    let mut all = All(Some(HashSet::new()));
+    stmts.iter().filter(|stmt| !matches!(stmt, Stmt::Item(_))).for_each(|stmt| all.visit_stmt(stmt));
+    all.0
+}
+
+/// The identifiers in tokens.
+pub(crate) fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => _ = found.insert(ident.to_string()),
+            TokenTree::Group(group) => found.extend(identifiers(group.stream())),
+            TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+        }
+    }
+    found
 }
 
 /// Returns the call to which a `#[piecewise]` applies, inside `?` and parentheses.

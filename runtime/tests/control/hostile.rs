@@ -306,3 +306,115 @@ fn hosts_and_devices_decide_together() {
         }
     }
 }
+
+const FACTOR: f32 = 2.0;
+
+fn shifted<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    ops::add(x, 1.0)
+}
+
+mod other {
+    pub(super) const FACTOR: f32 = 9.0;
+}
+
+mod shift {
+    use graphable::prelude::*;
+
+    pub(super) fn by<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+        ops::add(x, 100.0)
+    }
+}
+
+mod around {
+    pub(super) mod shift {
+        use graphable::prelude::*;
+
+        pub(crate) fn by<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+            ops::add(x, 1000.0)
+        }
+    }
+}
+
+/// Items in arms that have the names of those that an outer closure means, and one that the closure and the arms share.
+#[graphable]
+fn renamed(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] k: &Scalar<i32>,
+) -> Result<Tensor<f32>> {
+    let scaled = |v| ops::scale(v, FACTOR);
+    let moved = |v| shifted(v);
+    let far = |v| shift::by(v);
+    let named = |v| ops::scale(v, f32::from(SHARED));
+    let z = #[device]
+    match k {
+        0 => {
+            const FACTOR: f32 = 3.0;
+            use around::shift;
+            let own = ops::scale(&scaled(x)?, FACTOR)?;
+            ops::sub(&shift::by(&own)?, &far(x)?)?
+        }
+        1 => {
+            fn shifted<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+                ops::neg(x)
+            }
+            shifted(&moved(x)?)?
+        }
+        2 => {
+            static FACTOR: f32 = 5.0;
+            ops::scale(&scaled(x)?, FACTOR)?
+        }
+        _ => {
+            let own = ops::neg(x)?;
+            named(&own)?
+        }
+    };
+    const SHARED: u8 = 7;
+    Ok(z)
+}
+
+/// Names that a glob import brings into an arm.
+#[graphable]
+fn imported(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] k: &Scalar<i32>,
+) -> Result<Tensor<f32>> {
+    let scaled = |v| ops::scale(v, FACTOR);
+    #[device]
+    match k {
+        0 => {
+            use other::*;
+            ops::add(&scaled(x)?, FACTOR)
+        }
+        _ => scaled(x),
+    }
+}
+
+#[test]
+fn items_of_arms_are_not_those_of_outer_closures() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let graph = build!(RenamedGraph, setup, &mut rt);
+        let imports = build!(ImportedGraph, setup, &mut rt);
+        for turn in 0..3 {
+            for k in 0..4 {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let expected = match k {
+                    0 => x.map(|v| (v * 2.0 * 3.0 + 1000.0) - (v + 100.0)),
+                    1 => x.map(|v| -(v + 1.0)),
+                    2 => x.map(|v| v * 2.0 * 5.0),
+                    _ => x.map(|v| -v * 7.0),
+                };
+                let z = graph.call(&step, &x, k).unwrap();
+                assert_eq!(step.read(&z).unwrap(), expected, "{setup:?} {k}");
+                let z = imports.call(&step, &x, k).unwrap();
+                let expected = x.map(|v| v * 2.0 + if k == 0 { 9.0 } else { 0.0 });
+                assert_eq!(step.read(&z).unwrap(), expected, "{setup:?} {k}");
+            }
+        }
+    }
+}

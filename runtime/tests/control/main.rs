@@ -10,6 +10,7 @@ mod faults;
 mod hostile;
 mod logs;
 mod memory;
+mod operands;
 mod shown;
 mod support;
 mod values;

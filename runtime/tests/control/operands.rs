@@ -1,0 +1,216 @@
+//! Variables that arms assign and move, and that the code right beside the control flow reads: another operand, the branches
+//! under a condition, and what follows a block whose value the control flow is.
+
+#![expect(unused_assignments, reason = "no code may read the value from before")]
+#![expect(clippy::blocks_in_conditions, reason = "the control flow is in conditions")]
+
+use graphable::prelude::*;
+
+use crate::support::{build, setups};
+
+type Row = [f32; 2];
+
+/// Takes its argument.
+fn eaten(x: Tensor<'_, f32>) -> Result<Tensor<'_, f32>> {
+    ops::scale(&x, 0.5)
+}
+
+/// With a value from the start, and with one that is assigned afterwards.
+#[graphable]
+fn operands(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] c: &Scalar<bool>,
+) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    let mut y = ops::neg(x)?;
+    let z = ops::add(
+        &(#[device]
+        if c {
+            y = ops::scale(x, 3.0)?;
+            let e = eaten(y)?;
+            y = ops::add(x, 1.0)?;
+            e
+        } else {
+            y = ops::add(x, 2.0)?;
+            ops::neg(x)?
+        }),
+        &y,
+    )?;
+    let (mut late, other);
+    (late, other) = (ops::neg(x)?, ops::scale(x, 2.0)?);
+    let w = ops::sub(
+        &(#[device]
+        if c {
+            late = ops::scale(x, 4.0)?;
+            let e = eaten(late)?;
+            late = ops::add(x, 3.0)?;
+            e
+        } else {
+            late = ops::scale(x, 8.0)?;
+            ops::mul(&late, &other)?
+        }),
+        &late,
+    )?;
+    Ok((z, w))
+}
+
+fn operands_by_hand(x: Row, c: bool) -> (Row, Row) {
+    let z = x.map(|v| if c { v * 3.0 * 0.5 + (v + 1.0) } else { -v + (v + 2.0) });
+    let w = x.map(|v| if c { v * 4.0 * 0.5 - (v + 3.0) } else { v * 8.0 * (v * 2.0) - v * 8.0 });
+    (z, w)
+}
+
+#[test]
+fn another_operand_reads_what_arms_assign() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let graph = build!(OperandsGraph, setup, &mut rt);
+        for turn in 0..3 {
+            for c in [true, false] {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let (z, w) = graph.call(&step, &x, c).unwrap();
+                let expected = operands_by_hand(x, c);
+                assert_eq!(step.read(&z).unwrap(), expected.0, "{setup:?} {c}");
+                assert_eq!(step.read(&w).unwrap(), expected.1, "{setup:?} {c}");
+            }
+        }
+    }
+}
+
+/// The control flow is in the condition of an `if` of the host, and in what its `match` matches.
+#[graphable]
+fn conditions(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] c: &Scalar<bool>,
+    #[key] which: usize,
+) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    let mut y = ops::neg(x)?;
+    let mut log = x.clone();
+    let z = if {
+        #[device]
+        if c {
+            y = ops::scale(x, 3.0)?;
+            log = eaten(y)?;
+            y = ops::add(x, 1.0)?;
+        } else {
+            y = ops::add(x, 2.0)?;
+        }
+        which == 0
+    } {
+        ops::scale(&y, 10.0)?
+    } else {
+        ops::scale(&y, 20.0)?
+    };
+    let mut u = ops::neg(x)?;
+    let v = match {
+        #[device]
+        if c {
+            u = ops::scale(&z, 3.0)?;
+            log = eaten(u)?;
+            u = ops::add(&z, 1.0)?;
+        } else {
+            u = ops::add(&z, 2.0)?;
+        }
+        which
+    } {
+        0 => ops::add(&u, &log)?,
+        _ => ops::sub(&u, &log)?,
+    };
+    Ok((z, v))
+}
+
+fn conditions_by_hand(x: Row, c: bool, which: usize) -> (Row, Row) {
+    let z = x.map(|v| (if c { v + 1.0 } else { v + 2.0 }) * if which == 0 { 10.0 } else { 20.0 });
+    let one = |at: usize| {
+        let (u, log) = if c { (z[at] + 1.0, z[at] * 3.0 * 0.5) } else { (z[at] + 2.0, x[at]) };
+        if which == 0 { u + log } else { u - log }
+    };
+    (z, [one(0), one(1)])
+}
+
+#[test]
+fn branches_read_what_arms_in_the_condition_assign() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let graph = build!(ConditionsGraph, setup, &mut rt);
+        for turn in 0..3 {
+            for (c, which) in [(true, 0), (false, 0), (true, 1), (false, 1)] {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let (z, v) = graph.call(&step, &x, c, which).unwrap();
+                let expected = conditions_by_hand(x, c, which);
+                assert_eq!(step.read(&z).unwrap(), expected.0, "{setup:?} {c} {which}");
+                assert_eq!(step.read(&v).unwrap(), expected.1, "{setup:?} {c} {which}");
+            }
+        }
+    }
+}
+
+/// The value of a block with a boundary is that of the control flow. One variable has a value before, and one has none.
+#[graphable]
+fn tails(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] c: &Scalar<bool>,
+) -> Result<Tensor<f32>> {
+    let mut y = ops::neg(x)?;
+    let z = {
+        let u = #[eager(support = Always)]
+        ops::scale(x, 1.0)?;
+        #[device]
+        if c {
+            y = ops::scale(&u, 3.0)?;
+            let e = eaten(y)?;
+            y = ops::add(&u, 1.0)?;
+            e
+        } else {
+            y = ops::add(&u, 2.0)?;
+            ops::neg(&u)?
+        }
+    };
+    let mut later;
+    let w = {
+        let u = #[eager(support = Always)]
+        ops::scale(&z, 1.0)?;
+        #[device]
+        if c {
+            later = ops::scale(&u, 3.0)?;
+            let e = eaten(later)?;
+            later = ops::add(&u, 5.0)?;
+            e
+        } else {
+            later = ops::add(&u, 7.0)?;
+            ops::neg(&u)?
+        }
+    };
+    ops::add(&ops::add(&z, &y)?, &ops::scale(&ops::sub(&w, &later)?, 16.0)?)
+}
+
+fn tails_by_hand(x: Row, c: bool) -> Row {
+    x.map(|v| {
+        let (z, y) = if c { (v * 3.0 * 0.5, v + 1.0) } else { (-v, v + 2.0) };
+        let (w, later) = if c { (z * 3.0 * 0.5, z + 5.0) } else { (-z, z + 7.0) };
+        z + y + (w - later) * 16.0
+    })
+}
+
+#[test]
+fn code_after_a_block_reads_what_the_arms_at_its_end_assign() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let graph = build!(TailsGraph, setup, &mut rt);
+        for turn in 0..3 {
+            for c in [true, false] {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let w = graph.call(&step, &x, c).unwrap();
+                assert_eq!(step.read(&w).unwrap(), tails_by_hand(x, c), "{setup:?} {c}");
+            }
+        }
+    }
+}
