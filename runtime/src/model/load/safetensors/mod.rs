@@ -49,7 +49,7 @@ impl SafeTensors {
     ///
     /// // SAFETY: nobody writes to the files of this model before `weights` is dropped.
     /// let weights = SafeTensors::open_mapped("model", |file| unsafe { MappedFile::open(file) })?;
-    /// # graphable::Result::Ok(())
+    /// # Ok::<(), graphable::Error>(())
     /// ```
     ///
     /// # Errors
