@@ -117,11 +117,6 @@ impl Padded {
         (0..MAX_RANK).filter(move |axis| self.0 & 1 << axis != 0)
     }
 
-    /// Number of dimensions.
-    pub(super) fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
     pub(super) fn is_empty(self) -> bool {
         self.0 == 0
     }

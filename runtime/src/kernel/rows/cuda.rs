@@ -134,7 +134,7 @@ fn of<const N: usize>(
         true => Plan::across(count as usize, size, rows, clusters),
         false => Plan::along(size, lanes, rows, clusters),
     };
-    let variant = Variant { id: definition.id, float, fixed, padded: padded.len(), plan };
+    let variant = Variant { id: definition.id, float, fixed, padded: padded.axes().count(), plan };
     let instance = instance(definition, rows, variant);
 
     // Mirrors `RowParams`, all of whose fields are words.
