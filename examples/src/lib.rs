@@ -17,6 +17,7 @@ pub mod generate;
 pub mod gguf;
 pub mod listen;
 pub mod llama;
+mod map;
 mod progress;
 pub mod report;
 pub mod sampling;

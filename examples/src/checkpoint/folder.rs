@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use graphable::{
     DType, Element, Runtime,
-    load::{Loader, MappedFile, SafeTensors, TensorSource},
+    load::{Loader, SafeTensors, TensorSource},
 };
 
 use super::{Checkpoint, fill, stored};
@@ -12,6 +12,7 @@ use crate::{
     Error, Result,
     chat::Template,
     llama::{Config, Llama, hugging_face_name},
+    map::map,
     tokenizer::ChatTokenizer,
 };
 
@@ -36,9 +37,7 @@ impl Folder {
         let text = std::fs::read(&file).map_err(|e| Error::io(&file, "read", &e))?;
         // The family is told before it matters whether the weights are complete.
         Config::family(&file, &text)?;
-        // SAFETY: the program does not write to the files of a model, and its documentation asks its user that no other program
-        // does while the model is loaded. Programs that download replace files.
-        let weights = SafeTensors::open_mapped(path, |file| unsafe { MappedFile::open(file) })?;
+        let weights = SafeTensors::open_mapped(path, map)?;
         let config = Config::from_json(&file, &text, &weights.names())?;
         Ok(Self { path: folder.into(), config, weights })
     }

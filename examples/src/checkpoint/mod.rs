@@ -1,6 +1,6 @@
 //! A chat model's files: a GGUF file, or a Hugging Face folder.
 //!
-//! Opening reads what describes the model and maps the weights of a folder. Families and variants that are not computed, sizes that
+//! Opening maps the weights and reads what describes the model. Families and variants that are not computed, sizes that
 //! contradict each other, damaged headers, and missing or unknown tensors are refused before any weight is read; shapes and
 //! element types that do not fit when weights are loaded, all in one error.
 
@@ -68,8 +68,8 @@ pub enum Files {
 }
 
 impl Files {
-    /// Opens a GGUF file; a Hugging Face folder; or the weights in one, `*.safetensors` or `*.safetensors.index.json`. The files of
-    /// a folder are mapped: nobody may write to them until the value is dropped.
+    /// Opens a GGUF file; a Hugging Face folder; or the weights in one, `*.safetensors` or `*.safetensors.index.json`. Weights are
+    /// mapped: nobody may write to their files until the value is dropped.
     ///
     /// # Errors
     /// If a file is missing, damaged or of another kind.

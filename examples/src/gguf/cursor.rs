@@ -2,6 +2,9 @@
 
 use super::GgufError;
 
+/// Bytes of one string. Chat templates, the longest ones, have some thousands.
+const MAX_STRING: usize = 1 << 24;
+
 /// A position in a file.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -48,8 +51,8 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    /// A number of things that follow, each of at least `min_size` bytes. A count that the rest of
-    /// the file cannot hold is refused before anybody allocates for it.
+    /// A number of things that follow, each of at least `min_size` bytes. A count that the rest of the file cannot hold is refused;
+    /// one that it could hold is still only a claim.
     pub(super) fn count(&mut self, what: &str, min_size: usize) -> Result<usize, GgufError> {
         let n = self.u64(what)?;
         match usize::try_from(n).ok().and_then(|n| n.checked_mul(min_size)) {
@@ -61,6 +64,9 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn string(&mut self, what: &str) -> Result<String, GgufError> {
         let n = self.count(what, 1)?;
+        if n > MAX_STRING {
+            return Err(GgufError::TooLong { what: what.into(), len: n, unit: "bytes", most: MAX_STRING });
+        }
         let at = self.at;
         let bytes = self.take(n, what)?;
         match std::str::from_utf8(bytes) {

@@ -107,6 +107,26 @@ pub enum GgufError {
         /// The alignment.
         alignment: usize,
     },
+    /// Tensors that share bytes.
+    #[error("the file is damaged: tensors `{first}` and `{second}` overlap")]
+    Overlap {
+        /// The tensor that starts first.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// Text or an array that is longer than any that a model has.
+    #[error("the file is damaged: {what} has {len} {unit}, at most {most} are possible")]
+    TooLong {
+        /// What is that long.
+        what: String,
+        /// Its length.
+        len: usize,
+        /// What the length is counted in.
+        unit: &'static str,
+        /// The largest length.
+        most: usize,
+    },
     /// Metadata that is not there.
     #[error("metadata `{key}` is missing")]
     MissingKey {
@@ -151,7 +171,7 @@ impl GgufError {
                 "use a file quantised to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K or IQ4_NL"
             }
             Self::MissingKey { .. } | Self::WrongType { .. } | Self::MissingTensor { .. } => {
-                "use a complete chat model of the Llama architecture"
+                "use the complete file of a chat model of the families Llama, Mistral, Qwen2 or Qwen3"
             }
             _ => "download the file again; it is incomplete or damaged",
         }

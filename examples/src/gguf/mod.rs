@@ -1,9 +1,9 @@
 //! GGUF files: metadata, tensor descriptions and weights as `f32`.
 //!
-//! The reader takes versions 2 and 3, little endian. It trusts nothing in the file: every length is
-//! checked against the bytes that are there before memory is taken for it, so that a truncated or
-//! damaged file gives a [`GgufError`], never a panic and never an allocation larger than a small
-//! multiple of the file.
+//! The reader takes versions 2 and 3, little endian. A file is mapped, so only its metadata takes memory; weights are read where
+//! they are mapped. The reader trusts nothing in the file: every length is checked against the bytes that are there before memory
+//! is taken for it, so that a truncated or damaged file gives a [`GgufError`], never a panic and never an allocation larger than a
+//! small multiple of the header.
 //!
 //! ```no_run
 //! use graphable_examples::gguf::Gguf;
@@ -22,14 +22,16 @@ mod source;
 mod tensor_type;
 mod value;
 
-use std::{collections::HashMap, io::Read, path::Path};
+use std::{collections::HashMap, path::Path};
+
+use graphable::load::MappedFile;
 
 pub use error::GgufError;
 pub use source::GgufWeights;
 pub use tensor_type::TensorType;
 pub use value::Value;
 
-use crate::Error;
+use crate::{Error, map::map};
 use cursor::Cursor;
 
 /// The first four bytes of every GGUF file.
@@ -60,88 +62,66 @@ pub struct F32Tensor {
     pub data: Vec<f32>,
 }
 
-/// A GGUF file in memory.
+/// A GGUF file, mapped or in memory.
 pub struct Gguf {
     /// What messages call it.
     name: String,
-    bytes: Vec<u8>,
+    bytes: Bytes,
+    header: Header,
+}
+
+/// Where the bytes are.
+enum Bytes {
+    Owned(Vec<u8>),
+    Mapped(MappedFile),
+}
+
+impl Bytes {
+    fn all(&self) -> &[u8] {
+        match self {
+            Self::Owned(bytes) => bytes,
+            Self::Mapped(file) => file.bytes(),
+        }
+    }
+}
+
+/// What a file says about itself.
+struct Header {
     metadata: HashMap<String, Value>,
     tensors: HashMap<String, TensorInfo>,
+    /// The names of the tensors, in the order of the file.
     order: Vec<String>,
 }
 
 impl Gguf {
-    /// Reads the file at `path`.
+    /// Maps the file at `path` and reads its header. Nobody may write to the file until the value is dropped.
     ///
-    /// The first bytes are looked at before the rest is read, so a large file of another kind is
-    /// refused at once. Errors name the file, what is wrong with it and what to do.
+    /// # Errors
+    /// If it cannot be read, is damaged or of another kind: errors name the file, what is wrong with it and what to do.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let io = |e: std::io::Error| Error::io(path, "read", &e);
-        let gguf = |source| Error::Gguf { path: path.to_owned(), source };
-        let mut file = std::fs::File::open(path).map_err(io)?;
-        let mut bytes = Vec::new();
-        (&mut file).take(MAGIC.len() as u64).read_to_end(&mut bytes).map_err(io)?;
-        check_magic(&bytes).map_err(gguf)?;
-        file.read_to_end(&mut bytes).map_err(io)?;
-        let file = Self::from_bytes(bytes).map_err(gguf)?;
-        Ok(Self { name: path.display().to_string(), ..file })
+        let file = map(path).map_err(|e| Error::io(path, "read", &e))?;
+        let header = Header::read(file.bytes());
+        let header = header.map_err(|source| Error::Gguf { path: path.to_owned(), source })?;
+        Ok(Self { name: path.display().to_string(), bytes: Bytes::Mapped(file), header })
     }
 
     /// Reads a file that is in memory already.
+    ///
+    /// # Errors
+    /// If it is damaged or of another kind.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, GgufError> {
-        check_magic(&bytes)?;
-        let mut c = Cursor::new(&bytes, MAGIC.len());
-        let version = c.u32("the version")?;
-        if !matches!(version, 2 | 3) {
-            return Err(GgufError::Version { found: version });
-        }
-        // A tensor takes at least 24 bytes of header and a metadata entry 13.
-        let tensor_count = c.count("the number of tensors", 24)?;
-        let metadata_count = c.count("the number of metadata entries", 13)?;
-
-        let mut metadata = HashMap::with_capacity(metadata_count);
-        for _ in 0..metadata_count {
-            let key = c.string("a metadata key")?;
-            let value = Value::read(&mut c, &key)?;
-            if metadata.insert(key.clone(), value).is_some() {
-                return Err(GgufError::Duplicate { what: "metadata key", name: key });
-            }
-        }
-
-        let alignment = match metadata.get("general.alignment").map(Value::as_u64) {
-            None => 32,
-            Some(Some(a)) if a.is_power_of_two() && a <= 1 << 20 => a as usize,
-            Some(_) => return Err(GgufError::Alignment),
-        };
-
-        let mut raw = Vec::with_capacity(tensor_count);
-        for _ in 0..tensor_count {
-            raw.push(RawTensor::read(&mut c)?);
-        }
-        let data = c
-            .position()
-            .checked_next_multiple_of(alignment)
-            .ok_or(GgufError::TooLarge { what: "the header".into() })?;
-        let mut tensors = HashMap::with_capacity(raw.len());
-        let mut order = Vec::with_capacity(raw.len());
-        for t in raw {
-            let info = t.locate(data, alignment, bytes.len())?;
-            if tensors.insert(t.name.clone(), info).is_some() {
-                return Err(GgufError::Duplicate { what: "tensor", name: t.name });
-            }
-            order.push(t.name);
-        }
-        Ok(Self { name: "the GGUF file".into(), bytes, metadata, tensors, order })
+        let header = Header::read(&bytes)?;
+        Ok(Self { name: "the GGUF file".into(), bytes: Bytes::Owned(bytes), header })
     }
 
     /// A metadata value, if the file has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.metadata.get(key)
+        self.header.metadata.get(key)
     }
 
     /// The keys of all metadata values, in no order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.metadata.keys().map(String::as_str)
+        self.header.metadata.keys().map(String::as_str)
     }
 
     /// A metadata value that must be there and of the type that `read` accepts.
@@ -151,7 +131,7 @@ impl Gguf {
         expected: &'static str,
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<T, GgufError> {
-        let value = self.metadata.get(key).ok_or_else(|| GgufError::MissingKey { key: key.into() })?;
+        let value = self.header.metadata.get(key).ok_or_else(|| GgufError::MissingKey { key: key.into() })?;
         read(value).ok_or_else(|| GgufError::WrongType {
             key: key.into(),
             expected,
@@ -186,32 +166,84 @@ impl Gguf {
 
     /// Names of all tensors, in the order of the file.
     pub fn tensor_names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.order.iter().map(String::as_str)
+        self.header.order.iter().map(String::as_str)
     }
 
     /// What the file says about one tensor.
     pub fn tensor_info(&self, name: &str) -> Option<&TensorInfo> {
-        self.tensors.get(name)
+        self.header.tensors.get(name)
     }
 
     /// One tensor's values, dequantised to `f32`.
     pub fn tensor(&self, name: &str) -> Result<F32Tensor, GgufError> {
-        let info = self.tensors.get(name).ok_or_else(|| GgufError::MissingTensor { name: name.into() })?;
+        let info =
+            self.header.tensors.get(name).ok_or_else(|| GgufError::MissingTensor { name: name.into() })?;
         Ok(F32Tensor { shape: info.shape.clone(), data: info.ty.dequantise(self.stored(info)) })
     }
 
     /// The bytes of a tensor; that they are in the file was checked when it was read.
     fn stored(&self, info: &TensorInfo) -> &[u8] {
-        &self.bytes[info.start..info.start + info.size]
+        &self.bytes.all()[info.start..info.start + info.size]
+    }
+}
+
+impl Header {
+    /// Reads and checks what precedes the weights of a file with these contents.
+    fn read(bytes: &[u8]) -> Result<Self, GgufError> {
+        check_magic(bytes)?;
+        let mut c = Cursor::new(bytes, MAGIC.len());
+        let version = c.u32("the version")?;
+        if !matches!(version, 2 | 3) {
+            return Err(GgufError::Version { found: version });
+        }
+        // A tensor takes at least 24 bytes of header and a metadata entry 13. Nothing is allocated for these numbers: until they are
+        // read, they are only claims, and the rest of the file is as long as its weights.
+        let tensor_count = c.count("the number of tensors", 24)?;
+        let metadata_count = c.count("the number of metadata entries", 13)?;
+
+        let mut metadata = HashMap::new();
+        for _ in 0..metadata_count {
+            let key = c.string("a metadata key")?;
+            let value = Value::read(&mut c, &key)?;
+            if metadata.insert(key.clone(), value).is_some() {
+                return Err(GgufError::Duplicate { what: "metadata key", name: key });
+            }
+        }
+
+        let alignment = match metadata.get("general.alignment").map(Value::as_u64) {
+            None => 32,
+            Some(Some(a)) if a.is_power_of_two() && a <= 1 << 20 => a as usize,
+            Some(_) => return Err(GgufError::Alignment),
+        };
+
+        let mut raw = Vec::new();
+        for _ in 0..tensor_count {
+            raw.push(RawTensor::read(&mut c)?);
+        }
+        let data = c
+            .position()
+            .checked_next_multiple_of(alignment)
+            .ok_or(GgufError::TooLarge { what: "the header".into() })?;
+        let mut tensors = HashMap::with_capacity(raw.len());
+        let mut order = Vec::with_capacity(raw.len());
+        for t in raw {
+            let info = t.locate(data, alignment, bytes.len())?;
+            if tensors.insert(t.name.clone(), info).is_some() {
+                return Err(GgufError::Duplicate { what: "tensor", name: t.name });
+            }
+            order.push(t.name);
+        }
+        refuse_overlaps(&tensors)?;
+        Ok(Self { metadata, tensors, order })
     }
 }
 
 impl std::fmt::Debug for Gguf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gguf")
-            .field("bytes", &self.bytes.len())
-            .field("metadata", &self.metadata.len())
-            .field("tensors", &self.tensors.len())
+            .field("bytes", &self.bytes.all().len())
+            .field("metadata", &self.header.metadata.len())
+            .field("tensors", &self.header.tensors.len())
             .finish()
     }
 }
@@ -219,6 +251,18 @@ impl std::fmt::Debug for Gguf {
 fn check_magic(bytes: &[u8]) -> Result<(), GgufError> {
     let found = &bytes[..bytes.len().min(MAGIC.len())];
     if found == MAGIC { Ok(()) } else { Err(GgufError::BadMagic { found: found.to_vec() }) }
+}
+
+/// Refuses tensors that share bytes.
+fn refuse_overlaps(tensors: &HashMap<String, TensorInfo>) -> Result<(), GgufError> {
+    let mut taken: Vec<_> = tensors.iter().filter(|(_, info)| info.size > 0).collect();
+    taken.sort_unstable_by_key(|(name, info)| (info.start, *name));
+    match taken.array_windows().find(|[(_, first), (_, second)]| first.start + first.size > second.start) {
+        None => Ok(()),
+        Some([(first, _), (second, _)]) => {
+            Err(GgufError::Overlap { first: (*first).clone(), second: (*second).clone() })
+        }
+    }
 }
 
 /// A tensor description before its place in the file is checked.

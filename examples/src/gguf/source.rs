@@ -37,7 +37,7 @@ impl TensorSource for GgufWeights<'_> {
     }
 
     fn tensor(&self, name: &str) -> graphable::Result<Option<HostTensor<'_>>> {
-        let Some(info) = self.file.tensors.get(name) else { return Ok(None) };
+        let Some(info) = self.file.header.tensors.get(name) else { return Ok(None) };
         let (stored, shape) = (self.file.stored(info), info.shape.clone());
         if let Some(dtype) = info.ty.float() {
             return Ok(Some(HostTensor { dtype, shape, bytes: Cow::Borrowed(stored) }));

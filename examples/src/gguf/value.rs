@@ -5,6 +5,10 @@ use super::{GgufError, cursor::Cursor};
 /// Arrays may hold arrays; a damaged file must not recurse without end.
 const MAX_DEPTH: u32 = 4;
 
+/// Elements of one array. Values take up to 32 times the bytes of the file, so what a damaged header takes for an array must not
+/// be as long as the weights; vocabularies and their merges have less than a million elements.
+const MAX_ELEMENTS: usize = 1 << 22;
+
 /// A metadata value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -48,7 +52,16 @@ impl Value {
                 let size = min_size(element)
                     .ok_or_else(|| GgufError::UnknownValueType { key: key.into(), code: element })?;
                 let n = c.count("an array", size)?;
-                let mut items = Vec::with_capacity(n);
+                if n > MAX_ELEMENTS {
+                    return Err(GgufError::TooLong {
+                        what: format!("the array of metadata `{key}`"),
+                        len: n,
+                        unit: "elements",
+                        most: MAX_ELEMENTS,
+                    });
+                }
+                // Their number is only a claim until they are read.
+                let mut items = Vec::new();
                 for _ in 0..n {
                     items.push(Self::read_as(c, key, element, depth + 1)?);
                 }

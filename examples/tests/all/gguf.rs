@@ -4,7 +4,11 @@ use graphable_examples::gguf::{Gguf, GgufError, TensorType, Value};
 use half::f16;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use crate::gguf_builder::{Builder, Meta};
+use crate::{
+    allocations::peak,
+    gguf_builder::{Builder, Meta},
+    smollm2,
+};
 
 fn small() -> Builder {
     let bytes = |n: usize| (0..n).map(|i| (i * 37 % 251) as u8).collect::<Vec<_>>();
@@ -152,6 +156,35 @@ fn lies_about_sizes_are_refused_before_memory_is_taken() {
     assert!(Gguf::from_bytes(empty).unwrap().tensor("w").unwrap().data.is_empty());
 }
 
+/// A count that the rest of a large file could hold is still only a claim.
+#[test]
+fn claims_take_no_memory() {
+    let filled = |claims: &[u64]| {
+        let claims: Vec<u8> = claims.iter().flat_map(|n| n.to_le_bytes()).collect();
+        [&b"GGUF\x03\0\0\0"[..], &claims, &vec![0xFF; 8 << 20]].concat()
+    };
+    // The array of strings `k`: its name, the codes of the two types, its length.
+    let (array, strings) = (0x0000_0800_0000_096B, 500_000 << 8);
+    for (file, stops_at) in [
+        (filled(&[300_000, 0]), "a tensor name"),
+        (filled(&[0, 600_000]), "a metadata key"),
+        (filled(&[0, 1, 1, array, strings, 0]), "a metadata value"),
+    ] {
+        let (header, bytes) = peak(|| Gguf::from_bytes(file));
+        let Err(GgufError::Truncated { what, .. }) = header else { panic!("{header:?}") };
+        assert!(what == stops_at && bytes < 1 << 12, "{bytes} bytes for {what}");
+    }
+}
+
+/// Only the metadata takes memory.
+#[test]
+fn weights_stay_in_the_file() {
+    let path = smollm2::path();
+    let (file, bytes) = peak(|| Gguf::open(&path).unwrap());
+    let size = std::fs::metadata(&path).unwrap().len() as usize;
+    assert!(file.tensor_names().len() == 272 && bytes < size / 8, "{bytes} of {size} bytes");
+}
+
 #[test]
 fn each_defect_has_its_error() {
     let read = |b: Builder| Gguf::from_bytes(b.build()).unwrap_err();
@@ -173,6 +206,26 @@ fn each_defect_has_its_error() {
     let mut version = one().build();
     version[4] = 1;
     assert!(matches!(Gguf::from_bytes(version), Err(GgufError::Version { found: 1 })));
+    // The offset of the second tensor is behind its name, rank, size and type.
+    let two = one().f32("first", &[8], &[0.0; 8]).f32("second", &[8], &[0.0; 8]).build();
+    let at = two.windows(6).position(|name| name == b"second").unwrap() + 6 + 4 + 8 + 4;
+    for (offset, fits) in [(0u64, false), (32, true)] {
+        let mut moved = two.clone();
+        moved[at..at + 8].copy_from_slice(&offset.to_le_bytes());
+        match Gguf::from_bytes(moved) {
+            Ok(_) => assert!(fits),
+            Err(GgufError::Overlap { first, second }) => {
+                assert!(!fits && first == "first" && second == "second")
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+    // An empty tensor shares nothing.
+    Gguf::from_bytes(one().f32("empty", &[0], &[]).f32("w", &[1], &[0.0]).build()).unwrap();
+    let long = one().meta("k", Meta::I32s(vec![0; (1 << 22) + 1]));
+    assert!(matches!(read(long), GgufError::TooLong { len: 4194305, unit: "elements", .. }));
+    let long = one().meta("k", Meta::Str("a".repeat((1 << 24) + 1)));
+    assert!(matches!(read(long), GgufError::TooLong { len: 16777217, unit: "bytes", .. }));
     // An array of arrays of arrays …
     let mut deep = [&b"GGUF\x03\0\0\0"[..], &0u64.to_le_bytes(), &1u64.to_le_bytes()].concat();
     deep.extend(1u64.to_le_bytes());

@@ -1,5 +1,6 @@
 //! Tests of the examples' library, in one binary because linking the tokenizers takes long.
 
+mod allocations;
 mod answers;
 mod commands;
 mod configs;
