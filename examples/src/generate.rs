@@ -11,7 +11,7 @@ use crate::{
     cli::{Generate, device, print, say},
     fetch::{Cache, SMOLLM2},
     llama::{DecodeGraph, DecodeLoopGraph, Language, Session},
-    progress::CaptureBar,
+    progress::{CaptureBar, LoadBar},
     report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
 };
@@ -70,14 +70,18 @@ pub fn run(args: Generate) -> Result<()> {
 fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
     let Request { args, files, language, prompt, device, mode, sampling, start } = request;
     let loud = !args.common.quiet;
+    // Programs that read JSON show no bars.
+    let bars = loud && !args.common.json;
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
-    let mut session = Session::<T>::load(&files, language, device, mode, capacity, sampling)?;
+    let bar = LoadBar::new(bars);
+    let mut show = |p| bar.show(p);
+    let mut session = Session::<T>::load_with(&files, language, device, mode, capacity, sampling, &mut show)?;
     if let Some(tokens) = args.device_loop {
         session.use_device_loop(tokens)?;
     }
     // Uploads are queued until the device has done them.
     session.runtime().synchronize()?;
-    drop(files);
+    drop((files, bar));
     let load = start.elapsed();
 
     if loud {
@@ -86,7 +90,7 @@ fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
             None => say(format_args!("{}", DecodeGraph::<T>::PLAN)),
         }
     }
-    let capture = capture(&mut session, mode, loud)?;
+    let capture = capture(&mut session, mode, bars)?;
     let print_unless_json = |text: &str| if args.common.json { Ok(()) } else { print(text) };
     let waited = Waited { load, capture, all: start.elapsed() };
     let answer = session.answer(&prompt, args.max_new_tokens, print_unless_json)?;
@@ -94,12 +98,12 @@ fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
 }
 
 /// Records everything ahead, and returns how long that took; in a mode without graphs there is nothing to record.
-fn capture<T: Float>(session: &mut Session<T>, mode: Mode, loud: bool) -> Result<Duration> {
+fn capture<T: Float>(session: &mut Session<T>, mode: Mode, bars: bool) -> Result<Duration> {
     if mode == Mode::None {
         return Ok(Duration::ZERO);
     }
     let start = Instant::now();
-    let bar = CaptureBar::new(loud);
+    let bar = CaptureBar::new(bars);
     session.capture(|function, p| bar.show(function, &p))?;
     Ok(start.elapsed())
 }

@@ -1,9 +1,42 @@
-//! Bars on standard error: while graphs are captured, and while a recording is heard.
+//! Bars on standard error: while weights are loaded, while graphs are captured, and while a recording is heard. There are none if
+//! standard error is not a terminal.
 
 use std::{cell::RefCell, collections::VecDeque};
 
 use graphable::CaptureProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::checkpoint::LoadProgress;
+
+/// Shows how many bytes of the weights were read. Cleared when dropped, so that an error message stands alone.
+pub(crate) struct LoadBar(ProgressBar);
+
+impl LoadBar {
+    /// A bar; one that is not `visible` shows nothing.
+    pub(crate) fn new(visible: bool) -> Self {
+        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        // As for captures.
+        if let Ok(style) =
+            ProgressStyle::with_template("loading [{bar:30}] {decimal_bytes}/{decimal_total_bytes}")
+        {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    /// Shows how far loading is.
+    pub(crate) fn show(&self, p: LoadProgress) {
+        self.0.set_length(p.total);
+        self.0.set_position(p.done);
+    }
+}
+
+impl Drop for LoadBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
 
 /// Shows how far a capture is. Cleared when dropped, so that an error message stands alone.
 pub(crate) struct CaptureBar(ProgressBar);

@@ -13,7 +13,7 @@ use crate::{
     cli::{Format, Program, Tree, device, print},
     fetch::{Cache, SMOLLM2},
     llama::{DecodeGraph, Language, Session},
-    progress::CaptureBar,
+    progress::{CaptureBar, LoadBar},
     sampling::SamplingOptions,
     timeline,
 };
@@ -136,9 +136,11 @@ fn decode(args: &Tree, device: Device) -> Result<Shown> {
     let prompt = language.prompt(PROMPT)?;
     let (capacity, greedy) = (prompt.len() + TOKENS, SamplingOptions::default());
     let mode = args.mode.of(&device);
-    let mut session = Session::<f32>::load(&files, language, device, mode, capacity, greedy)?;
+    let bar = LoadBar::new(!args.quiet);
+    let mut show = |p| bar.show(p);
+    let mut session = Session::<f32>::load_with(&files, language, device, mode, capacity, greedy, &mut show)?;
     // The weights are on the device now.
-    drop(files);
+    drop((files, bar));
     session.runtime().keep_topology(true);
     let bar = CaptureBar::new(!args.quiet);
     session.capture(|function, p| bar.show(function, &p))?;

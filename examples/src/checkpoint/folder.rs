@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use graphable::{
     DType, Element, Runtime,
-    load::{Loader, SafeTensors, TensorSource},
+    load::{SafeTensors, TensorSource},
 };
 
-use super::{Checkpoint, fill, stored};
+use super::{Checkpoint, LoadProgress, Watched, fill, stored};
 use crate::{
     Error, Result,
     chat::Template,
@@ -80,8 +80,18 @@ impl Checkpoint for Folder {
         Template::from_folder(&self.path, tokenizer)
     }
 
-    fn load<T: Element>(&self, rt: &Runtime, config: &Config) -> Result<Llama<T>> {
-        let tied = config.tied;
-        fill(Loader::new(rt, &self.weights).rename(move |name| hugging_face_name(name, tied)), config)
+    fn load<T: Element>(
+        &self,
+        rt: &Runtime,
+        config: &Config,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Llama<T>> {
+        let rename = |name: &str| hugging_face_name(name, config.tied);
+        // A tensor that is missing or cannot be read is an error of loading, not of progress.
+        let size = |name: &str| {
+            self.weights.tensor(name).ok().flatten().map_or(0, |tensor| tensor.bytes.len() as u64)
+        };
+        let tensors = config.tensors().into_iter().map(|name| rename(&name));
+        fill(rt, Watched::new(&self.weights, tensors, &size, progress), rename, config)
     }
 }

@@ -1,8 +1,8 @@
 //! GGUF files as models.
 
-use graphable::{DType, Element, Runtime, load::Loader};
+use graphable::{DType, Element, Runtime};
 
-use super::{Checkpoint, fill, stored};
+use super::{Checkpoint, LoadProgress, Watched, fill, stored};
 use crate::{
     Result,
     chat::Template,
@@ -29,7 +29,14 @@ impl Checkpoint for Gguf {
         Template::from_gguf(self, tokenizer)
     }
 
-    fn load<T: Element>(&self, rt: &Runtime, config: &Config) -> Result<Llama<T>> {
-        fill(Loader::new(rt, &self.weights::<T>()), config)
+    fn load<T: Element>(
+        &self,
+        rt: &Runtime,
+        config: &Config,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Llama<T>> {
+        let size = |name: &str| self.tensor_info(name).map_or(0, |info| info.stored_bytes() as u64);
+        let weights = self.weights::<T>();
+        fill(rt, Watched::new(&weights, config.tensors(), &size, progress), str::to_owned, config)
     }
 }

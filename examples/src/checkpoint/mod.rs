@@ -7,16 +7,18 @@
 mod folder;
 mod gguf;
 mod stored;
+mod watched;
 
 use std::{io, path::Path};
 
 use graphable::{
     DType, Element, Runtime,
-    load::{LoadParams, Loader},
+    load::{LoadParams, Loader, TensorSource},
 };
 use serde_json::Value;
 
-pub use self::folder::Folder;
+use self::watched::Watched;
+pub use self::{folder::Folder, watched::LoadProgress};
 use crate::{
     Error, Result,
     chat::Template,
@@ -51,11 +53,17 @@ pub trait Checkpoint {
     /// If there is none.
     fn template(&self, tokenizer: &ChatTokenizer) -> Result<Template>;
 
-    /// Loads the weights onto a device, each rounded to `T` if it is stored as another type.
+    /// Loads the weights onto a device, each rounded to `T` if it is stored as another type. `progress` is told before the first
+    /// tensor and after each.
     ///
     /// # Errors
     /// If tensors are missing or have other shapes than `config` says (all of them in one error), or the device has no room.
-    fn load<T: Element>(&self, rt: &Runtime, config: &Config) -> Result<Llama<T>>;
+    fn load<T: Element>(
+        &self,
+        rt: &Runtime,
+        config: &Config,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Llama<T>>;
 }
 
 /// The files of a model, of whatever kind.
@@ -111,20 +119,32 @@ impl Checkpoint for Files {
         }
     }
 
-    fn load<T: Element>(&self, rt: &Runtime, config: &Config) -> Result<Llama<T>> {
+    fn load<T: Element>(
+        &self,
+        rt: &Runtime,
+        config: &Config,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Llama<T>> {
         match self {
-            Self::Gguf(file) => file.load(rt, config),
-            Self::Folder(folder) => folder.load(rt, config),
+            Self::Gguf(file) => file.load(rt, config, progress),
+            Self::Folder(folder) => folder.load(rt, config, progress),
         }
     }
 }
 
-/// Fills the model; floats of other types are converted.
-fn fill<T: Element>(loader: Loader<'_>, config: &Config) -> Result<Llama<T>> {
+/// Fills the model; floats of other types are converted. `rename` says what the source calls a tensor.
+fn fill<T: Element>(
+    rt: &Runtime,
+    source: Watched<'_, impl TensorSource>,
+    rename: impl Fn(&str) -> String,
+    config: &Config,
+) -> Result<Llama<T>> {
     let help = "use the complete files of one model, or download them again";
-    let mut loader = loader.cast_floats(true);
+    let mut loader = Loader::new(rt, &source).rename(rename).cast_floats(true);
     let model = Llama::load(&mut loader, config);
-    loader.finish(model).map_err(|source| Error::Weights { source, help })
+    let model = loader.finish(model).map_err(|source| Error::Weights { source, help })?;
+    source.finish();
+    Ok(model)
 }
 
 /// The contents of a JSON file, if it exists.

@@ -53,6 +53,13 @@ pub struct TensorInfo {
     size: usize,
 }
 
+impl TensorInfo {
+    /// The bytes that the tensor takes in the file.
+    pub fn stored_bytes(&self) -> usize {
+        self.size
+    }
+}
+
 /// A tensor's values, dequantised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct F32Tensor {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    checkpoint::Checkpoint,
+    checkpoint::{Checkpoint, LoadProgress},
     report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
     tokenizer::{ChatTokenizer, TextStream},
@@ -66,8 +66,8 @@ pub struct Answer {
 }
 
 impl<T: Float> Session<T> {
-    /// Loads a model onto a device; weights of other float types are rounded to `T`. A conversation may have `capacity` tokens, but never more than the model's
-    /// context.
+    /// Loads a model onto a device; weights of other float types are rounded to `T`. A conversation may have `capacity` tokens, but
+    /// never more than the model's context.
     ///
     /// # Errors
     /// [`Error::Option`] for impossible options of sampling.
@@ -81,10 +81,26 @@ impl<T: Float> Session<T> {
         capacity: usize,
         sampling: SamplingOptions,
     ) -> Result<Self> {
+        Self::load_with(files, language, device, mode, capacity, sampling, &mut |_| ())
+    }
+
+    /// As [`load`](Self::load); `progress` is told before the first tensor and after each.
+    ///
+    /// # Errors
+    /// See [`load`](Self::load).
+    pub fn load_with(
+        files: &impl Checkpoint,
+        language: Language,
+        device: Device,
+        mode: Mode,
+        capacity: usize,
+        sampling: SamplingOptions,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Self> {
         sampling.check()?;
         let config = files.config()?;
         let mut rt = Runtime::new(device)?;
-        let model = files.load(&rt, &config)?;
+        let model = files.load(&rt, &config, progress)?;
         let capacity = capacity.clamp(1, config.context);
         let kv = KvCache::new(&rt, &config, capacity)?;
         let turn = Turn::new(&rt, &config, language.tokenizer.stops(), sampling)?;

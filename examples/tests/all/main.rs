@@ -12,6 +12,7 @@ mod gguf;
 mod gguf_builder;
 mod gpu;
 mod listen;
+mod loading;
 mod memory;
 mod minilm;
 mod reference;
