@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+mod order;
+
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{
@@ -33,15 +35,18 @@ pub(crate) struct Flows {
     ret: Option<Type>,
     /// The variables in scope.
     names: Vec<Known>,
-    /// The variables that the code names which follows the current statement, in each block around it.
+    /// The variables that later code names: in each block around, what follows the current statement, and in each expression
+    /// around, what is evaluated after the current operand.
     later: Vec<BTreeSet<String>>,
+    /// How many entries of `later` are around the condition that is visited, whose `let`s outlive it.
+    condition: usize,
 }
 
 /// A variable in scope.
 #[derive(Clone)]
 pub(crate) struct Known {
     name: String,
-    /// How many blocks of `later` are around it.
+    /// How many entries of `later` are around it.
     around: usize,
     /// Whether it was declared without a value, and nothing has given it one.
     is_unset: bool,
@@ -57,12 +62,12 @@ impl Known {
 impl Flows {
     /// For the code of a function with this result type, in which these variables are in scope.
     pub(crate) fn of(ret: &Type, names: impl IntoIterator<Item = Known>) -> Self {
-        Self { ret: nameable(ret), names: names.into_iter().collect(), later: Vec::new() }
+        Self { ret: nameable(ret), names: names.into_iter().collect(), later: Vec::new(), condition: 0 }
     }
 
     /// For a closure's code, whose surroundings are not known.
     pub(crate) fn of_closure() -> Self {
-        Self { ret: None, names: Vec::new(), later: Vec::new() }
+        Self { ret: None, names: Vec::new(), later: Vec::new(), condition: 0 }
     }
 
     /// Visits a statement, whose names are in scope afterwards. `later` is the code that follows it.
@@ -87,17 +92,17 @@ impl Flows {
     }
 
     fn followed_by(&mut self, later: impl FnOnce() -> Later, stmt: &mut Stmt) {
-        let depth = self.later.len();
         if device::is_anywhere_in(stmt) {
-            self.later.push(later().names);
+            self.before(&later().names, |s| s.visit_stmt_mut(stmt));
         }
-        self.visit_stmt_mut(stmt);
-        self.later.truncate(depth);
     }
 
     /// Brings names into scope.
     fn bind(&mut self, bound: &[syntax::Bound], is_unset: bool) {
-        let around = self.later.len();
+        self.bind_around(self.later.len(), bound, is_unset);
+    }
+
+    fn bind_around(&mut self, around: usize, bound: &[syntax::Bound], is_unset: bool) {
         let known = |b: &syntax::Bound| Known { name: b.ident.to_string(), around, is_unset };
         self.names.extend(bound.iter().map(known));
     }
@@ -106,17 +111,7 @@ impl Flows {
         self.names.iter().rev().find(|known| ident == &known.name)
     }
 
-    /// Visits code that runs again and again: what it names is used later, but for its own variables.
-    fn repeated(&mut self, body: &mut Block, f: impl FnOnce(&mut Self, &mut Block)) {
-        let own = syntax::bound_anywhere(&body.stmts);
-        let mut names = syntax::identifiers(body.to_token_stream());
-        names.retain(|name| !own.contains(name));
-        self.later.push(names);
-        f(self, body);
-        self.later.pop();
-    }
-
-    /// Returns whether code behind the current statement may use a variable. Blocks around that of the variable do not: they
+    /// Returns whether code behind the current operand may use a variable. Blocks around that of the variable do not: they
     /// mean another one by the name.
     fn is_used_later(&self, ident: &Ident) -> bool {
         let name = ident.to_string();
@@ -230,8 +225,8 @@ impl Flows {
         let (value, given, error) = (private("value"), given(), private("error"));
         let Effects { changed, moved, parted } = effects;
         let begin: TokenStream = changed.iter().map(begin).collect();
-        // What arms assign and move is gone after them, so it leaves them only where it must. `later` does not have all code
-        // that follows: the rest of the same statement may use it too, and rustc says so, because the variable is moved.
+        // What arms assign and move is gone after them, so it leaves them only where later code uses it. If code were missing
+        // in `later`, rustc would say so, because the variable is moved.
         let is_gone = |c: &Changed| {
             let may_stay = match c.how {
                 How::Anew => self.known(&c.ident).is_some_and(|known| known.is_unset),
@@ -310,7 +305,9 @@ impl Flows {
             (private("carried"), given(), private("error"), private("round"));
         *round.cond = syn::parse_quote!(#p::Round::begins(&mut #rounds));
         round.while_token.span = at;
-        self.repeated(&mut round.body, Self::visit_block_mut);
+        let named = uses::of_expr(&Expr::While(e.clone()));
+        let named = named.names().map(str::to_owned).collect();
+        self.before(&named, |s| s.visit_block_mut(&mut round.body));
         let predicate = self.argument(&e.cond, "DevicePredicate", "predicate");
         let names = fresh(&changed);
         let initial = list(changed.iter().flat_map(initial));
@@ -642,45 +639,11 @@ impl VisitMut for Flows {
             *expr = Expr::Verbatim(quote!(#(#others)* #tokens));
             return;
         }
-        match expr {
-            Expr::Closure(c) => {
-                let ret = match &c.output {
-                    syn::ReturnType::Type(_, ty) => nameable(ty),
-                    syn::ReturnType::Default => None,
-                };
-                let outside = std::mem::replace(&mut self.ret, ret);
-                let inputs: Vec<Pat> = c.inputs.iter().cloned().collect();
-                let inputs: Vec<&Pat> = inputs.iter().collect();
-                self.scoped(&inputs, |s| s.visit_expr_mut(&mut c.body));
-                self.ret = outside;
-            }
-            Expr::ForLoop(e) => {
-                self.visit_expr_mut(&mut e.expr);
-                let pat = e.pat.clone();
-                self.scoped(&[&pat], |s| s.repeated(&mut e.body, Self::visit_block_mut));
-            }
-            Expr::Loop(e) => self.repeated(&mut e.body, Self::visit_block_mut),
-            Expr::If(e) => {
-                let depth = self.names.len();
-                self.visit_expr_mut(&mut e.cond);
-                self.visit_block_mut(&mut e.then_branch);
-                self.names.truncate(depth);
-                if let Some((_, other)) = &mut e.else_branch {
-                    self.visit_expr_mut(other);
-                }
-            }
-            Expr::While(e) => {
-                let depth = self.names.len();
-                self.visit_expr_mut(&mut e.cond);
-                self.repeated(&mut e.body, Self::visit_block_mut);
-                self.names.truncate(depth);
-            }
-            Expr::Let(e) => {
-                self.visit_expr_mut(&mut e.expr);
-                self.bind(&syntax::bound(&e.pat), false);
-            }
-            other => visit_mut::visit_expr_mut(self, other),
-        }
+        self.visit_parts(expr);
+    }
+
+    fn visit_local_mut(&mut self, local: &mut syn::Local) {
+        self.visit_let(local);
     }
 
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}

@@ -214,3 +214,130 @@ fn code_after_a_block_reads_what_the_arms_at_its_end_assign() {
         }
     }
 }
+
+/// One arm reads the variable before it assigns it and both move it, so nothing carries it out of them but what is evaluated
+/// afterwards: another operand, also around a block, the branches under a condition, the next round of a loop. An operand
+/// before the control flow asks for nothing, and what arms have moved stays moved.
+#[graphable]
+fn read_first(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] c: &Scalar<bool>,
+    #[key] which: usize,
+) -> Result<Tensor<f32>> {
+    let mut y = ops::neg(x)?;
+    let beside = ops::add(
+        &(#[device]
+        if c {
+            y = ops::scale(&y, 3.0)?;
+            let e = eaten(y)?;
+            y = ops::add(x, 1.0)?;
+            e
+        } else {
+            y = ops::add(&y, 2.0)?;
+            ops::neg(x)?
+        }),
+        &y,
+    )?;
+    let mut y = ops::neg(&beside)?;
+    let around = [
+        {
+            let y = ops::scale(&y, 1.0)?;
+            let _ = y;
+            0
+        },
+        {
+            #[device]
+            if c {
+                let e = eaten(y)?;
+                y = ops::add(&e, 1.0)?;
+            } else {
+                y = ops::add(&y, 2.0)?;
+            }
+            1
+        },
+        y.rank(),
+    ];
+    let mut y = ops::scale(&beside, around.len() as f32)?;
+    let before = ops::sub(
+        &ops::neg(&y)?,
+        &(#[device]
+        if c {
+            y = ops::scale(&y, 3.0)?;
+            eaten(y)?
+        } else {
+            eaten(y)?
+        }),
+    )?;
+    let mut y = ops::neg(&before)?;
+    let branch = if {
+        #[device]
+        if c {
+            let e = eaten(y)?;
+            y = ops::add(&e, 1.0)?;
+        }
+        which == 0
+    } {
+        ops::scale(&y, 10.0)?
+    } else {
+        ops::scale(&before, 20.0)?
+    };
+    let mut y = ops::neg(&branch)?;
+    let mut sum = ops::scale(&branch, 1.0)?;
+    for turn in 0..2 {
+        {
+            let y = turn as f32;
+            sum = ops::add(&sum, y)?;
+        }
+        sum = ops::add(
+            &sum,
+            &(#[device]
+            if c {
+                let e = eaten(y)?;
+                y = ops::add(&e, 1.0)?;
+                e
+            } else {
+                ops::neg(&y)?
+            }),
+        )?;
+    }
+    Ok(sum)
+}
+
+fn read_first_by_hand(x: Row, c: bool, which: usize) -> Row {
+    x.map(|v| {
+        let beside = if c { -v * 3.0 * 0.5 + (v + 1.0) } else { -v + (-v + 2.0) };
+        let y = beside * 3.0;
+        let before = -y - if c { y * 3.0 * 0.5 } else { y * 0.5 };
+        let y = if c { -before * 0.5 + 1.0 } else { -before };
+        let branch = if which == 0 { y * 10.0 } else { before * 20.0 };
+        let (mut y, mut sum) = (-branch, branch);
+        for turn in 0..2 {
+            sum += turn as f32;
+            sum += if c { y * 0.5 } else { -y };
+            y = if c { y * 0.5 + 1.0 } else { y };
+        }
+        sum
+    })
+}
+
+#[test]
+fn the_rest_of_a_statement_reads_what_arms_read_move_and_assign() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let graph = build!(ReadFirstGraph, setup, &mut rt);
+        for turn in 0..3 {
+            for (c, which) in [(true, 0), (false, 0), (true, 1), (false, 1)] {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let sum = graph.call(&step, &x, c, which).unwrap();
+                assert_eq!(
+                    step.read(&sum).unwrap(),
+                    read_first_by_hand(x, c, which),
+                    "{setup:?} {c} {which}"
+                );
+            }
+        }
+    }
+}

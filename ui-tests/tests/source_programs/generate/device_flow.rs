@@ -53,7 +53,8 @@ impl Generator {
 
     pub(super) fn device_flow(&mut self, scope: &mut Scope, depth: usize) -> Vec<Stmt> {
         let depth = depth - 1;
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..9) {
+            8 => self.beside_operand(scope),
             6 => self.taken_in_arms(scope),
             7 => self.carried_struct(scope, depth),
             0 => {
@@ -133,6 +134,29 @@ impl Generator {
             Stmt::text(format!("let {name}{ty};")),
             Stmt::text(format!("⟦device⟧match {index} {{ {} }}", arms.join(" "))),
         ]
+    }
+
+    /// Control flow as an operand, beside a read of the variable that its arms assign, and move in between.
+    fn beside_operand(&mut self, scope: &mut Scope) -> Vec<Stmt> {
+        let Some(held) = scope.assignable().choose(&mut self.rng).cloned() else {
+            return self.taken_in_arms(scope);
+        };
+        let mut moved = scope.clone();
+        moved.update(&held, |v| v.kind = Kind::Gone);
+        let arms: Vec<String> = (0..2)
+            .map(|_| {
+                let (one, given) = self.arm(scope, |g, inner| (g.work(inner), g.work(inner)));
+                if self.chance(0.3) {
+                    return format!("{held} = {one}?; {given}?");
+                }
+                let two = self.arm(&moved, |g, inner| g.work(inner));
+                format!("{held} = {one}?; let taken = {held}; {held} = {two}?; ops::add(&taken, &{given}?)?")
+            })
+            .collect();
+        let (name, predicate) = (self.name(), self.predicate(scope));
+        let flow = format!("⟦device⟧if {predicate} {{ {} }} else {{ {} }}", arms[0], arms[1]);
+        scope.add(&name, Kind::Tensor, false);
+        vec![Stmt::text(format!("let {name} = ops::sub(&({flow}), &{held})?;"))]
     }
 
     /// A struct that arms assign as a whole, and whose fields are used afterwards.

@@ -293,13 +293,20 @@ impl Generator {
         let mut mark = self.pick(&["", "⟦host⟧"]);
         let (moved, left) = match self.rng.random_range(0..4) {
             0 => (format!("match {lists} {{ Lists {{ p, .. }} => p }}"), Some("q")),
-            1 => (
-                format!(
-                    "match {lists} {{ Lists {{ p, .. }} if {} => p, Lists {{ q, .. }} => q }}",
-                    if condition.contains("rank") { "n > 1".to_owned() } else { condition }
-                ),
-                None,
-            ),
+            1 => {
+                // Which part it is follows from a condition, so the segment before would need the whole value, which is refused with
+                // advice to mark the statement: without a region between, there is no host code that would run it.
+                if between.is_none() {
+                    mark = "⟦host⟧";
+                }
+                let condition = if condition.contains("rank") { "n > 1".to_owned() } else { condition };
+                (
+                    format!(
+                        "match {lists} {{ Lists {{ p, .. }} if {condition} => p, Lists {{ q, .. }} => q }}"
+                    ),
+                    None,
+                )
+            }
             2 => {
                 mark = "⟦host⟧";
                 (format!("if let Lists {{ q, .. }} = {lists} {{ q }} else {{ vec![] }}"), Some("p"))
