@@ -68,9 +68,9 @@
 //!
 //! # Limits
 //!
-//! One GPU and one stream per runtime, no autograd, no quantised kernels. Types guarantee that device values
-//! cannot control a segment; the rule that host values from eager code need `#[key]` is a lint of the macro.
-//! README.md lists all limits.
+//! One GPU and one stream per runtime, no autograd; quantised weights ([`Weight`]) on the CPU only. Types guarantee
+//! that device values cannot control a segment; the rule that host values from eager code need `#[key]` is a lint of
+//! the macro. README.md lists all limits.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -92,6 +92,7 @@ mod model;
 mod observe;
 pub mod ops;
 mod program;
+mod quantized;
 mod record;
 mod runtime;
 mod tensor;
@@ -148,6 +149,7 @@ pub use observe::memory::{
 };
 pub use observe::stats::{CopiedSlot, Stats};
 pub use program::Passes;
+pub use quantized::BlockFormat;
 pub use record::policy::limits::{Limits, OnMove};
 pub use record::policy::{CallInfo, Moved, Policy, SegmentDecision, SegmentInfo};
 pub use runtime::Runtime;
@@ -161,6 +163,7 @@ pub use tensor::pinned::{PinnedBuffer, PinnedPart};
 pub use tensor::pinned_log::PinnedLog;
 pub use tensor::rng::{Rng, RngState};
 pub use tensor::shape::{IntoDataShape, IntoDim, IntoShape, Shape};
+pub use tensor::weight::{AsWeight, Weight, WeightOperand};
 pub use tensor::{AsOperand, Operand, Scalar, Scope, Tensor};
 pub use value::layout::{Layout, Marks};
 pub use value::live_in::{DeviceValue, Key, LiveIn};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use graphable::DType;
+use graphable::{BlockFormat, DType};
 
 /// How a tensor's elements are stored: as floats, or in blocks of equal size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,30 +92,35 @@ impl TensorType {
         }
     }
 
+    /// The format of the blocks, unless the elements are stored one by one.
+    pub fn blocks(self) -> Option<BlockFormat> {
+        match self {
+            Self::F32 | Self::F16 | Self::BF16 => None,
+            Self::Q4_0 => Some(BlockFormat::Q4_0),
+            Self::Q4_1 => Some(BlockFormat::Q4_1),
+            Self::Q5_0 => Some(BlockFormat::Q5_0),
+            Self::Q5_1 => Some(BlockFormat::Q5_1),
+            Self::Q8_0 => Some(BlockFormat::Q8_0),
+            Self::Q2_K => Some(BlockFormat::Q2_K),
+            Self::Q3_K => Some(BlockFormat::Q3_K),
+            Self::Q4_K => Some(BlockFormat::Q4_K),
+            Self::Q5_K => Some(BlockFormat::Q5_K),
+            Self::Q6_K => Some(BlockFormat::Q6_K),
+            Self::IQ4_NL => Some(BlockFormat::IQ4_NL),
+        }
+    }
+
     /// Elements of one block.
     pub fn block_elements(self) -> usize {
-        match self {
-            Self::F32 | Self::F16 | Self::BF16 => 1,
-            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 | Self::IQ4_NL => 32,
-            Self::Q2_K | Self::Q3_K | Self::Q4_K | Self::Q5_K | Self::Q6_K => 256,
-        }
+        self.blocks().map_or(1, BlockFormat::elements)
     }
 
     /// Bytes of one block.
     pub fn block_bytes(self) -> usize {
-        match self {
-            Self::F32 => 4,
-            Self::F16 | Self::BF16 => 2,
-            Self::Q4_0 | Self::IQ4_NL => 2 + 16,
-            Self::Q4_1 => 2 + 2 + 16,
-            Self::Q5_0 => 2 + 4 + 16,
-            Self::Q5_1 => 2 + 2 + 4 + 16,
-            Self::Q8_0 => 2 + 32,
-            Self::Q2_K => 16 + 64 + 2 + 2,
-            Self::Q3_K => 32 + 64 + 12 + 2,
-            Self::Q4_K => 2 + 2 + 12 + 128,
-            Self::Q5_K => 2 + 2 + 12 + 32 + 128,
-            Self::Q6_K => 128 + 64 + 16 + 2,
+        match (self.blocks(), self) {
+            (Some(format), _) => format.bytes(),
+            (None, Self::F32) => 4,
+            (None, _) => 2,
         }
     }
 }

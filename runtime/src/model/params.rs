@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fmt::Write as _, marker::PhantomData, ops::Rang
 use half::{bf16, f16};
 
 use crate::{
-    DType, Element, HostContext, Kept, Param, PinnedLog, Rng, State,
+    BlockFormat, DType, Element, HostContext, Kept, Param, PinnedLog, Rng, State, Weight,
     value::{key::KeyWriter, live_in::LiveIn},
 };
 
@@ -47,7 +47,7 @@ pub trait Params: LiveIn {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParamKind {
-    /// A [`Param`], or a [`Kept`] value, which is only read.
+    /// A [`Param`], a [`Weight`] or a [`Kept`] value, which is only read.
     Param,
     /// A [`State`], which is modified in place.
     State,
@@ -61,9 +61,11 @@ pub struct ParamInfo {
     pub path: String,
     /// Its kind.
     pub kind: ParamKind,
-    /// Element type.
+    /// Element type; of a weight in blocks, that of the activations that it is multiplied with.
     pub dtype: DType,
-    /// Sizes, outermost first.
+    /// The format of a weight in blocks; `None` if elements are stored one by one.
+    pub format: Option<BlockFormat>,
+    /// Sizes in elements, outermost first.
     pub shape: Vec<usize>,
     /// The size of the memory that it refers to, in bytes.
     pub bytes: u64,
@@ -104,13 +106,24 @@ impl ParamVisitor {
     }
 
     fn leaf(&mut self, kind: ParamKind, dtype: DType, shape: &[usize], bytes: u64, id: u64) {
-        self.found.push(ParamInfo { path: self.path.clone(), kind, dtype, shape: shape.to_vec(), bytes, id });
+        let (path, shape) = (self.path.clone(), shape.to_vec());
+        self.found.push(ParamInfo { path, kind, dtype, format: None, shape, bytes, id });
     }
 }
 
 impl<T: Element> Params for Param<T> {
     fn visit_params(&self, v: &mut ParamVisitor) {
         v.leaf(ParamKind::Param, T::DTYPE, self.shape(), self.owned.memory.len(), self.owned.id.get());
+    }
+}
+
+impl<T: Element> Params for Weight<T> {
+    fn visit_params(&self, v: &mut ParamVisitor) {
+        let owned = self.owned();
+        v.leaf(ParamKind::Param, T::DTYPE, self.shape(), owned.memory.len(), owned.id.get());
+        if let Some(leaf) = v.found.last_mut() {
+            leaf.format = self.format();
+        }
     }
 }
 

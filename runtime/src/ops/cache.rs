@@ -5,7 +5,7 @@ use super::{
     shape::{check_permutation, narrowed, narrowed_marks, permuted_marks, same_padding, viewed},
 };
 use crate::{
-    AsOperand, Dim, Element, Error, IntoDim, IntoShape, Result, Scope, Shape, State,
+    AsOperand, AsWeight, Dim, Element, Error, IntoDim, IntoShape, Result, Scope, Shape, State, WeightOperand,
     backend::View,
     tensor::{Operand, Shown, sealed},
     value::{
@@ -190,6 +190,12 @@ impl<T: Element> std::fmt::Debug for CacheView<'_, T> {
 }
 
 impl<T> sealed::Sealed for CacheView<'_, T> {}
+impl<'s, T: Element> AsWeight<'s, T> for CacheView<'_, T> {
+    fn weight(&self, op: &'static str, scope: Scope<'s>) -> Result<WeightOperand> {
+        self.operand(op, scope).map(WeightOperand::floats)
+    }
+}
+
 impl<'s, T: Element> AsOperand<'s, T> for CacheView<'_, T> {
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
         let whole = self.state.operand(op, scope)?.view;

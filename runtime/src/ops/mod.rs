@@ -10,7 +10,8 @@
 //! **Arguments.** The first tensor determines the runtime and the step; every further operand can be a
 //! [`Tensor`](crate::Tensor), a [`Scalar`](crate::Scalar), a [`Param`](crate::Param) or a
 //! [`State`](crate::State) with the same element type. In element-wise operations it can also be a number
-//! ([`Argument`](crate::Argument)): `ops::mul(&x, 0.5)`. Any strides are accepted. Axes count from 0.
+//! ([`Argument`](crate::Argument)): `ops::mul(&x, 0.5)`. [`linear`], [`linear_bias`] and [`embedding`] also take a
+//! [`Weight`](crate::Weight), whose elements may be stored in blocks. Any strides are accepted. Axes count from 0.
 //!
 //! **Errors.** Every function can return [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes),
 //! [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::OutsideSegment`](crate::Error::OutsideSegment)
@@ -65,6 +66,7 @@ mod order;
 mod pointwise;
 mod pool;
 mod prelude;
+mod quantized;
 mod random;
 mod recurrent;
 mod reduce;

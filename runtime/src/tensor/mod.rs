@@ -11,6 +11,7 @@ pub(crate) mod pinned;
 pub(crate) mod pinned_log;
 pub(crate) mod rng;
 pub(crate) mod shape;
+pub(crate) mod weight;
 
 use std::{fmt, marker::PhantomData, ops::Deref};
 
@@ -18,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::value::raw::RawTensor;
 use crate::{
-    DType, Dim, Element, Error, Numerics, Param, Result, Runtime, Shape, State,
+    AsWeight, DType, Dim, Element, Error, Numerics, Param, Result, Runtime, Shape, State,
     backend::{Op, View},
     base::rank::MAX_RANK,
     value::layout::{Layout, Marks},
@@ -356,7 +357,7 @@ pub(crate) mod sealed {
     label = "expected a tensor, scalar, parameter or state of `{T}`",
     note = "cast other element types with `ops::cast`; host values become tensors with `ops::full`"
 )]
-pub trait AsOperand<'s, T>: sealed::Sealed {
+pub trait AsOperand<'s, T>: AsWeight<'s, T> {
     /// Used by the operations.
     #[doc(hidden)]
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand>;

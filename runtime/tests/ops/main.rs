@@ -35,6 +35,7 @@ mod norm;
 mod operations;
 mod order;
 mod pool;
+mod quantized;
 mod ragged;
 mod random;
 mod recurrent;

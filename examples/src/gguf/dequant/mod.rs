@@ -1,28 +1,17 @@
-//! Block formats, and how they become floats. The formats are those of ggml (`ggml-common.h`, `ggml-quants.c`).
-//!
-//! A tensor is a sequence of blocks of equal size. Small blocks hold 32 elements with a scale `d` (and a minimum `m` in the
-//! `_1` formats); those of the K formats hold 256 in groups with scales of their own.
-
-mod k;
-mod small;
+//! How stored elements become floats: blocks by [`BlockFormat`](graphable::BlockFormat), and floats one by one.
 
 use half::{bf16, f16};
 
 use super::TensorType;
 
-/// Elements of the largest block.
-const LARGEST: usize = 256;
-
 impl TensorType {
     /// Dequantises whole blocks one after the other and passes the elements of each to `each`; a rest shorter than a block is
     /// ignored.
     pub fn for_each_block(self, stored: &[u8], mut each: impl FnMut(&[f32])) {
-        let dequantise = self.of_block();
-        let mut elements = [0.0; LARGEST];
-        let elements = &mut elements[..self.block_elements()];
+        let mut elements = vec![0.0; self.block_elements()];
         for block in stored.chunks_exact(self.block_bytes()) {
-            dequantise(block, elements);
-            each(elements);
+            self.read_block(block, &mut elements);
+            each(&elements);
         }
     }
 
@@ -33,27 +22,19 @@ impl TensorType {
         out
     }
 
-    /// What dequantises a block. Both of its arguments have the lengths of a block.
-    fn of_block(self) -> fn(&[u8], &mut [f32]) {
-        match self {
-            Self::F32 => |b, out| out[0] = f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
-            Self::F16 => |b, out| out[0] = half_at(b, 0),
-            Self::BF16 => |b, out| out[0] = bf16::from_le_bytes([b[0], b[1]]).to_f32(),
-            Self::Q4_0 => small::q4_0,
-            Self::Q4_1 => small::q4_1,
-            Self::Q5_0 => small::q5_0,
-            Self::Q5_1 => small::q5_1,
-            Self::Q8_0 => small::q8_0,
-            Self::IQ4_NL => small::iq4_nl,
-            Self::Q2_K => k::q2,
-            Self::Q3_K => k::q3,
-            Self::Q4_K => k::q4,
-            Self::Q5_K => k::q5,
-            Self::Q6_K => k::q6,
+    /// Both arguments have the lengths of a block.
+    fn read_block(self, block: &[u8], out: &mut [f32]) {
+        match self.blocks() {
+            Some(format) => format.dequantize(block, out).expect("the lengths are those of a block"),
+            None => out[0] = self.read_float(block),
         }
     }
-}
 
-fn half_at(b: &[u8], at: usize) -> f32 {
-    f16::from_le_bytes([b[at], b[at + 1]]).to_f32()
+    fn read_float(self, b: &[u8]) -> f32 {
+        match self {
+            Self::F16 => f16::from_le_bytes([b[0], b[1]]).to_f32(),
+            Self::BF16 => bf16::from_le_bytes([b[0], b[1]]).to_f32(),
+            _ => f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn gather(access: &Access<'_>, launch: &Launch, axis: usize, counts: 
     pick(access, launch, index, x, axis, counts)
 }
 
-/// Picks by `index`; returns the first real index that is out of range as a fault.
+/// Picks slices of `x` by `index`; returns the first real index that is out of range as a fault.
 fn pick(
     access: &Access<'_>,
     launch: &Launch,
@@ -40,7 +40,20 @@ fn pick(
     axis: usize,
     counts: Counts,
 ) -> Result<(), Fault> {
-    let mut rows = x.layout.shape()[axis];
+    picked(access, launch, (index, counts), x.layout.shape()[axis], |index, rows| {
+        copy_picked(access, index, x, axis, rows, &launch.outputs[0]);
+    })
+}
+
+/// Calls `copy` with the indices and the number of rows that are there, of `rows`, and returns the first real index that is out
+/// of range as a fault. The counts are the inputs of the launch from the third on.
+pub(in crate::ops) fn picked(
+    access: &Access<'_>,
+    launch: &Launch,
+    (index, counts): (&View, Counts),
+    mut rows: usize,
+    copy: impl FnOnce(&[u32], usize),
+) -> Result<(), Fault> {
     // For each dimension of the index that has a count: the number of indices after it, its size, and the
     // count.
     let mut real: SmallVec<[(usize, usize, usize); MAX_RANK]> = SmallVec::new();
@@ -53,7 +66,7 @@ fn pick(
         }
     }
     let mut index = values(access, index);
-    copy_picked(access, &index, x, axis, rows, &launch.outputs[0]);
+    copy(&index, rows);
     let is_real = |k: usize| real.iter().all(|&(behind, size, count)| k / behind % size < count);
     let mut k = 0;
     index.retain(|_| {

@@ -6,11 +6,13 @@ use self::operation::{Counts, Embedding, Gather};
 use super::{
     check::{Shape, check_axis},
     launch::compute,
+    quantized,
 };
 use crate::{
-    AsOperand, Element, Result, Scope, Tensor,
+    AsOperand, AsWeight, Element, Result, Scope, Tensor,
     backend::View,
     base::rank::MAX_RANK,
+    tensor::weight::Stored,
     value::layout::{Layout, Marks},
 };
 
@@ -19,11 +21,14 @@ mod cpu;
 mod cuda;
 mod operation;
 
+pub(super) use cpu::picked as picked_rows;
+pub(super) use operation::Counts as PickCounts;
+
 /// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
 ///
 /// An id without a row is a fault, which the next read reports; its row reads as zeros. Padding of `ids` and
 /// of `D` propagates; an id in the padding of `V` has no row, and ids that are padding themselves are not
-/// faults.
+/// faults. The values of a table in [blocks](crate::Weight) are those of its elements, rounded to `T`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -42,11 +47,14 @@ mod operation;
 /// [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange).
 pub fn embedding<'s, T: Element>(
     ids: &Tensor<'s, u32>,
-    table: &(impl AsOperand<'s, T> + ?Sized),
+    table: &(impl AsWeight<'s, T> + ?Sized),
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "embedding";
     let scope = ids.scope();
-    let table = table.operand(NAME, scope)?;
+    let table = match table.weight(NAME, scope)?.0 {
+        Stored::Floats(table) => table,
+        Stored::Blocks(table) => return quantized::embedding(NAME, ids, table),
+    };
     let &[_, d] = table.view.layout.shape() else {
         let shapes = [ids.into(), (&table).into()];
         return Err(scope.shape_error(NAME, &shapes, "the table must be `[V, D]`, one row for each id"));
@@ -113,7 +121,12 @@ pub(super) fn picked<'s, T: Element>(
 
 /// Lists the real sizes of padded operands: of the index, whose padding may have any contents, and of the
 /// rows, whose padding is out of range.
-fn add_counts(scope: Scope<'_>, inputs: &mut SmallVec<[View; 4]>, index: Marks, rows: Option<u8>) -> Counts {
+pub(super) fn add_counts(
+    scope: Scope<'_>,
+    inputs: &mut SmallVec<[View; 4]>,
+    index: Marks,
+    rows: Option<u8>,
+) -> Counts {
     let places = (0..MAX_RANK).map(|axis| (axis, index.get(axis))).chain([(Counts::ROWS, rows)]);
     let mut counts = Counts::NONE;
     for (place, symbol) in places {

@@ -11,11 +11,11 @@ use crate::base::rank::MAX_RANK;
 /// Places `0..6` are the dimensions of the index: an index in their padding is not a fault. Place
 /// [`ROWS`](Self::ROWS) is the table that is picked from: an index into its padding is out of range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts(u8);
+pub(in crate::ops) struct Counts(u8);
 
 impl Counts {
     /// None.
-    pub(super) const NONE: Self = Self(0);
+    pub(in crate::ops) const NONE: Self = Self(0);
     /// The place of the rows that are picked from.
     pub(super) const ROWS: usize = MAX_RANK;
 
@@ -24,6 +24,11 @@ impl Counts {
     pub(super) fn with(self, place: usize) -> Self {
         debug_assert!(place <= Self::ROWS);
         Self(self.0 | 1 << place)
+    }
+
+    /// As a number that tells them apart.
+    pub(in crate::ops) fn bits(self) -> u8 {
+        self.0
     }
 
     /// The places that have a count, ascending: as the inputs are listed.
@@ -45,7 +50,7 @@ impl Operation for Embedding {
     }
 
     fn parameters(&self, to: &mut dyn Hasher) {
-        to.write_u8(self.counts.0);
+        to.write_u8(self.counts.bits());
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
@@ -76,7 +81,7 @@ impl Operation for Gather {
 
     fn parameters(&self, to: &mut dyn Hasher) {
         to.write_usize(self.axis);
-        to.write_u8(self.counts.0);
+        to.write_u8(self.counts.bits());
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {

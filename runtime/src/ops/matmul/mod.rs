@@ -4,12 +4,13 @@ use self::operation::op;
 use super::{
     check::{Shape, broadcast, meet, refuse, spread},
     launch::{compute, launch, own},
+    quantized,
     shape::viewed,
 };
 use crate::{
-    AsOperand, Number, Result, Scope, Tensor,
+    AsOperand, AsWeight, Number, Result, Scope, Tensor,
     backend::View,
-    tensor::Operand,
+    tensor::{Operand, weight::Stored},
     value::layout::{Layout, Marks},
 };
 
@@ -29,7 +30,8 @@ pub(crate) use operation::plain as plain_product;
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///
 /// Floats accumulate in f32, integers wrap. Padding of the leading dimensions of `x` and of `N`
-/// propagates.
+/// propagates. With a weight in blocks, a row of the result has the same bits whatever other rows are computed with it; see
+/// [`Weight`](crate::Weight) for its accuracy.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -48,11 +50,13 @@ pub(crate) use operation::plain as plain_product;
 /// padded.
 pub fn linear<'s, T: Number>(
     x: &Tensor<'s, T>,
-    w: &(impl AsOperand<'s, T> + ?Sized),
+    w: &(impl AsWeight<'s, T> + ?Sized),
 ) -> Result<Tensor<'s, T>> {
     let scope = x.scope();
-    let w = w.operand("linear", scope)?;
-    project("linear", scope, own("linear", x)?, w, None)
+    match w.weight("linear", scope)?.0 {
+        Stored::Floats(w) => project("linear", scope, own("linear", x)?, w, None),
+        Stored::Blocks(w) => quantized::linear("linear", x, w, None),
+    }
 }
 
 /// `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
@@ -73,13 +77,16 @@ pub fn linear<'s, T: Number>(
 /// padded.
 pub fn linear_bias<'s, T: Number>(
     x: &Tensor<'s, T>,
-    w: &(impl AsOperand<'s, T> + ?Sized),
+    w: &(impl AsWeight<'s, T> + ?Sized),
     b: &(impl AsOperand<'s, T> + ?Sized),
 ) -> Result<Tensor<'s, T>> {
     let scope = x.scope();
-    let w = w.operand("linear_bias", scope)?;
+    let w = w.weight("linear_bias", scope)?;
     let b = b.operand("linear_bias", scope)?;
-    project("linear_bias", scope, own("linear_bias", x)?, w, Some(b))
+    match w.0 {
+        Stored::Floats(w) => project("linear_bias", scope, own("linear_bias", x)?, w, Some(b)),
+        Stored::Blocks(w) => quantized::linear("linear_bias", x, w, Some(b)),
+    }
 }
 
 /// `x w^T`, with the bias if there is one; the caller is named `name`.

@@ -10,6 +10,7 @@ pub(crate) mod gemm;
 pub(crate) mod indices;
 #[cfg(any(test, not(feature = "cpu-gemm")))]
 mod plain;
+pub(crate) mod quantized;
 pub(crate) mod real;
 pub(crate) mod scalar;
 pub(crate) mod strided;

@@ -1,0 +1,114 @@
+use rand::{Rng, SeedableRng, rngs::StdRng};
+
+use super::*;
+use crate::quantized::testing::blocks;
+
+fn floats(rng: &mut StdRng, count: usize) -> Vec<f32> {
+    let size = 10f32.powi(rng.random_range(-4..4));
+    (0..count).map(|_| rng.random_range(-size..size)).collect()
+}
+
+fn activations(format: BlockFormat, rows: &[Vec<f32>]) -> Activations {
+    Activations::new(rows.len(), rows[0].len(), format.has_minima(), |i, row| row.copy_from_slice(&rows[i]))
+}
+
+/// Within what quantising the activations loses, and what additions round: docs/ACCURACY.md.
+#[test]
+fn products_are_near_those_of_the_values() {
+    let mut rng = StdRng::seed_from_u64(1);
+    for &format in BlockFormat::ALL {
+        for count in [1, 2, 3, 9] {
+            let width = count * format.elements();
+            let weight = blocks(&mut rng, format, count);
+            let mut values = vec![0.0; width];
+            format.dequantize_row(&weight, &mut values);
+            let rows: Vec<Vec<f32>> = (0..6).map(|_| floats(&mut rng, width)).collect();
+            let activations = activations(format, &rows);
+            for level in Level::all() {
+                let mut got = [0.0; 6];
+                dot(level, format, &weight, &activations, 0, &mut got[..4]);
+                dot(level, format, &weight, &activations, 4, &mut got[4..]);
+                for (row, got) in rows.iter().zip(got) {
+                    let exact: f64 =
+                        row.iter().zip(&values).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
+                    let mut bound = 0.0;
+                    for (x, w) in row.chunks(RUN).zip(values.chunks(RUN)) {
+                        let most = x.iter().fold(0.0f64, |most, x| most.max(f64::from(x.abs())));
+                        bound += most / 254.0 * w.iter().map(|w| f64::from(w.abs())).sum::<f64>();
+                        // What cancels between scales and minima is rounded before it does.
+                        bound += 1e-5 * most * 32.0 * 32.0 * 0.1 * 63.0;
+                    }
+                    let off = (f64::from(got) - exact).abs();
+                    assert!(
+                        off <= bound,
+                        "{level:?} {format} {count}: {got} {exact}, off by {off} of {bound}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Every set of instructions, and every number of rows, gives the bits of plain code on one row.
+#[test]
+fn bits_depend_on_the_row_alone() {
+    let mut rng = StdRng::seed_from_u64(2);
+    for &format in BlockFormat::ALL {
+        for case in 0..60 {
+            let count = rng.random_range(0..7);
+            let width = count * format.elements();
+            let weight = blocks(&mut rng, format, count);
+            let mut rows: Vec<Vec<f32>> = (0..ROWS + 3).map(|_| floats(&mut rng, width)).collect();
+            if case % 5 == 0 && width > 0 {
+                // The integers of the largest size.
+                rows[1] = (0..width).map(|i| if i % 3 == 0 { -1.0 } else { 1.0 }).collect();
+                rows[2][width / 2] = f32::NAN;
+            }
+            let activations = activations(format, &rows);
+            let expected: Vec<f32> = (0..rows.len())
+                .map(|row| {
+                    let mut one = [f32::NAN];
+                    dot(Level::Plain, format, &weight, &activations, row, &mut one);
+                    one[0]
+                })
+                .collect();
+            for level in Level::all() {
+                for many in 1..=ROWS {
+                    let first = rng.random_range(0..=rows.len() - many);
+                    let mut got = vec![f32::NAN; many];
+                    dot(level, format, &weight, &activations, first, &mut got);
+                    for (i, got) in got.iter().enumerate() {
+                        let expected = expected[first + i];
+                        let same = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+                        assert!(same, "{level:?} {format} {case} row {i} of {many}: {got} {expected}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Scales and integers at the ends of their ranges: nothing saturates.
+#[test]
+fn the_largest_integers_do_not_overflow() {
+    for &format in BlockFormat::ALL {
+        for byte in [0x00, 0x7F, 0x80, 0x88, 0xFF] {
+            let mut weight = vec![byte; 2 * format.bytes()];
+            for block in weight.chunks_exact_mut(format.bytes()) {
+                for &at in crate::quantized::testing::halves(format) {
+                    block[at..at + 2].copy_from_slice(&half::f16::ONE.to_le_bytes());
+                }
+            }
+            let width = 2 * format.elements();
+            let rows = [vec![1.0; width], vec![-1.0; width]];
+            let activations = activations(format, &rows);
+            let mut expected = [0.0; 2];
+            dot(Level::Plain, format, &weight, &activations, 0, &mut expected);
+            for level in Level::all() {
+                let mut got = [0.0; 2];
+                dot(level, format, &weight, &activations, 0, &mut got);
+                assert_eq!(got.map(f32::to_bits), expected.map(f32::to_bits), "{level:?} {format} {byte:x}");
+            }
+        }
+    }
+}

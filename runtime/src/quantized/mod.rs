@@ -1,0 +1,20 @@
+//! Formats in which weights are stored as blocks of small integers with scales: what their bytes mean, and how floats become
+//! blocks.
+//!
+//! `format.rs` says what each format is. Every format reads the same way: the integers of a block, and for each
+//! [`GROUP`] of them a scale and a minimum (`parts.rs`, with the layouts in `small.rs` and `k.rs`). All code that computes with
+//! blocks in plain Rust is written with these parts, so a format is described in one place. `quantize.rs` makes blocks.
+
+mod format;
+mod k;
+mod parts;
+mod quantize;
+mod small;
+
+pub use format::BlockFormat;
+pub(crate) use parts::{GROUP, Parts};
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

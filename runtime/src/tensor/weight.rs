@@ -1,0 +1,293 @@
+//! Weights of either kind: floats, or blocks.
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use super::{AsOperand, Operand, sealed::Sealed};
+use crate::{
+    BlockFormat, DType, Element, Error, Float, KeptTensor, Param, Result, Runtime, Scalar, Scope, State,
+    Tensor,
+    backend::View,
+    value::{
+        key::KeyWriter,
+        layout::Layout,
+        live_in::{DeviceValue, LiveIn},
+        owned::Owned,
+    },
+};
+
+/// A weight for products with activations of type `T`: a [`Param`], or blocks in a [`BlockFormat`], which stay as they are.
+///
+/// [`ops::linear`](crate::ops::linear), [`ops::linear_bias`](crate::ops::linear_bias) and
+/// [`ops::embedding`](crate::ops::embedding) take it, so a model whose weights are `Weight`s runs with those of any file. Like a
+/// parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, part of
+/// [`Runtime::memory`](crate::Runtime::memory) and of estimates with its real bytes. Another weight is another key.
+///
+/// **Accuracy.** The values of blocks are exactly those of [`BlockFormat::dequantize`]. On the CPU, a product quantises its
+/// activations as well, to 8 bits with a scale for every 32, as llama.cpp and candle do: each activation is off by at most a 254th
+/// of the largest one among these 32, and a product by as much of the weights' sizes. A row of activations with a value that is
+/// not finite has NaN as each of its results. docs/ACCURACY.md states the bounds.
+///
+/// ```
+/// use graphable::{BlockFormat, Weight, prelude::*};
+///
+/// #[derive(Params)]
+/// struct Layer {
+///     weight: Weight<f32>,
+/// }
+///
+/// #[graphable]
+/// fn apply(layer: &Layer, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+///     ops::linear(x, &layer.weight)
+/// }
+///
+/// let mut rt = Runtime::new(Device::cpu())?;
+/// // Two rows of 32 elements: ones, and twos.
+/// let values: Vec<f32> = (0..64).map(|i| if i < 32 { 1.0 } else { 2.0 }).collect();
+/// let blocks = BlockFormat::Q8_0.quantize(&values)?;
+/// let layer = Layer { weight: Weight::blocks(&rt, &[2, 32], BlockFormat::Q8_0, blocks)? };
+/// assert_eq!((layer.weight.shape(), layer.weight.bytes()), (&[2, 32][..], 2 * 34));
+///
+/// let graph = ApplyGraph::builder().build(&mut rt)?;
+/// for _ in 0..3 {
+///     let step = rt.step()?;
+///     let y = graph.call(&step, &layer, &step.tensor(&[1, 32], &[1.0; 32])?)?;
+///     assert!(step.read(&y)?.iter().zip([32.0, 64.0]).all(|(y, exact)| (y - exact).abs() < 0.02));
+/// }
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Weight<T>(Kind<T>);
+
+enum Kind<T> {
+    Floats(Param<T>),
+    Blocks(Blocks<T>),
+}
+
+/// Rows of blocks in device memory.
+struct Blocks<T> {
+    owned: Arc<Owned>,
+    format: BlockFormat,
+    /// Rows, and elements of one.
+    shape: [usize; 2],
+    /// Rows, and bytes of one.
+    layout: Layout,
+    _type: PhantomData<fn() -> T>,
+}
+
+impl<T: Float> Weight<T> {
+    /// Moves `blocks` to the device, as a weight of `shape`: rows, and the elements of a row. Rows are whole blocks, one after the
+    /// other, as in a GGUF file.
+    ///
+    /// # Errors
+    /// Returns [`Error::Argument`] if `shape` does not have two dimensions, if the elements of a block do not divide the second,
+    /// and if `blocks` has another length than this takes; and errors of the device.
+    pub fn blocks(
+        rt: &Runtime,
+        shape: &[usize],
+        format: BlockFormat,
+        blocks: impl Into<Vec<u8>>,
+    ) -> Result<Self> {
+        let (shape, layout) = layout_of("Weight::blocks", shape, format)?;
+        let blocks = blocks.into();
+        check_bytes("Weight::blocks", shape, format, layout.count(), blocks.len())?;
+        let owned = rt.allocate_constant(blocks.len() as u64, Some(blocks))?;
+        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, _type: PhantomData })))
+    }
+}
+
+/// The shape, and the layout of its bytes.
+fn layout_of(op: &'static str, shape: &[usize], format: BlockFormat) -> Result<([usize; 2], Layout)> {
+    let refuse = |why| Err(Error::Argument { op, why });
+    let &[rows, width] = shape else {
+        return refuse(format!(
+            "the shape is {shape:?}; a weight in blocks has two dimensions, rows and their width"
+        ));
+    };
+    let Some(bytes) = format.row_bytes(width) else {
+        let elements = format.elements();
+        return refuse(format!(
+            "the width of {shape:?} is {width}, which the {elements} elements of a block of {format} do not divide; keep this \
+             weight in another format, or as a `Param`"
+        ));
+    };
+    Layout::contiguous(shape)?;
+    Ok(([rows, width], Layout::contiguous(&[rows, bytes])?))
+}
+
+fn check_bytes(
+    op: &'static str,
+    shape: [usize; 2],
+    format: BlockFormat,
+    expected: usize,
+    found: usize,
+) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let why = format!("{shape:?} in {format} takes {expected} bytes, not {found}");
+    Err(Error::Argument { op, why })
+}
+
+impl<T: Element> Weight<T> {
+    /// Returns the sizes in elements, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        match &self.0 {
+            Kind::Floats(param) => param.shape(),
+            Kind::Blocks(blocks) => &blocks.shape,
+        }
+    }
+
+    /// Returns the size of one dimension; 1 beyond the rank.
+    pub fn dim(&self, axis: usize) -> usize {
+        self.shape().get(axis).copied().unwrap_or(1)
+    }
+
+    /// Returns the format of its blocks; `None` if it is a parameter of floats.
+    pub fn format(&self) -> Option<BlockFormat> {
+        match &self.0 {
+            Kind::Floats(_) => None,
+            Kind::Blocks(blocks) => Some(blocks.format),
+        }
+    }
+
+    /// Returns the parameter, if it is one of floats.
+    pub fn param(&self) -> Option<&Param<T>> {
+        match &self.0 {
+            Kind::Floats(param) => Some(param),
+            Kind::Blocks(_) => None,
+        }
+    }
+
+    /// Returns the size of its elements in bytes, as they are stored.
+    pub fn bytes(&self) -> u64 {
+        match &self.0 {
+            Kind::Floats(param) => (param.layout.count() * T::DTYPE.size()) as u64,
+            Kind::Blocks(blocks) => blocks.layout.count() as u64,
+        }
+    }
+
+    pub(crate) fn owned(&self) -> &Arc<Owned> {
+        match &self.0 {
+            Kind::Floats(param) => &param.owned,
+            Kind::Blocks(blocks) => &blocks.owned,
+        }
+    }
+}
+
+impl<T> From<Param<T>> for Weight<T> {
+    fn from(param: Param<T>) -> Self {
+        Self(Kind::Floats(param))
+    }
+}
+
+impl<T> Clone for Weight<T> {
+    /// Returns another handle of the same memory.
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            Kind::Floats(param) => Kind::Floats(param.clone()),
+            Kind::Blocks(blocks) => Kind::Blocks(Blocks { owned: Arc::clone(&blocks.owned), ..*blocks }),
+        })
+    }
+}
+
+impl<T: Element> fmt::Debug for Weight<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Floats(param) => write!(f, "Weight<{}>{:?}", T::DTYPE, param.layout),
+            Kind::Blocks(blocks) => write!(f, "Weight<{}>{:?} in {}", T::DTYPE, blocks.shape, blocks.format),
+        }
+    }
+}
+
+impl<T: Element> LiveIn for Weight<T> {
+    #[inline]
+    fn write_key(&self, k: &mut KeyWriter) {
+        match &self.0 {
+            Kind::Floats(param) => {
+                k.word(0);
+                param.write_key(k);
+            }
+            Kind::Blocks(blocks) => {
+                k.word(1 + blocks.format as u64);
+                k.owned(&blocks.owned, DType::U8, &blocks.layout);
+            }
+        }
+    }
+}
+
+// As of a parameter, eager code can choose by its location, and by its format, which is part of the key, too.
+impl<T: Element> DeviceValue for Weight<T> {}
+
+/// The weight of an operation: memory, and how its elements are stored.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightOperand(pub(crate) Stored);
+
+impl WeightOperand {
+    /// An operand of floats.
+    pub(crate) fn floats(operand: Operand) -> Self {
+        Self(Stored::Floats(operand))
+    }
+}
+
+/// How the elements of a weight are stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stored {
+    Floats(Operand),
+    Blocks(BlockOperand),
+}
+
+/// A weight in blocks, as the input of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockOperand {
+    pub(crate) format: BlockFormat,
+    /// Rows, and elements of one.
+    pub(crate) shape: [usize; 2],
+    /// Rows, and bytes of one.
+    pub(crate) view: View,
+}
+
+/// The weight of a product or the table of an embedding, for elements `T`: a [`Weight`], or any [operand](AsOperand).
+///
+/// A parameter of a function of yours that passes it on is `w: &(impl AsWeight<'s, T> + ?Sized)`, or `&Weight<T>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a weight for elements `{T}`",
+    label = "expected a weight, tensor, scalar, parameter or state of `{T}`",
+    note = "cast other element types with `ops::cast`; host values become tensors with `ops::full`"
+)]
+pub trait AsWeight<'s, T>: Sealed {
+    /// Used by the operations.
+    #[doc(hidden)]
+    fn weight(&self, op: &'static str, scope: Scope<'s>) -> Result<WeightOperand>;
+}
+
+/// Every operand is a weight of floats.
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl<'s, T: Element> AsWeight<'s, T> for $t {
+            fn weight(&self, op: &'static str, scope: Scope<'s>) -> Result<WeightOperand> {
+                self.operand(op, scope).map(WeightOperand::floats)
+            }
+        }
+    )*};
+}
+floats! { Tensor<'s, T>, Scalar<'s, T>, Param<T>, State<T>, KeptTensor<T> }
+
+impl<'s, T, W: AsWeight<'s, T> + ?Sized> AsWeight<'s, T> for &W {
+    fn weight(&self, op: &'static str, scope: Scope<'s>) -> Result<WeightOperand> {
+        (**self).weight(op, scope)
+    }
+}
+
+impl<T> Sealed for Weight<T> {}
+impl<'s, T: Element> AsWeight<'s, T> for Weight<T> {
+    fn weight(&self, op: &'static str, scope: Scope<'s>) -> Result<WeightOperand> {
+        scope.check(op, self.owned().runtime)?;
+        Ok(WeightOperand(match &self.0 {
+            Kind::Floats(param) => Stored::Floats(param.operand(op, scope)?),
+            Kind::Blocks(blocks) => {
+                let Blocks { owned, format, shape, layout, .. } = blocks;
+                let view = View { addr: owned.memory.addr(), dtype: DType::U8, layout: *layout };
+                Stored::Blocks(BlockOperand { format: *format, shape: *shape, view })
+            }
+        }))
+    }
+}

@@ -1,0 +1,372 @@
+//! Weights in blocks, through the public interface.
+
+use graphable::{
+    BlockFormat, DType, Error, Float, Mode, Param, ParamKind, ParamVisitor, Runtime, Schedule, Weight, bf16,
+    f16, ops, prelude::*,
+};
+use rand::{Rng as _, SeedableRng, rngs::StdRng};
+
+use crate::{
+    harness::{
+        assert_same, cases, device, events, for_types, indices, input, is_argument, is_shape, shape, size,
+    },
+    reference::Array,
+};
+
+/// Where the numbers in half precision of a block are.
+fn halves(format: BlockFormat) -> &'static [usize] {
+    match format {
+        BlockFormat::Q4_1 | BlockFormat::Q5_1 | BlockFormat::Q4_K | BlockFormat::Q5_K => &[0, 2],
+        BlockFormat::Q2_K => &[80, 82],
+        BlockFormat::Q3_K => &[108],
+        BlockFormat::Q6_K => &[208],
+        _ => &[0],
+    }
+}
+
+/// Rows of blocks of any bits, with scales of a usual size.
+fn blocks(rng: &mut StdRng, format: BlockFormat, rows: usize, width: usize) -> Vec<u8> {
+    let mut all: Vec<u8> = (0..rows * format.row_bytes(width).unwrap()).map(|_| rng.random()).collect();
+    for block in all.chunks_exact_mut(format.bytes()) {
+        for &at in halves(format) {
+            let scale = f16::from_f32(rng.random_range(-0.05..0.05));
+            block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+        }
+    }
+    all
+}
+
+/// A weight of random blocks, and its values.
+fn weight<T: Float>(
+    rt: &Runtime,
+    rng: &mut StdRng,
+    format: BlockFormat,
+    rows: usize,
+    width: usize,
+) -> (Weight<T>, Array) {
+    let blocks = blocks(rng, format, rows, width);
+    let mut values = vec![0.0; rows * width];
+    format.dequantize(&blocks, &mut values).unwrap();
+    let host = Array { shape: vec![rows, width], data: values.into_iter().map(f64::from).collect() };
+    (Weight::blocks(rt, &[rows, width], format, blocks).unwrap(), host)
+}
+
+fn format(rng: &mut StdRng) -> BlockFormat {
+    BlockFormat::ALL[rng.random_range(0..BlockFormat::ALL.len())]
+}
+
+/// What a product may be off by: docs/ACCURACY.md.
+fn bound<T: Float>(x: &[f64], w: &[f64], format: BlockFormat) -> f64 {
+    let mut bound = 0.0;
+    for (x, w) in x.chunks(32).zip(w.chunks(32)) {
+        let most = x.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+        bound += most / 254.0 * w.iter().map(|w| w.abs()).sum::<f64>();
+    }
+    let sizes: f64 = x.iter().zip(w).map(|(x, w)| (x * w).abs()).sum();
+    // With minima, what is rounded is larger than the products by at most this.
+    let larger = if halves(format).len() == 2 { 64.0 } else { 2.0 };
+    let rounding = match T::DTYPE {
+        DType::F16 => 1e-3,
+        DType::Bf16 => 8e-3,
+        _ => 0.0,
+    };
+    bound * (1.0 + rounding) + larger * 1e-6 * (sizes + 1.0) + rounding * sizes
+}
+
+fn linears<T: Float>() {
+    let mut rt = Runtime::new(device()).unwrap();
+    for seed in 0..60 {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let format = format(rng);
+        let (k, n) = (format.elements() * rng.random_range(0..3), size(rng));
+        let (w, hw) = weight::<T>(&rt, rng, format, n, k);
+        let mut dims = shape(rng, 0, 3);
+        dims.push(k);
+        let step = rt.step().unwrap();
+        let (x, hx) = input::<T>(&step, rng, &dims, (-3.0, 3.0));
+        let (b, hb) = input::<T>(&step, rng, &[n], (-3.0, 3.0));
+        let plain = ops::linear(&x, &w).unwrap();
+        let biased = ops::linear_bias(&x, &&w, &b).unwrap();
+        *dims.last_mut().unwrap() = n;
+        assert_eq!(plain.shape(), dims);
+        assert_eq!(biased.shape(), dims);
+        let (plain, biased) = (step.read(&plain).unwrap(), step.read(&biased).unwrap());
+        for (i, (plain, biased)) in plain.iter().zip(&biased).enumerate() {
+            let x = &hx.data[i / n * k..][..k];
+            let w = &hw.data[i % n * k..][..k];
+            let exact: f64 = x.iter().zip(w).map(|(x, w)| x * w).sum();
+            let bound = bound::<T>(x, w, format);
+            let off = (plain.to_f64() - exact).abs();
+            assert!(off <= bound, "{seed} {format} [{i}]: {plain:?} {exact} off by {off} of {bound}");
+            let off = (biased.to_f64() - exact - hb.data[i % n]).abs();
+            assert!(off <= bound + 0.03, "{seed} {format} [{i}]: {biased:?} off by {off} of {bound}");
+        }
+    }
+}
+
+#[test]
+fn products_are_those_of_the_values() {
+    for_types!(linears: f32, f16, bf16);
+}
+
+fn lookups<T: Float>() {
+    let mut rt = Runtime::new(device()).unwrap();
+    for seed in 0..60 {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let format = format(rng);
+        let (rows, width) = (rng.random_range(1..9), format.elements() * rng.random_range(0..3));
+        let (table, values) = weight::<T>(&rt, rng, format, rows, width);
+        let step = rt.step().unwrap();
+        let dims = shape(rng, 0, 3);
+        let (ids, hi) = indices(&step, rng, &dims, rows as u32);
+        let want = Array::from_fn(&[&dims[..], &[width]].concat(), |i| {
+            let (&column, id) = i.split_last().unwrap();
+            // A float that was made from an f32 is rounded once.
+            T::from_f64(values.at(&[hi.at(id) as usize, column])).to_f64()
+        });
+        assert_same(&step, &ops::embedding(&ids, &table).unwrap(), &want);
+    }
+}
+
+#[test]
+fn rows_are_those_of_the_values() {
+    for_types!(lookups: f32, f16, bf16);
+}
+
+#[test]
+fn an_id_out_of_range_is_reported_and_reads_as_zeros() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let (table, _) = weight::<f32>(&rt, &mut StdRng::seed_from_u64(1), BlockFormat::Q4_K, 3, 256);
+    let step = rt.step().unwrap();
+    let ids = step.tensor(&[2], &[3u32, 1]).unwrap();
+    let rows = ops::embedding(&ids, &table).unwrap();
+    let fault = step.read(&rows);
+    assert!(
+        matches!(fault, Err(Error::IndexOutOfRange { op: "quantized_embedding", index: 3, bound: 3 })),
+        "{fault:?}"
+    );
+    let values = step.read(&rows).unwrap();
+    assert!(values[..256].iter().all(|v| *v == 0.0) && values[256..].iter().any(|v| *v != 0.0));
+}
+
+#[test]
+fn a_weight_of_floats_is_a_parameter() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let param = Param::new(&rt, &[3, 2], &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let weight = Weight::from(param.clone());
+    assert_eq!((weight.shape(), weight.format(), weight.bytes()), (&[3, 2][..], None, 24));
+    assert_eq!(weight.param().unwrap().shape(), [3, 2]);
+    assert_eq!(format!("{weight:?}"), format!("{param:?}").replace("Param", "Weight"));
+    let ids = {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[1, 2], &[1.0f32, 0.5]).unwrap();
+        let (a, b) = (ops::linear(&x, &weight).unwrap(), ops::linear(&x, &param).unwrap());
+        assert_eq!(step.read(&a).unwrap(), step.read(&b).unwrap());
+        let ids = step.tensor(&[2], &[2u32, 0]).unwrap();
+        step.read(&ops::embedding(&ids, &weight).unwrap()).unwrap()
+    };
+    assert_eq!(ids, [5.0, 6.0, 1.0, 2.0]);
+    // Integers multiply, too.
+    let weight = Weight::from(Param::new(&rt, &[1, 2], &[3i32, 4]).unwrap());
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[2], &[10i32, 1]).unwrap();
+    assert_eq!(step.read(&ops::linear(&x, &weight).unwrap()).unwrap(), [34]);
+}
+
+#[test]
+fn weights_that_do_not_fit_are_errors() {
+    let rt = Runtime::new(device()).unwrap();
+    let make =
+        |shape: &[usize], bytes: usize| Weight::<f32>::blocks(&rt, shape, BlockFormat::Q4_K, vec![0; bytes]);
+    let why = |result: Result<Weight<f32>>| match result {
+        Err(Error::Argument { op: "Weight::blocks", why }) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(why(make(&[256], 144)).contains("two dimensions"));
+    assert!(why(make(&[1, 1, 256], 144)).contains("two dimensions"));
+    assert!(why(make(&[], 0)).contains("two dimensions"));
+    assert!(why(make(&[2, 128], 144)).contains("which the 256 elements of a block of Q4_K do not divide"));
+    assert!(why(make(&[2, 256], 287)).contains("[2, 256] in Q4_K takes 288 bytes, not 287"));
+    assert!(why(make(&[2, 256], 0)).contains("not 0"));
+    assert!(matches!(make(&[usize::MAX, 256], 288), Err(Error::TooLarge { .. })));
+    assert!(matches!(make(&[1 << 40, 1 << 40], 288), Err(Error::TooLarge { .. })));
+    // Without rows, or without elements.
+    for shape in [[0, 256], [2, 0], [0, 0]] {
+        let weight = make(&shape, 0).unwrap();
+        assert_eq!((weight.shape(), weight.bytes()), (&shape[..], 0));
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_errors() {
+    cases(1, |step, rng| {
+        let other = Runtime::new(device()).unwrap();
+        let (foreign, _) = weight::<f32>(&other, rng, BlockFormat::Q8_0, 2, 32);
+        let x = step.tensor(&[1, 32], &[0.0f32; 32]).unwrap();
+        assert!(matches!(ops::linear(&x, &foreign), Err(Error::DifferentRuntimes { op: "linear" })));
+        let ids = step.tensor(&[1], &[0u32]).unwrap();
+        assert!(matches!(ops::embedding(&ids, &foreign), Err(Error::DifferentRuntimes { op: "embedding" })));
+    });
+    let mut rt = Runtime::new(device()).unwrap();
+    let (w, _) = weight::<f32>(&rt, &mut StdRng::seed_from_u64(1), BlockFormat::Q8_0, 2, 32);
+    let step = rt.step().unwrap();
+    let wide = step.tensor(&[1, 64], &[0.0f32; 64]).unwrap();
+    assert!(is_shape(ops::linear(&wide, &w)));
+    let error = ops::linear(&wide, &w).unwrap_err().to_string();
+    assert!(error.contains("of the input is 64, of the weight 32") && error.contains("[2, 32]"), "{error}");
+    assert!(is_shape(ops::linear(&step.tensor(&[], &[1.0f32]).unwrap(), &w)));
+    let x = step.tensor(&[1, 32], &[0.0f32; 32]).unwrap();
+    for shape in [&[3][..], &[1], &[1, 2], &[]] {
+        let bias = step.tensor(shape, &vec![0.0f32; shape.iter().product()]).unwrap();
+        assert!(is_shape(ops::linear_bias(&x, &w, &bias)), "{shape:?}");
+    }
+    let ids = step.tensor(&[1; 6], &[0u32]).unwrap();
+    assert!(matches!(ops::embedding(&ids, &w), Err(Error::Rank { .. })));
+    assert!(!is_argument(ops::linear(&x, &w)));
+}
+
+#[derive(Params)]
+struct Layer {
+    first: Weight<f32>,
+    second: Weight<f32>,
+    table: Weight<f32>,
+}
+
+#[graphable]
+fn forward(
+    layer: &Layer,
+    #[dims(B, 64)] x: &Tensor<f32>,
+    #[dims(B)] ids: &Tensor<u32>,
+) -> Result<Tensor<f32>> {
+    let h = ops::silu(&ops::linear(x, &layer.first)?)?;
+    let h = ops::add(&h, &ops::embedding(ids, &layer.table)?)?;
+    ops::linear(&h, &layer.second)
+}
+
+fn layer(rt: &Runtime, rng: &mut StdRng, format: BlockFormat) -> Layer {
+    Layer {
+        first: weight(rt, rng, format, 32, 64).0,
+        second: weight(rt, rng, format, 5, 32).0,
+        table: weight(rt, rng, BlockFormat::Q4_0, 7, 32).0,
+    }
+}
+
+/// Rows of a product have the bits that they have alone, so modes, buckets and audits agree bit by bit.
+#[test]
+fn modes_and_buckets_have_the_same_bits() {
+    for (case, format) in [BlockFormat::Q8_0, BlockFormat::Q5_1, BlockFormat::IQ4_NL].into_iter().enumerate()
+    {
+        let run = |mode: Mode, bucketed: bool| {
+            let rng = &mut StdRng::seed_from_u64(case as u64);
+            let mut rt = Runtime::new(device()).unwrap();
+            let layer = layer(&rt, rng, format);
+            let builder = ForwardGraph::builder().mode(mode).audit_every(2);
+            let schedule = Schedule::new([2, 4, 9]);
+            let builder = if bucketed { builder.bucket("B", schedule) } else { builder };
+            let graph = builder.build(&mut rt).unwrap();
+            let mut all = Vec::new();
+            for round in 0..12 {
+                let b = [1, 3, 8, 2][round % 4];
+                let x: Vec<f32> = (0..b * 64).map(|_| rng.random_range(-1.0..1.0)).collect();
+                let ids: Vec<u32> = (0..b).map(|_| rng.random_range(0..7)).collect();
+                let step = rt.step().unwrap();
+                let (x, ids) = (step.tensor(&[b, 64], &x).unwrap(), step.tensor(&[b], &ids).unwrap());
+                let y = graph.call(&step, &layer, &x, &ids).unwrap();
+                all.push(step.read(&y).unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>());
+            }
+            all
+        };
+        let plain = run(Mode::None, false);
+        for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+            for bucketed in [false, true] {
+                assert_eq!(run(mode, bucketed), plain, "{format} {mode:?} {bucketed}");
+            }
+        }
+    }
+}
+
+/// Another weight is another key: of another format, too, and of floats.
+#[test]
+fn another_weight_is_another_key() {
+    let mut rt = Runtime::new(device()).unwrap();
+    rt.keep_events(true);
+    let graph = ForwardGraph::builder().build(&mut rt).unwrap();
+    let mut layer = layer(&rt, &mut StdRng::seed_from_u64(1), BlockFormat::Q4_0);
+    let call = |rt: &mut Runtime, layer: &Layer| {
+        let y = {
+            let step = rt.step().unwrap();
+            let (x, ids) =
+                (step.tensor(&[1, 64], &[1.0f32; 64]).unwrap(), step.tensor(&[1], &[0u32]).unwrap());
+            let y = graph.call(&step, layer, &x, &ids).unwrap();
+            step.read(&y).unwrap()
+        };
+        (events(rt), y)
+    };
+    let seen: String = (0..3).map(|_| call(&mut rt, &layer).0).collect();
+    assert_eq!(seen, "wrp");
+    let before = call(&mut rt, &layer).1;
+    // The same bytes, in a format of blocks of the same size.
+    let same = blocks(&mut StdRng::seed_from_u64(9), BlockFormat::Q4_0, 5, 32);
+    for format in [BlockFormat::Q4_0, BlockFormat::IQ4_NL] {
+        layer.second = Weight::blocks(&rt, &[5, 32], format, same.clone()).unwrap();
+        let (seen, y) = call(&mut rt, &layer);
+        assert_ne!(seen, "p", "{format}");
+        assert_ne!(y, before);
+        assert!(call(&mut rt, &layer).0.ends_with(['r', 'p']));
+        assert_eq!(call(&mut rt, &layer), ("p".into(), y), "{format}");
+    }
+    layer.second = Param::new(&rt, &[5, 32], &[0.0f32; 160]).unwrap().into();
+    for _ in 0..3 {
+        assert_eq!(call(&mut rt, &layer).1, [0.0; 5]);
+    }
+}
+
+#[test]
+fn weights_are_listed_with_their_bytes() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let first = layer(&rt, &mut StdRng::seed_from_u64(1), BlockFormat::Q8_0).first;
+    let tied = Layer { second: first.clone(), table: Param::zeros(&rt, &[1, 2]).unwrap().into(), first };
+    let listed = ParamVisitor::list(&tied);
+    let shown: Vec<_> =
+        listed.iter().map(|p| (&p.path[..], p.kind, p.dtype, p.format, &p.shape[..], p.bytes)).collect();
+    assert_eq!(
+        shown,
+        [
+            ("first", ParamKind::Param, DType::F32, Some(BlockFormat::Q8_0), &[32, 64][..], 32 * 68),
+            ("second", ParamKind::Param, DType::F32, Some(BlockFormat::Q8_0), &[32, 64][..], 32 * 68),
+            ("table", ParamKind::Param, DType::F32, None, &[1, 2][..], 8),
+        ]
+    );
+    assert_eq!(listed[0].id, listed[1].id);
+    assert_eq!(ParamVisitor::bytes(&tied), 32 * 68 + 8);
+    // A step frees what was dropped.
+    rt.step().unwrap();
+    assert_eq!(rt.memory().owned_bytes, 32 * 68 + 8);
+    assert_eq!(format!("{:?}", tied.first), "Weight<f32>[32, 64] in Q8_0");
+}
+
+#[graphable]
+fn padded_width(w: &Weight<f32>, #[dims(1, D)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    ops::linear(x, w)
+}
+
+#[graphable]
+fn padded_bias(w: &Weight<f32>, x: &Tensor<f32>, #[dims(D)] b: &Tensor<f32>) -> Result<Tensor<f32>> {
+    ops::linear_bias(x, w, b)
+}
+
+#[test]
+fn padding_that_would_mix_is_refused() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let (w, _) = weight::<f32>(&rt, &mut StdRng::seed_from_u64(1), BlockFormat::Q8_0, 32, 32);
+    let schedule = || Schedule::new([32]);
+    let width = PaddedWidthGraph::builder().bucket("D", schedule()).build(&mut rt).unwrap();
+    let bias = PaddedBiasGraph::builder().bucket("D", schedule()).build(&mut rt).unwrap();
+    let step = rt.step().unwrap();
+    let x = step.tensor(&[1, 32], &[0.0f32; 32]).unwrap();
+    let b = step.tensor(&[32], &[0.0f32; 32]).unwrap();
+    let refused = width.call(&step, &w, &x);
+    assert!(matches!(refused, Err(Error::PaddedMix { op: "linear", axis: 1, .. })), "{refused:?}");
+    let refused = bias.call(&step, &w, &x, &b);
+    assert!(matches!(refused, Err(Error::PaddedMix { op: "linear_bias", .. })), "{refused:?}");
+}
