@@ -20,7 +20,9 @@ impl Analysis<'_, '_> {
                 && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_none())
                 && stmts[at + 1..].iter().any(classify::has_boundary)
             {
-                let taken = syntax::bound_anywhere(&stmts[at + 1..]);
+                let mut taken = syntax::bound_anywhere(&stmts[at + 1..]);
+                // An import of any name is refused where it matters.
+                taken.extend(syntax::items_inside(&stmts[at + 1..]).unwrap_or_default());
                 for (name, u) in &uses::of_expr(&init.expr).0 {
                     let changes = u.assigned || u.touched || u.through || u.in_macro;
                     if changes || !taken.contains(name) || !self.is_value(&stmts[..at], name) {
@@ -85,6 +87,7 @@ impl Analysis<'_, '_> {
             if let Some((id, made)) = self.outside(&name).and_then(|b| Some((b.id, b.made.clone()?))) {
                 let used = uses.0[at - 1].1.ident.clone();
                 self.check_captures(&used);
+                self.check_items(&used, id, &made.local);
                 let mut captured = made.uses.clone();
                 // A closure's captures are not replaced by fields: it is emitted as written, with copies.
                 captured.0.iter_mut().for_each(|(_, u)| (u.whole, u.by_value) = (true, false));
@@ -101,7 +104,7 @@ impl Analysis<'_, '_> {
     /// Returns the meaning that a name has before the pending run, whose closures are bound already.
     pub(super) fn outside(&self, name: &str) -> Option<&Binding> {
         let pending = |b: &Binding| b.made.is_some() && !self.captured.contains_key(&b.id);
-        self.scope.names.iter().rev().find(|b| b.name == name && !pending(b))
+        self.scope.last(|b| b.name == name && !pending(b))
     }
 
     /// A closure of host code borrows the variables that it changes, so a segment in between could not read
@@ -155,6 +158,27 @@ impl Analysis<'_, '_> {
                 format!("the closure `{used}` captures `{name}`, which is shadowed here; each segment recreates its closures"),
                 format!("give one of the two `{name}` another name"),
             );
+        }
+    }
+
+    /// Where a value is recreated, the functions, constants, types and macros that it names must be those of its `let`.
+    fn check_items(&mut self, used: &Ident, id: usize, local: &Local) {
+        let Some(init) = &local.init else { return };
+        let mut named = syntax::path_roots(&init.expr);
+        named.extend(uses::of_expr(&init.expr).names().map(str::to_owned));
+        let what = if matches!(&*init.expr, Expr::Closure(_)) { "closure" } else { "value" };
+        match self.scope.hidden(id, named.iter()) {
+            Some(Some(name)) => self.errors.push(
+                Code::ShadowedCapture, used,
+                format!("the {what} `{used}` names `{name}`, which is an item of this block here; each segment recreates such values"),
+                format!("give one of the two `{name}` another name, or move the item out of the block"),
+            ),
+            Some(None) => self.errors.push(
+                Code::ShadowedCapture, used,
+                format!("each segment recreates the {what} `{used}`, and the import of all names in this block may change what it means"),
+                "import the names one by one, or at the beginning of the function".to_owned(),
+            ),
+            None => {}
         }
     }
 }

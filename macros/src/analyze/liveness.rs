@@ -410,6 +410,9 @@ impl VisitMut for Rename<'_> {
     }
 
     fn visit_block_mut(&mut self, block: &mut syn::Block) {
+        if syntax::values_among(&block.stmts).any(|item| item == self.from) {
+            return;
+        }
         for stmt in &mut block.stmts {
             self.visit_stmt_mut(stmt);
             if syntax::bound_by(stmt).iter().any(|b| b.ident == self.from) {

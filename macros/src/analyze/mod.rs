@@ -219,9 +219,9 @@ impl Analysis<'_, '_> {
 
     /// Runs with the names of an inner scope.
     fn scoped<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let depth = self.scope.names.len();
+        let depth = self.scope.depth();
         let result = f(self);
-        self.scope.names.truncate(depth);
+        self.scope.leave(depth);
         result
     }
 

@@ -59,7 +59,10 @@ impl Analysis<'_, '_> {
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);
         let statements: Vec<Statement> = stmts.iter().cloned().map(Statement::of).collect();
-        let drafts = self.scoped(|a| a.statements(&statements, &edges, tail, after));
+        let drafts = self.scoped(|a| {
+            a.scope.enter_items(&stmts);
+            a.statements(&statements, &edges, tail, after)
+        });
         Block { parts: drafts.into_iter().filter_map(|draft| self.completed(draft)).collect() }
     }
 

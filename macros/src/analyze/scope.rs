@@ -5,10 +5,10 @@ use std::{
     rc::Rc,
 };
 
-use syn::Ident;
+use syn::{Ident, Stmt};
 
 use super::uses::{Use, Uses};
-use crate::model::Header;
+use crate::{model::Header, parse::syntax};
 
 /// A name in scope.
 #[derive(Clone, Default)]
@@ -41,11 +41,23 @@ pub(super) struct Made {
     pub(super) uses: Uses,
 }
 
+/// The items of a block. In all of the block, their names mean them.
+struct Items {
+    /// The number of names that were in scope before the block.
+    outside: usize,
+    /// Their names; `None` if they may be any.
+    names: Option<HashSet<String>>,
+    /// Those that hide variables.
+    values: HashSet<String>,
+}
+
 /// Names in scope. Facts stored by id remain available after a name has left the scope.
 #[derive(Default)]
 pub(super) struct Scope {
     /// Innermost last.
     pub(super) names: Vec<Binding>,
+    /// The items of the blocks around, innermost last.
+    items: Vec<Items>,
     pub(super) next_id: usize,
     /// Ids of bindings that hold values of eager code.
     pub(super) eager_derived: HashSet<usize>,
@@ -79,7 +91,52 @@ impl Scope {
     }
 
     pub(super) fn lookup(&self, name: &str) -> Option<&Binding> {
-        self.names.iter().rev().find(|b| b.name == name)
+        self.last(|b| b.name == name)
+    }
+
+    /// Returns the innermost of some bindings that have one name, unless an item has the name here.
+    pub(super) fn last(&self, is_meant: impl Fn(&Binding) -> bool) -> Option<&Binding> {
+        let at = self.names.iter().rposition(is_meant)?;
+        let binding = &self.names[at];
+        self.inside(at).all(|items| !items.values.contains(&binding.name)).then_some(binding)
+    }
+
+    /// The items of the blocks around the current place that are inside that of a binding.
+    fn inside(&self, binding: usize) -> impl Iterator<Item = &Items> {
+        self.items.iter().filter(move |items| items.outside > binding)
+    }
+
+    /// Enters a block.
+    pub(super) fn enter_items(&mut self, stmts: &[Stmt]) {
+        let names = syntax::items_among(stmts);
+        if names.as_ref().is_none_or(|names| !names.is_empty()) {
+            let values = syntax::values_among(stmts).map(ToString::to_string).collect();
+            self.items.push(Items { outside: self.names.len(), names, values });
+        }
+    }
+
+    /// The place to which [`Self::leave`] returns.
+    pub(super) fn depth(&self) -> (usize, usize) {
+        (self.names.len(), self.items.len())
+    }
+
+    pub(super) fn leave(&mut self, (names, items): (usize, usize)) {
+        self.names.truncate(names);
+        self.items.truncate(items);
+    }
+
+    /// Returns what hides the meaning of names here that they have at a binding: the name of an item, or nothing for an import
+    /// that may bring any name.
+    pub(super) fn hidden<'n>(
+        &self,
+        id: usize,
+        mut names: impl Iterator<Item = &'n String>,
+    ) -> Option<Option<&'n String>> {
+        let at = self.names.iter().rposition(|b| b.id == id)?;
+        let named =
+            names.find(|name| self.inside(at).flat_map(|items| &items.names).any(|all| all.contains(*name)));
+        let any = self.inside(at).any(|items| items.names.is_none());
+        named.map(Some).or(any.then_some(None))
     }
 
     pub(super) fn bind(&mut self, name: String, mutable: bool) -> usize {

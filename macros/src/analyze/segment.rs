@@ -103,7 +103,8 @@ impl Analysis<'_, '_> {
 
     /// Returns the live-ins in the order of first use.
     fn live_ins(&mut self, run: &[Statement], tail: Option<&Statement>, uses: &Uses) -> Vec<LiveIn> {
-        let bound_inside = syntax::bound_anywhere(run.iter().chain(tail).map(|s| &s.stmt));
+        let mut bound_inside = syntax::bound_anywhere(run.iter().chain(tail).map(|s| &s.stmt));
+        bound_inside.extend(run.iter().chain(tail).flat_map(|s| syntax::values_inside(&s.stmt)));
         let mut all = Vec::new();
         for (name, u) in &uses.0 {
             self.live_in(name, u, run, &bound_inside, &mut all);

@@ -15,7 +15,7 @@ use crate::parse::{
     attributes, format_strings,
     syntax::{
         Bound, binds_mutably, bound, bound_always, bound_by_let, compares, field_path, is_assign, place_base,
-        plain_name,
+        plain_name, values_among,
     },
 };
 
@@ -352,7 +352,10 @@ impl<'a> Free {
 impl<'a> Visit<'a> for Free {
     fn visit_block(&mut self, block: &'a Block) {
         let outside = std::mem::take(&mut self.uses);
-        self.scoped(|s| block.stmts.iter().for_each(|stmt| s.visit_stmt(stmt)));
+        self.scoped(|s| {
+            values_among(&block.stmts).for_each(|item| s.bind_ident(item));
+            block.stmts.iter().for_each(|stmt| s.visit_stmt(stmt));
+        });
         let mut inside = std::mem::replace(&mut self.uses, outside);
         if classify::ends_the_call(&block.stmts) {
             // No later code misses the values that it moved.

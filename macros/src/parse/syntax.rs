@@ -166,45 +166,108 @@ pub(crate) fn bound_anywhere<'a>(stmts: impl IntoIterator<Item = &'a Stmt>) -> H
 /// The names of the items in blocks inside statements, at any depth. `None` if they may be any, as those of a glob import.
 /// Items among the statements themselves are those of the block around, in which they mean the same everywhere.
 pub(crate) fn items_inside(stmts: &[Stmt]) -> Option<HashSet<String>> {
-    struct All(Option<HashSet<String>>);
-    impl All {
-        fn add(&mut self, ident: &Ident) {
-            self.0.iter_mut().for_each(|names| _ = names.insert(ident.to_string()));
-        }
-        fn imported(&mut self, tree: &UseTree) {
-            match tree {
-                UseTree::Path(path) => self.imported(&path.tree),
-                UseTree::Name(name) => self.add(&name.ident),
-                UseTree::Rename(name) => self.add(&name.rename),
-                UseTree::Glob(_) => self.0 = None,
-                UseTree::Group(group) => group.items.iter().for_each(|tree| self.imported(tree)),
-            }
-        }
-    }
-    impl<'a> Visit<'a> for All {
-        fn visit_item(&mut self, item: &'a Item) {
-            match item {
-                Item::Const(i) => self.add(&i.ident),
-                Item::Enum(i) => self.add(&i.ident),
-                Item::Fn(i) => self.add(&i.sig.ident),
-                Item::Mod(i) => self.add(&i.ident),
-                Item::Static(i) => self.add(&i.ident),
-                Item::Struct(i) => self.add(&i.ident),
-                Item::Trait(i) => self.add(&i.ident),
-                Item::TraitAlias(i) => self.add(&i.ident),
-                Item::Type(i) => self.add(&i.ident),
-                Item::Union(i) => self.add(&i.ident),
-                Item::Use(i) => self.imported(&i.tree),
-                Item::ExternCrate(i) => self.add(i.rename.as_ref().map_or(&i.ident, |(_, name)| name)),
-                Item::Macro(i) => i.ident.iter().for_each(|ident| self.add(ident)),
-                Item::Impl(_) => {}
-                _ => self.0 = None,
-            }
-        }
-    }
-    let mut all = All(Some(HashSet::new()));
+    let mut all = Items(Some(HashSet::new()));
     stmts.iter().filter(|stmt| !matches!(stmt, Stmt::Item(_))).for_each(|stmt| all.visit_stmt(stmt));
     all.0
+}
+
+/// The names of the items among the statements of a block. `None` if they may be any.
+pub(crate) fn items_among(stmts: &[Stmt]) -> Option<HashSet<String>> {
+    let mut all = Items(Some(HashSet::new()));
+    stmts.iter().filter(|stmt| matches!(stmt, Stmt::Item(_))).for_each(|stmt| all.visit_stmt(stmt));
+    all.0
+}
+
+/// The constants, statics and functions among the statements of a block: in all of it, no variable from outside has their names.
+pub(crate) fn values_among(stmts: &[Stmt]) -> impl Iterator<Item = &Ident> {
+    stmts.iter().filter_map(|stmt| match stmt {
+        Stmt::Item(Item::Const(i)) => Some(&i.ident),
+        Stmt::Item(Item::Static(i)) => Some(&i.ident),
+        Stmt::Item(Item::Fn(i)) => Some(&i.sig.ident),
+        _ => None,
+    })
+}
+
+/// The names of the constants, statics and functions in blocks inside a statement, at any depth.
+pub(crate) fn values_inside(stmt: &Stmt) -> HashSet<String> {
+    struct All(HashSet<String>);
+    impl<'a> Visit<'a> for All {
+        fn visit_block(&mut self, block: &'a syn::Block) {
+            self.0.extend(values_among(&block.stmts).map(ToString::to_string));
+            visit::visit_block(self, block);
+        }
+        fn visit_item(&mut self, _: &'a Item) {}
+    }
+    let mut all = All(HashSet::new());
+    all.visit_stmt(stmt);
+    all.0
+}
+
+/// Names of items; `None` if they may be any.
+struct Items(Option<HashSet<String>>);
+
+impl Items {
+    fn add(&mut self, ident: &Ident) {
+        self.0.iter_mut().for_each(|names| _ = names.insert(ident.to_string()));
+    }
+
+    fn imported(&mut self, tree: &UseTree) {
+        match tree {
+            UseTree::Path(path) => self.imported(&path.tree),
+            UseTree::Name(name) => self.add(&name.ident),
+            UseTree::Rename(name) => self.add(&name.rename),
+            UseTree::Glob(_) => self.0 = None,
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.imported(tree)),
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Items {
+    fn visit_item(&mut self, item: &'a Item) {
+        match item {
+            Item::Const(i) => self.add(&i.ident),
+            Item::Enum(i) => self.add(&i.ident),
+            Item::Fn(i) => self.add(&i.sig.ident),
+            Item::Mod(i) => self.add(&i.ident),
+            Item::Static(i) => self.add(&i.ident),
+            Item::Struct(i) => self.add(&i.ident),
+            Item::Trait(i) => self.add(&i.ident),
+            Item::TraitAlias(i) => self.add(&i.ident),
+            Item::Type(i) => self.add(&i.ident),
+            Item::Union(i) => self.add(&i.ident),
+            Item::Use(i) => self.imported(&i.tree),
+            Item::ExternCrate(i) => self.add(i.rename.as_ref().map_or(&i.ident, |(_, name)| name)),
+            Item::Macro(i) => i.ident.iter().for_each(|ident| self.add(ident)),
+            Item::Impl(_) => {}
+            _ => self.0 = None,
+        }
+    }
+}
+
+/// The names with which paths in an expression begin: variables, functions, constants, modules, types and macros; and all
+/// names in the calls of macros.
+pub(crate) fn path_roots(expr: &Expr) -> BTreeSet<String> {
+    struct Roots(BTreeSet<String>);
+    impl<'a> Visit<'a> for Roots {
+        fn visit_path(&mut self, path: &'a syn::Path) {
+            if path.leading_colon.is_none() {
+                self.0.extend(path.segments.first().map(|first| first.ident.to_string()));
+            }
+            visit::visit_path(self, path);
+        }
+        fn visit_macro(&mut self, mac: &'a syn::Macro) {
+            self.0.extend(identifiers(mac.tokens.clone()));
+            visit::visit_macro(self, mac);
+        }
+        fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            // It may be a constant.
+            self.0.insert(p.ident.to_string());
+            visit::visit_pat_ident(self, p);
+        }
+    }
+    let mut roots = Roots(BTreeSet::new());
+    roots.visit_expr(expr);
+    roots.0
 }
 
 /// The identifiers in tokens.

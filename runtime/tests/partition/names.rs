@@ -255,3 +255,62 @@ fn closures_that_change_things() {
         vec![6.0]
     );
 }
+
+/// Where inner blocks have other items of these names.
+const FACTOR: f32 = 3.0;
+
+fn doubled<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    ops::scale(x, 2.0)
+}
+
+/// Items of inner blocks have the names of variables, of closures, and of what closures call.
+#[graphable]
+fn items_of_blocks(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
+    let k = n as f32;
+    let by = |t: &Tensor<f32>| ops::scale(t, k);
+    let scaled = |t: &Tensor<f32>| ops::scale(t, FACTOR);
+    let a = #[eager]
+    attention(&scaled(&by(x)?)?)?;
+    let c = {
+        #[expect(non_upper_case_globals, reason = "the name of a variable")]
+        const k: f32 = 10.0;
+        fn scaled<'s>(t: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+            ops::add(t, 7.0)
+        }
+        let b = #[eager]
+        attention(&a)?;
+        let c = scaled(&by(&b)?)?;
+        ops::scale(&c, k)?
+    };
+    let own = |t: &Tensor<f32>| {
+        #[expect(non_upper_case_globals, reason = "the name of a variable")]
+        const k: f32 = 0.5;
+        ops::scale(t, k)
+    };
+    let d = #[eager]
+    attention(&own(&c)?)?;
+    for k in 0..n {
+        let e = #[eager]
+        attention(&own(&d)?)?;
+        if k == 1 {
+            return by(&doubled(&e)?);
+        }
+    }
+    scaled(&d)
+}
+
+#[test]
+fn items_of_inner_blocks_hide_nothing_outside_them() {
+    for (n, expected) in [(1, 3.0 * 0.5 * 10.0 * (3.0 + 7.0)), (2, 2.0 * 0.5 * 10.0 * (12.0 + 7.0))] {
+        check!(
+            ItemsOfBlocksGraph,
+            |rt| (),
+            |g, step, m, i| {
+                let x = step.tensor(&[1], &[1.0]).unwrap();
+                let _ = i;
+                g.call(&step, &x, n)
+            },
+            vec![expected]
+        );
+    }
+}

@@ -568,6 +568,7 @@ impl Generator {
                     ],
                 }]
             }
+            28 if !self.by_macro && self.chance(0.6) => self.items_of_block(scope),
             28 => {
                 let body = self.inner(scope, depth - 1);
                 vec![Stmt { condition: None, parts: vec![Part::Block(body)] }]
