@@ -2,12 +2,13 @@
 //! operation, eagerly, to its result.
 //!
 //! `cargo bench -p graphable --bench kernels`; with `-- elements`, element-wise operations beside `#[kernel]` functions, with
-//! `-- rows`, norms, softmax and sums beside those of rows, with `-- indexed`, gathers beside those of indices.
+//! `-- rows`, norms, softmax and sums beside those of rows, with `-- indexed`, gathers beside those of indices, with `-- blocks`,
+//! products with weights in blocks of every format, beside those of floats.
 
 use std::time::Instant;
 
 use graphable::{
-    Device, Float, Param, Result, Runtime, Step, Tensor, bf16, f16,
+    BlockFormat, Device, Float, Param, Result, Runtime, Step, Tensor, Weight, bf16, f16,
     ops::{self, AttentionMask},
 };
 
@@ -39,6 +40,34 @@ fn product<T: Float>(rt: &mut Runtime, name: &str, [m, k, n]: [usize; 3], value:
     let best = shortest(&step, 50, || ops::linear(&x, &weights).map(drop))?;
     let bytes = (n * k * size_of::<T>()) as f64;
     println!("product {name} {m} x {k} x {n}: {:.1} us, {:.1} GB/s", best * 1e6, bytes / best / 1e9);
+    Ok(())
+}
+
+/// `[m, k]` times the transpose of weights `[n, k]` in blocks, whose bits do not matter.
+fn blocks(rt: &mut Runtime, format: BlockFormat, [m, k, n]: [usize; 3]) -> Result<()> {
+    let bytes = n * k / format.elements() * format.bytes();
+    let weights: Vec<u8> = (0..bytes).map(|i| (i * 37 % 60) as u8).collect();
+    let weights = Weight::<f32>::blocks(rt, &[n, k], format, weights)?;
+    let step = rt.step()?;
+    let x: Vec<f32> = (0..m * k).map(|i| (i * 7919 % 1000) as f32 / 500.0 - 1.0).collect();
+    let x = step.tensor(&[m, k], &x)?;
+    let best = shortest(&step, 50, || ops::linear(&x, &weights).map(drop))?;
+    let (gigabytes, products) = (bytes as f64 / best / 1e9, (m * n * k) as f64 / best / 1e9);
+    println!(
+        "product {format} {m} x {k} x {n}: {:.1} us, {gigabytes:.1} GB/s, {products:.1}e9 products/s",
+        best * 1e6
+    );
+    Ok(())
+}
+
+/// Products with weights in blocks, beside those of f32.
+fn all_blocks(rt: &mut Runtime) -> Result<()> {
+    for m in [1, 8, 64] {
+        product(rt, "f32", [m, 1536, 1536], 0.5f32)?;
+        for &format in BlockFormat::ALL {
+            blocks(rt, format, [m, 1536, 1536])?;
+        }
+    }
     Ok(())
 }
 
@@ -124,6 +153,9 @@ fn main() -> Result<()> {
             &[(4096, 64), (1024, 576), (256, 4096), (16, 49_152)],
             &|step, call| shortest(step, 40, call).map(|seconds| seconds * 1e6),
         );
+    }
+    if std::env::args().any(|a| a == "blocks") {
+        return all_blocks(&mut rt);
     }
     if std::env::args().any(|a| a == "indexed") {
         return indexed::measure(&mut rt, &[(4096, 64), (256, 4096)], &|step, call| {

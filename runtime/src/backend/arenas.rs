@@ -1,8 +1,8 @@
 //! The memory of a device.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, ops::Range, sync::Arc};
 
-use super::{HostLog, HostMemory, SharedMemory};
+use super::{HostLog, HostMemory, SharedMemory, cpu::MappedFile};
 use crate::Result;
 
 /// A range of addresses reserved for an arena. Only committed bytes are backed by memory.
@@ -55,6 +55,13 @@ pub trait Arenas {
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) or
     /// [`Error::RefusedInCapture`](crate::Error::RefusedInCapture).
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory>;
+
+    /// Returns bytes of a mapped file, which `range` is within, as memory that nothing writes, without a copy. The address need not
+    /// be aligned. `None` if the device cannot use host memory where it is.
+    ///
+    /// # Errors
+    /// See [`alloc`](Self::alloc).
+    fn map_file(&mut self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Option<SharedMemory>>;
 
     /// Allocates zeroed host memory that the device can copy from and to.
     ///

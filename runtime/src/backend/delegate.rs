@@ -101,6 +101,15 @@ macro_rules! __delegate {
             $crate::backend::Arenas::host_memory(&mut *self.$inner, bytes)
         }
     };
+    (@ $inner:ident map_file) => {
+        fn map_file(
+            &mut self,
+            file: &::std::sync::Arc<$crate::load::MappedFile>,
+            range: ::std::ops::Range<usize>,
+        ) -> $crate::Result<::std::option::Option<$crate::backend::SharedMemory>> {
+            $crate::backend::Arenas::map_file(&mut *self.$inner, file, range)
+        }
+    };
     (@ $inner:ident host_log) => {
         fn host_log(&mut self, words: usize) -> $crate::Result<::std::sync::Arc<dyn $crate::backend::HostLog>> {
             $crate::backend::Arenas::host_log(&mut *self.$inner, words)

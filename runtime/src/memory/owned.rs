@@ -61,6 +61,11 @@ impl OwnedTable {
         self.all.get(&id)?.owned.upgrade()
     }
 
+    /// Returns the memory that begins at `addr`.
+    pub(crate) fn beginning(&self, addr: u64) -> Option<Arc<Owned>> {
+        self.get(*self.at.get(&addr)?)
+    }
+
     /// Returns the memory that contains the byte at `addr`.
     pub(crate) fn holding(&self, addr: u64) -> Option<Arc<Owned>> {
         let (_, &id) = self.at.range(..=addr).next_back()?;

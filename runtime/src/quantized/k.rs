@@ -74,7 +74,7 @@ fn four_bits(q: &[u8], run: usize, i: usize) -> u8 {
 }
 
 /// Scales and minima of 6 bits, one for each run of 32 elements.
-pub(crate) fn scales_and_minima(head: &[u8], to: &mut Parts) {
+fn scales_and_minima(head: &[u8], to: &mut Parts) {
     let (d, m, packed) = (half_at(head, 0), half_at(head, 2), &head[4..]);
     for run in 0..8 {
         let (scale, min) = scale_and_min(packed, run);

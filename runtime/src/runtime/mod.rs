@@ -22,13 +22,14 @@ use std::{
     any::Any,
     cell::{Cell, RefCell},
     fmt,
+    ops::Range,
     sync::Arc,
     time::Duration,
 };
 
 use crate::{
     CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
-    backend::{Backend, HostBlock, HostLog, HostMemory, Op, View},
+    backend::{Backend, HostBlock, HostLog, HostMemory, Op, View, cpu::MappedFile},
     memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
@@ -330,6 +331,33 @@ impl Runtime {
     /// Allocates memory that no operation writes, zeroed or filled with `init`.
     pub(crate) fn allocate_constant(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
         self.allocate(bytes, init, |memory, retire| Owned::constant(self.id, memory, retire))
+    }
+
+    /// Returns bytes of a mapped file as memory that no operation writes: where they are, if the device can use them there, and
+    /// otherwise copied. Bytes that are in use already are the same memory.
+    pub(crate) fn map_constant(&self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Arc<Owned>> {
+        let bytes = &file.bytes()[range.clone()];
+        let mapped = if bytes.is_empty() { None } else { self.map(file, range)? };
+        match mapped {
+            Some(owned) => Ok(owned),
+            None => self.allocate_constant(bytes.len() as u64, Some(bytes.to_vec())),
+        }
+    }
+
+    /// As [`map_constant`](Self::map_constant); `None` if they must be copied, as other memory begins at the first of them, too.
+    fn map(&self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Option<Arc<Owned>>> {
+        let mut core = self.core.borrow_mut();
+        core.call.may_look("an allocation of parameters or state")?;
+        // What was dropped is not there any more.
+        core.note_dropped(&self.retire.take());
+        let (addr, len) = (file.bytes()[range.start..].as_ptr().addr() as u64, range.len() as u64);
+        if let Some(known) = core.memory.owned().beginning(addr) {
+            return Ok(Some(known).filter(|known| known.memory.len() == len));
+        }
+        let Some(memory) = core.stream.backend_mut().map_file(file, range)? else { return Ok(None) };
+        let owned = Owned::constant(self.id, memory, Arc::clone(&self.retire));
+        core.own(&owned, &self.retire.take());
+        Ok(Some(owned))
     }
 
     /// Allocates zeroed memory for a graph object, with its id and name.

@@ -6,7 +6,7 @@ use super::{AsOperand, Operand, sealed::Sealed};
 use crate::{
     BlockFormat, DType, Element, Error, Float, KeptTensor, Param, Result, Runtime, Scalar, Scope, State,
     Tensor,
-    backend::View,
+    backend::{View, cpu::MappedFile},
     value::{
         key::KeyWriter,
         layout::Layout,
@@ -90,6 +90,41 @@ impl<T: Float> Weight<T> {
         let blocks = blocks.into();
         check_bytes("Weight::blocks", shape, format, layout.count(), blocks.len())?;
         let owned = rt.allocate_constant(blocks.len() as u64, Some(blocks))?;
+        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, _type: PhantomData })))
+    }
+}
+
+impl<T: Float> Weight<T> {
+    /// As [`blocks`](Self::blocks), of a part of a mapped file. The CPU uses it where it is mapped, without a copy, and keeps the
+    /// file mapped while the weight or a recording uses it; to a GPU it is copied. Two weights of the same bytes are handles of
+    /// one memory. (If they begin at the same byte, but do not end at the same, the second is copied.)
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks); [`Error::Argument`] if `blocks` is not a part of `file`'s
+    /// [bytes](crate::load::MappedFile::bytes).
+    pub fn mapped(
+        rt: &Runtime,
+        shape: &[usize],
+        format: BlockFormat,
+        file: &Arc<MappedFile>,
+        blocks: &[u8],
+    ) -> Result<Self> {
+        let (shape, layout) = layout_of("Weight::mapped", shape, format)?;
+        check_bytes("Weight::mapped", shape, format, layout.count(), blocks.len())?;
+        let all = file.bytes();
+        let start = blocks.as_ptr().addr().checked_sub(all.as_ptr().addr());
+        let range =
+            start.map(|start| start..start.saturating_add(blocks.len())).filter(|r| r.end <= all.len());
+        let range = match range {
+            Some(range) => range,
+            None if blocks.is_empty() => 0..0,
+            None => {
+                let why = "the blocks are not a part of the file's bytes; take them from `MappedFile::bytes`"
+                    .into();
+                return Err(Error::Argument { op: "Weight::mapped", why });
+            }
+        };
+        let owned = rt.map_constant(file, range)?;
         Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, _type: PhantomData })))
     }
 }

@@ -1,8 +1,13 @@
 //! Weights in blocks, through the public interface.
 
+use std::sync::Arc;
+
 use graphable::{
     BlockFormat, DType, Error, Float, Mode, Param, ParamKind, ParamVisitor, Runtime, Schedule, Weight, bf16,
-    f16, ops, prelude::*,
+    f16,
+    load::{self, HostBlocks, HostTensor, MappedFile, TensorSource},
+    ops,
+    prelude::*,
 };
 use rand::{Rng as _, SeedableRng, rngs::StdRng};
 
@@ -12,6 +17,16 @@ use crate::{
     },
     reference::Array,
 };
+
+/// Whether the device computes with blocks; if not, the test that asks is skipped.
+fn computes() -> bool {
+    let device = Runtime::new(device()).unwrap().device();
+    let computes = device == "cpu";
+    if !computes {
+        eprintln!("SKIPPED: {device} does not compute with weights in blocks yet");
+    }
+    computes
+}
 
 /// Where the numbers in half precision of a block are.
 fn halves(format: BlockFormat) -> &'static [usize] {
@@ -106,6 +121,9 @@ fn linears<T: Float>() {
 
 #[test]
 fn products_are_those_of_the_values() {
+    if !computes() {
+        return;
+    }
     for_types!(linears: f32, f16, bf16);
 }
 
@@ -130,11 +148,17 @@ fn lookups<T: Float>() {
 
 #[test]
 fn rows_are_those_of_the_values() {
+    if !computes() {
+        return;
+    }
     for_types!(lookups: f32, f16, bf16);
 }
 
 #[test]
 fn an_id_out_of_range_is_reported_and_reads_as_zeros() {
+    if !computes() {
+        return;
+    }
     let mut rt = Runtime::new(device()).unwrap();
     let (table, _) = weight::<f32>(&rt, &mut StdRng::seed_from_u64(1), BlockFormat::Q4_K, 3, 256);
     let step = rt.step().unwrap();
@@ -142,7 +166,7 @@ fn an_id_out_of_range_is_reported_and_reads_as_zeros() {
     let rows = ops::embedding(&ids, &table).unwrap();
     let fault = step.read(&rows);
     assert!(
-        matches!(fault, Err(Error::IndexOutOfRange { op: "quantized_embedding", index: 3, bound: 3 })),
+        matches!(fault, Err(Error::IndexOutOfRange { op: "embedding", index: 3, bound: 3 })),
         "{fault:?}"
     );
     let values = step.read(&rows).unwrap();
@@ -225,6 +249,22 @@ fn operands_that_do_not_fit_are_errors() {
     assert!(!is_argument(ops::linear(&x, &w)));
 }
 
+#[test]
+fn other_devices_refuse_blocks() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let (w, _) = weight::<f32>(&rt, &mut StdRng::seed_from_u64(1), BlockFormat::Q8_0, 2, 32);
+    let computes = computes();
+    let step = rt.step().unwrap();
+    let (x, ids) = (step.tensor(&[1, 32], &[0.0f32; 32]).unwrap(), step.tensor(&[1], &[0u32]).unwrap());
+    for result in [ops::linear(&x, &w), ops::embedding(&ids, &w)] {
+        let refused =
+            matches!(&result, Err(Error::Argument { why, .. }) if why.contains("not supported on GPUs yet"));
+        assert_eq!((result.is_ok(), refused), (computes, !computes), "{result:?}");
+    }
+    // The runtime works on.
+    assert_eq!(step.read(&x).unwrap(), [0.0; 32]);
+}
+
 #[derive(Params)]
 struct Layer {
     first: Weight<f32>,
@@ -254,6 +294,9 @@ fn layer(rt: &Runtime, rng: &mut StdRng, format: BlockFormat) -> Layer {
 /// Rows of a product have the bits that they have alone, so modes, buckets and audits agree bit by bit.
 #[test]
 fn modes_and_buckets_have_the_same_bits() {
+    if !computes() {
+        return;
+    }
     for (case, format) in [BlockFormat::Q8_0, BlockFormat::Q5_1, BlockFormat::IQ4_NL].into_iter().enumerate()
     {
         let run = |mode: Mode, bucketed: bool| {
@@ -288,6 +331,9 @@ fn modes_and_buckets_have_the_same_bits() {
 /// Another weight is another key: of another format, too, and of floats.
 #[test]
 fn another_weight_is_another_key() {
+    if !computes() {
+        return;
+    }
     let mut rt = Runtime::new(device()).unwrap();
     rt.keep_events(true);
     let graph = ForwardGraph::builder().build(&mut rt).unwrap();
@@ -369,4 +415,185 @@ fn padding_that_would_mix_is_refused() {
     assert!(matches!(refused, Err(Error::PaddedMix { op: "linear", axis: 1, .. })), "{refused:?}");
     let refused = bias.call(&step, &w, &x, &b);
     assert!(matches!(refused, Err(Error::PaddedMix { op: "linear_bias", .. })), "{refused:?}");
+}
+
+/// A file of these bytes, mapped, which is not there under a name.
+fn mapped(name: &str, bytes: &[u8]) -> Arc<MappedFile> {
+    let path = std::env::temp_dir().join(format!("graphable-{name}-{}", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    // SAFETY: nobody else knows the file, and nothing writes to it from here on.
+    let file = unsafe { MappedFile::open(&path) }.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    Arc::new(file)
+}
+
+/// Weights of a mapped file at any offsets, some of them equal, beside the same weights as blocks of their own.
+#[test]
+fn mapped_weights_are_those_of_their_blocks() {
+    if !computes() {
+        return;
+    }
+    let rng = &mut StdRng::seed_from_u64(1);
+    let mut all = vec![7; 3];
+    let mut parts = Vec::new();
+    for &format in BlockFormat::ALL {
+        let blocks = blocks(rng, format, 5, 256);
+        parts.push((format, all.len()..all.len() + blocks.len()));
+        all.extend(blocks);
+        all.resize(all.len() + rng.random_range(0..9), 7);
+    }
+    let file = mapped("weights", &all);
+    let mut rt = Runtime::new(device()).unwrap();
+    let before = rt.memory().owned_bytes;
+    let weights: Vec<[Weight<f32>; 3]> = parts
+        .iter()
+        .map(|(format, range)| {
+            let mapped =
+                || Weight::mapped(&rt, &[5, 256], *format, &file, &file.bytes()[range.clone()]).unwrap();
+            [mapped(), mapped(), Weight::blocks(&rt, &[5, 256], *format, &all[range.clone()]).unwrap()]
+        })
+        .collect();
+    {
+        let bytes: u64 = parts.iter().map(|(_, range)| range.len() as u64).sum();
+        assert_eq!(
+            rt.memory().owned_bytes - before,
+            2 * bytes,
+            "each once where it is mapped, and once of its own"
+        );
+    }
+    for [one, other, own] in &weights {
+        let id = |weight: &Weight<f32>| ParamVisitor::list(weight)[0].id;
+        assert_eq!((id(one) == id(other), id(one) == id(own)), (true, false));
+    }
+    let graph = TwoGraph::builder().build(&mut rt).unwrap();
+    let x: Vec<f32> = (0..512).map(|_| rng.random_range(-1.0..1.0)).collect();
+    for (i, [one, other, own]) in weights.into_iter().enumerate() {
+        drop(other);
+        for _ in 0..3 {
+            let step = rt.step().unwrap();
+            let (x, ids) = (step.tensor(&[2, 256], &x).unwrap(), step.tensor(&[3], &[4u32, 0, 2]).unwrap());
+            let (a, b) = graph.call(&step, &one, &x, &ids).unwrap();
+            let (c, d) = graph.call(&step, &own, &x, &ids).unwrap();
+            assert_eq!(step.read(&a).unwrap(), step.read(&c).unwrap(), "{:?}", parts[i]);
+            assert_eq!(step.read(&b).unwrap(), step.read(&d).unwrap(), "{:?}", parts[i]);
+        }
+    }
+    // The recordings of dropped weights go with the next step, and the file with its last weight.
+    rt.step().unwrap().synchronize().unwrap();
+    drop(rt);
+    assert_eq!(Arc::strong_count(&file), 1);
+}
+
+#[graphable]
+fn two(w: &Weight<f32>, x: &Tensor<f32>, ids: &Tensor<u32>) -> Result<(Tensor<f32>, Tensor<f32>)> {
+    Ok((ops::linear(x, w)?, ops::embedding(ids, w)?))
+}
+
+#[test]
+fn a_mapped_weight_outlives_the_handle_of_its_file() {
+    if !computes() {
+        return;
+    }
+    let stored = BlockFormat::Q8_0.quantize(&[2.0; 64]).unwrap();
+    let file = mapped("outlives", &stored);
+    let mut rt = Runtime::new(device()).unwrap();
+    let weight = Weight::<f32>::mapped(&rt, &[2, 32], BlockFormat::Q8_0, &file, file.bytes()).unwrap();
+    // One row of them begins where the others do.
+    let first = Weight::<f32>::mapped(&rt, &[1, 32], BlockFormat::Q8_0, &file, &file.bytes()[..34]).unwrap();
+    // And one in their middle.
+    let second = Weight::<f32>::mapped(&rt, &[1, 32], BlockFormat::Q8_0, &file, &file.bytes()[34..]).unwrap();
+    let none = Weight::<f32>::mapped(&rt, &[0, 32], BlockFormat::Q8_0, &file, &[]).unwrap();
+    drop(file);
+    let step = rt.step().unwrap();
+    let ids = step.tensor(&[1], &[0u32]).unwrap();
+    for weight in [&weight, &first, &second] {
+        let row = step.read(&ops::embedding(&ids, weight).unwrap()).unwrap();
+        assert!(row.iter().all(|v| (v - 2.0).abs() < 1e-2), "{row:?}");
+    }
+    let nothing = ops::linear(&step.tensor(&[1, 32], &[1.0f32; 32]).unwrap(), &none).unwrap();
+    assert_eq!(nothing.shape(), [1, 0]);
+}
+
+#[test]
+fn bytes_of_another_place_are_refused() {
+    let stored = BlockFormat::Q8_0.quantize(&[2.0; 64]).unwrap();
+    let (file, other) = (mapped("own", &stored), mapped("other", &stored));
+    let rt = Runtime::new(device()).unwrap();
+    let make = |blocks: &[u8]| Weight::<f32>::mapped(&rt, &[2, 32], BlockFormat::Q8_0, &file, blocks);
+    for foreign in [&stored[..], other.bytes()] {
+        let refused = make(foreign).unwrap_err().to_string();
+        assert!(refused.contains("not a part of the file's bytes"), "{refused}");
+    }
+    let refused = make(&file.bytes()[1..]).unwrap_err().to_string();
+    assert!(refused.contains("takes 68 bytes, not 67"), "{refused}");
+    make(file.bytes()).unwrap();
+}
+
+/// A source whose weights are all in blocks of a format, mapped or not.
+struct Source {
+    format: BlockFormat,
+    width: usize,
+    file: Option<Arc<MappedFile>>,
+    bytes: Vec<u8>,
+}
+
+impl TensorSource for Source {
+    fn name(&self) -> String {
+        "blocks".into()
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec!["up".into(), "norm".into()]
+    }
+
+    fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>> {
+        let ones = [1.0f32; 2].map(f32::to_le_bytes).concat();
+        Ok((name == "norm").then(|| HostTensor { dtype: DType::F32, shape: vec![2], bytes: ones.into() }))
+    }
+
+    fn blocks(&self, name: &str) -> Result<Option<HostBlocks<'_>>> {
+        let bytes = self.file.as_ref().map_or(&self.bytes[..], |file| file.bytes());
+        Ok((name == "up").then(|| HostBlocks {
+            format: self.format,
+            shape: vec![2, self.width],
+            bytes: bytes.into(),
+            file: self.file.as_ref(),
+        }))
+    }
+}
+
+#[derive(Params)]
+#[params(config = usize)]
+struct Loaded {
+    #[param("up", shape = [2, *config])]
+    up: Weight<f32>,
+    #[param("up", shape = [2, *config])]
+    tied: Weight<f32>,
+    #[param("norm", shape = [2])]
+    norm: Weight<f32>,
+}
+
+#[test]
+fn weights_are_loaded_as_they_are_stored() {
+    let rt = Runtime::new(device()).unwrap();
+    let bytes = BlockFormat::Q4_0.quantize(&[1.0; 64]).unwrap();
+    for file in [None, Some(mapped("loaded", &bytes))] {
+        let source = Source { format: BlockFormat::Q4_0, width: 32, file, bytes: bytes.clone() };
+        let loaded: Loaded = load::load(&rt, &source, &32).unwrap();
+        assert_eq!((loaded.up.format(), loaded.norm.format()), (Some(BlockFormat::Q4_0), None));
+        let listed = ParamVisitor::list(&loaded);
+        assert_eq!((listed[0].id, listed[0].bytes), (listed[1].id, 36), "tied weights are one");
+    }
+    let problems = |source: Source, config: usize| match load::load::<Loaded>(&rt, &source, &config) {
+        Err(Error::Load { problems, .. }) => problems.join("\n"),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("loaded"),
+    };
+    let source = |format, width, bytes: &[u8]| Source { format, width, file: None, bytes: bytes.to_vec() };
+    let text = problems(source(BlockFormat::Q4_0, 32, &bytes), 64);
+    assert!(text.contains("`up` has shape [2, 32], the model needs [2, 64]"), "{text}");
+    let text = problems(source(BlockFormat::Q4_0, 32, &bytes[1..]), 32);
+    assert!(text.contains("`up`: Weight::blocks: [2, 32] in Q4_0 takes 36 bytes, not 35"), "{text}");
+    let text = problems(source(BlockFormat::Q4_K, 32, &bytes), 32);
+    assert!(text.contains("which the 256 elements of a block of Q4_K do not divide"), "{text}");
 }

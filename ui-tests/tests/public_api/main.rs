@@ -40,6 +40,7 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("FunctionSpec", GENERATED),
     ("HostBlock", UNSTABLE),
     ("HostCopy", UNSTABLE),
+    ("HostBlocks", "as `HostTensor`: sources of users make it"),
     (
         "HostTensor",
         "whoever implements `TensorSource` writes it; bytes, shape and type are all that a tensor is",

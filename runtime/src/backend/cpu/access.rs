@@ -2,7 +2,7 @@
 //!
 //! A kernel gets an [`Access`] for the duration of one launch and obtains from it the memory that the launch
 //! names. It has no other access to the memory of the device, and every slice it gets is valid: inside a
-//! usable block, aligned, of the size of its type, and disjoint from every exclusive slice of the same
+//! usable block (for writing, not one of a mapped file, to which nobody writes), aligned, of the size of its type, and disjoint from every exclusive slice of the same
 //! launch. An invalid request ends the stream with a message, as an invalid pointer does on a GPU.
 
 use std::{any::Any, cell::RefCell, panic};
@@ -80,7 +80,7 @@ impl<'a> Access<'a> {
         let span = view.layout.span();
         match self.give(view.addr, span, elements::<T>(view), false) {
             // SAFETY: `give` proved that the range is in one mapping, which `'a` keeps and lets nobody else
-            // touch (the launch of which this one is a part gives out nothing), is aligned for `T` and overlaps no exclusive slice; bytes of a mapping are initialised,
+            // write (of a mapped file, that is what opening it promises) (the launch of which this one is a part gives out nothing), is aligned for `T` and overlaps no exclusive slice; bytes of a mapping are initialised,
             // and `T: Pod` accepts any of them.
             Some(pointer) => unsafe { std::slice::from_raw_parts(pointer.cast(), span) },
             None => &[],
@@ -133,10 +133,11 @@ impl<'a> Access<'a> {
         if !addr.is_multiple_of(size as u64) {
             invalid_access(format!("the address {addr:#x} is not aligned to {size} bytes"));
         }
-        let between = self.between.and_then(|between| between.pointer(addr, bytes as u64));
-        let Some(pointer) = between.or_else(|| self.blocks.pointer(addr, bytes as u64)) else {
+        let between = self.between.and_then(|between| between.pointer(addr, bytes as u64, exclusive));
+        let Some(pointer) = between.or_else(|| self.blocks.pointer(addr, bytes as u64, exclusive)) else {
             invalid_access(format!(
-                "{bytes} bytes at {addr:#x} are not (or no longer) memory of this device"
+                "{bytes} bytes at {addr:#x} are not (or no longer) memory of this device that may be {}",
+                if exclusive { "written" } else { "read" }
             ));
         };
         let end = addr + bytes as u64;

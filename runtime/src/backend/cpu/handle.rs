@@ -8,6 +8,8 @@ use crate::backend::Memory;
 /// An address and a length in a [`Block`](super::memory::Block). The worker frees the block when it has passed the
 /// last command that was queued before the handle was dropped, whichever thread dropped it.
 pub(super) struct Handle {
+    /// Of the block, which goes with the handle.
+    block: u64,
     addr: u64,
     len: u64,
     stream: Arc<Shared>,
@@ -16,7 +18,12 @@ pub(super) struct Handle {
 impl Handle {
     /// A handle of `len` bytes at `addr`; the block there goes when the handle goes.
     pub(super) fn new(addr: u64, len: u64, stream: Arc<Shared>) -> Self {
-        Self { addr, len, stream }
+        Self { block: addr, addr, len, stream }
+    }
+
+    /// A handle of `len` bytes at `addr`, a part of the block at `block`, of which there may be other handles.
+    pub(super) fn part(block: u64, addr: u64, len: u64, stream: Arc<Shared>) -> Self {
+        Self { block, addr, len, stream }
     }
 }
 
@@ -32,7 +39,7 @@ impl Memory for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.stream.retire(self.addr);
+        self.stream.retire(self.block);
     }
 }
 

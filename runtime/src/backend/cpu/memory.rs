@@ -3,10 +3,11 @@
 //! The worker of a stream owns every [`Block`], so only the worker can touch the bytes. Users hold a
 //! [`Handle`](super::handle::Handle).
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use super::MappedFile;
 use crate::{Error, Result};
 
 /// Addresses that an arena asks for, unless the machine refuses.
@@ -15,14 +16,23 @@ const ARENA_BYTES: u64 = 64 << 30;
 /// The pattern of poisoned memory: NaN in every float type, and no plausible index.
 pub(super) const POISON: u8 = 0xFF;
 
-/// A mapping of zeroed pages, which appear when they are first touched.
+/// A mapping: of zeroed pages, which appear when they are first touched, or of a file, which nothing writes.
 pub(super) struct Block {
-    map: MmapRaw,
+    map: Map,
     /// Bytes that may be used, from the start.
     usable: u64,
     /// Usable bytes, from the start, that are as they should be. Those after them count as poisoned, and are filled when
     /// one of them is first used: most bytes of most arenas never are, and a page costs more than a small kernel.
     filled: Cell<u64>,
+}
+
+enum Map {
+    Pages(MmapRaw),
+    File {
+        file: Arc<MappedFile>,
+        /// Handles of parts of it.
+        uses: usize,
+    },
 }
 
 impl Block {
@@ -31,7 +41,13 @@ impl Block {
         let oom = || Error::OutOfMemory { device: device.into(), bytes, what: "a buffer of its own" };
         let len = usize::try_from(bytes.max(1)).map_err(|_| oom())?;
         let map = MmapOptions::new().len(len).map_anon().map_err(|_| oom())?;
-        Ok(Self { map: map.into(), usable: bytes, filled: Cell::new(bytes) })
+        Ok(Self { map: Map::Pages(map.into()), usable: bytes, filled: Cell::new(bytes) })
+    }
+
+    /// All of a mapped file, for one handle.
+    pub(super) fn file(file: Arc<MappedFile>) -> Self {
+        let bytes = file.bytes().len() as u64;
+        Self { map: Map::File { file, uses: 1 }, usable: bytes, filled: Cell::new(bytes) }
     }
 
     /// `bytes` bytes, all usable and poisoned.
@@ -50,7 +66,9 @@ impl Block {
                 .ok()
                 .and_then(|len| MmapOptions::new().len(len).no_reserve_swap().map_anon().ok());
             match map {
-                Some(map) => return Ok(Self { map: map.into(), usable: 0, filled: Cell::new(0) }),
+                Some(map) => {
+                    return Ok(Self { map: Map::Pages(map.into()), usable: 0, filled: Cell::new(0) });
+                }
                 None if bytes > at_least => bytes = (bytes / 2).max(at_least),
                 None => {
                     let device = device.into();
@@ -61,12 +79,22 @@ impl Block {
     }
 
     pub(super) fn addr(&self) -> u64 {
-        self.map.as_ptr().addr() as u64
+        self.start().addr() as u64
+    }
+
+    fn start(&self) -> *const u8 {
+        match &self.map {
+            Map::Pages(map) => map.as_ptr(),
+            Map::File { file, .. } => file.bytes().as_ptr(),
+        }
     }
 
     /// Bytes mapped, usable or not.
     pub(super) fn capacity(&self) -> u64 {
-        self.map.len() as u64
+        match &self.map {
+            Map::Pages(map) => map.len() as u64,
+            Map::File { file, .. } => file.bytes().len() as u64,
+        }
     }
 
     /// Only the first `bytes` stay usable.
@@ -85,9 +113,10 @@ impl Block {
     #[cfg(unix)]
     fn give_back(&self, start: usize, len: usize) {
         use memmap2::UncheckedAdvice::DontNeed;
+        let Map::Pages(map) = &self.map else { return };
         // SAFETY: the pages are of this private mapping, no slice of them exists (only the worker makes
         // any, and it is here), and they are beyond `usable`; they read as zeros from here on.
-        let advised = unsafe { self.map.unchecked_advise_range(DontNeed, start, len) };
+        let advised = unsafe { map.unchecked_advise_range(DontNeed, start, len) };
         // The system may refuse; the pages stay then, which costs memory and nothing else.
         drop(advised);
     }
@@ -95,22 +124,28 @@ impl Block {
     #[cfg(not(unix))]
     fn give_back(&self, _start: usize, _len: usize) {}
 
-    /// The bytes' pointer, where `len` bytes at `addr` are usable.
-    pub(super) fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
+    /// The bytes' pointer, where `len` bytes at `addr` are usable. `None` of a file's bytes if they are to be written.
+    pub(super) fn pointer(&self, addr: u64, len: u64, writes: bool) -> Option<*mut u8> {
         let offset = addr.checked_sub(self.addr())?;
         let end = offset.checked_add(len)?;
         if end > self.usable {
             return None;
         }
-        self.fill_to(end);
-        Some(self.map.as_mut_ptr().wrapping_add(offset as usize))
+        match &self.map {
+            Map::Pages(map) => {
+                self.fill_to(map, end);
+                Some(map.as_mut_ptr().wrapping_add(offset as usize))
+            }
+            Map::File { .. } if writes => None,
+            Map::File { .. } => Some(self.start().cast_mut().wrapping_add(offset as usize)),
+        }
     }
 
     /// Poisons what is not filled of the first `end` bytes, all of which are usable.
-    fn fill_to(&self, end: u64) {
+    fn fill_to(&self, map: &MmapRaw, end: u64) {
         let from = self.filled.get();
         if let Some(missing) = end.checked_sub(from).filter(|&missing| missing > 0) {
-            let start = self.map.as_mut_ptr().wrapping_add(from as usize);
+            let start = map.as_mut_ptr().wrapping_add(from as usize);
             // SAFETY: the bytes are of the mapping, as they are usable; no slice of them exists, because a pointer to
             // one of them is only given out after this, and `filled` never falls while there are slices (`shrink`).
             unsafe { start.write_bytes(POISON, missing as usize) };
@@ -124,15 +159,24 @@ impl Block {
 pub(super) struct Blocks(Vec<Block>);
 
 impl Blocks {
+    /// Adds a block; another handle of a file that is there already is only counted.
     pub(super) fn insert(&mut self, block: Block) {
         let at = self.0.partition_point(|b| b.addr() < block.addr());
-        self.0.insert(at, block);
+        match self.0.get_mut(at) {
+            Some(Block { map: Map::File { file, uses }, .. }) if file.bytes().as_ptr() == block.start() => {
+                *uses += 1;
+            }
+            _ => self.0.insert(at, block),
+        }
     }
 
-    /// Frees the block at `addr`.
+    /// Frees the block at `addr`, a file with its last handle.
     pub(super) fn remove(&mut self, addr: u64) {
         if let Ok(at) = self.0.binary_search_by_key(&addr, Block::addr) {
-            self.0.remove(at);
+            match &mut self.0[at].map {
+                Map::File { uses, .. } if *uses > 1 => *uses -= 1,
+                _ => drop(self.0.remove(at)),
+            }
         }
     }
 
@@ -155,11 +199,11 @@ impl Blocks {
         }
     }
 
-    /// The pointer to `len` bytes at `addr`, valid for reads and writes while `self` is borrowed;
-    /// `None` where they are not all usable bytes of one block.
-    pub(super) fn pointer(&self, addr: u64, len: u64) -> Option<*mut u8> {
+    /// The pointer to `len` bytes at `addr`, valid for reads while `self` is borrowed, and for writes if asked for; `None`
+    /// where they are not all usable bytes of one block, and for writes to a file.
+    pub(super) fn pointer(&self, addr: u64, len: u64, writes: bool) -> Option<*mut u8> {
         let after = self.0.partition_point(|b| b.addr() <= addr);
-        self.0[after.checked_sub(1)?].pointer(addr, len)
+        self.0[after.checked_sub(1)?].pointer(addr, len, writes)
     }
 }
 
@@ -190,5 +234,27 @@ mod tests {
         assert_eq!(Access::new(&mut blocks).bytes(addr + 108, 4), [1, 1, POISON, POISON]);
         blocks.commit(addr, 8192, false);
         assert_eq!(filled(&blocks), 8192, "as it is mapped");
+    }
+
+    #[test]
+    fn a_file_is_read_until_its_last_handle_goes() {
+        let path = std::env::temp_dir().join(format!("graphable-blocks-{}", std::process::id()));
+        std::fs::write(&path, b"0123456789").unwrap();
+        let file = Arc::new(MappedFile::of_test(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        let addr = file.bytes().as_ptr().addr() as u64;
+        let mut blocks = Blocks::default();
+        blocks.insert(Block::file(Arc::clone(&file)));
+        blocks.insert(Block::file(Arc::clone(&file)));
+        assert_eq!(Arc::strong_count(&file), 2, "the file, and one block of it");
+        assert_eq!(Access::new(&mut blocks).bytes(addr + 3, 4), b"3456");
+        assert!(blocks.pointer(addr, 10, false).is_some());
+        assert!(blocks.pointer(addr, 11, false).is_none(), "beyond its end");
+        assert!(blocks.pointer(addr, 1, true).is_none(), "nothing writes a file");
+        blocks.remove(addr);
+        assert_eq!(Access::new(&mut blocks).bytes(addr, 1), b"0");
+        blocks.remove(addr);
+        assert!(blocks.pointer(addr, 1, false).is_none());
+        assert_eq!(Arc::strong_count(&file), 1);
     }
 }

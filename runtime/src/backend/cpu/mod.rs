@@ -6,7 +6,7 @@
 //! (`order`). Branches of a fork run one after the other; test mode rejects those that share memory which one
 //! of them writes, since other devices run them in parallel.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, ops::Range, sync::Arc};
 
 mod access;
 mod conditional;
@@ -332,6 +332,15 @@ impl Arenas for CpuBackend {
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.outside_capture("alloc")?;
         self.own(Block::new(NAME, bytes)?, bytes)
+    }
+
+    fn map_file(&mut self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Option<SharedMemory>> {
+        self.outside_capture("map_file")?;
+        let block = Block::file(Arc::clone(file));
+        let base = block.addr();
+        self.stream.send(Command::Insert(block))?;
+        let (addr, len) = (base + range.start as u64, range.len() as u64);
+        Ok(Some(Arc::new(Handle::part(base, addr, len, self.stream.shared().clone()))))
     }
 
     fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {

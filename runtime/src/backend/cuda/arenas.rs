@@ -1,6 +1,6 @@
 //! The memory of a GPU.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, ops::Range, sync::Arc};
 
 use super::{
     CudaBackend, POISON,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{Arena, Arenas, HostLog, HostMemory, SharedMemory},
+    backend::{Arena, Arenas, HostLog, HostMemory, SharedMemory, cpu::MappedFile},
 };
 
 impl Arenas for CudaBackend {
@@ -90,6 +90,11 @@ impl Arenas for CudaBackend {
         let _bound = self.outside_capture("host_memory")?;
         self.shared.drain()?;
         Ok(Box::new(CudaHostMemory::new(&self.shared, &self.faults, bytes)?))
+    }
+
+    /// The device reads its own memory much faster than the host's.
+    fn map_file(&mut self, _file: &Arc<MappedFile>, _range: Range<usize>) -> Result<Option<SharedMemory>> {
+        Ok(None)
     }
 
     fn host_log(&mut self, words: usize) -> Result<Arc<dyn HostLog>> {

@@ -1,14 +1,14 @@
 //! Filling a model from a source, with a report of all mismatches.
 
-use std::{any::Any, fmt};
+use std::{any::Any, borrow::Cow, fmt};
 
 use bytemuck::Pod;
 use half::{bf16, f16};
 use rustc_hash::FxHashMap;
 
-use super::{HostTensor, TensorSource, nearest::nearest};
+use super::{HostBlocks, HostTensor, TensorSource, nearest::nearest};
 use crate::{
-    DType, Element, Error, Param, Result, Runtime, State,
+    DType, Element, Error, Float, Param, Result, Runtime, State, Weight,
     base::dtype::{from_bytes, to_bytes},
 };
 
@@ -42,8 +42,8 @@ impl<M: LoadParams> LoadParams for Box<M> {
 /// A field that holds one tensor of the source.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not loaded from one tensor",
-    label = "expected `Param<_>`",
-    note = "`shape = […]` belongs on fields of type `Param`, `Option<Param>` (with `optional`) and `Vec<Param>` (with `len = …`)"
+    label = "expected `Param<_>` or `Weight<_>`",
+    note = "`shape = […]` belongs on fields of type `Param` or `Weight`, `Option<Param>` (with `optional`) and `Vec<Param>` (with `len = …`)"
 )]
 pub trait LoadParam: Sized {
     /// Loads the tensor `name`, which must have `shape`.
@@ -54,6 +54,12 @@ pub trait LoadParam: Sized {
 impl<T: Element> LoadParam for Param<T> {
     fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self> {
         loader.param(name, shape)
+    }
+}
+
+impl<T: Float> LoadParam for Weight<T> {
+    fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self> {
+        loader.weight(name, shape)
     }
 }
 
@@ -178,6 +184,19 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// As [`param`](Self::param), for a weight that stays in blocks if the source [has them](TensorSource::blocks).
+    pub fn weight<T: Float>(&mut self, name: &str, shape: &[usize]) -> Option<Weight<T>> {
+        let in_source = self.in_source(name);
+        match self.source.blocks(&in_source) {
+            Ok(Some(blocks)) => self.upload_blocks(&in_source, shape, blocks),
+            Ok(None) => self.param(name, shape).map(Weight::from),
+            Err(e) => {
+                self.problem(format!("`{in_source}`: {e}"));
+                None
+            }
+        }
+    }
+
     /// Creates zeroed state of `shape`; `name` is only for errors.
     pub fn state<T: Element>(&mut self, name: &str, shape: &[usize]) -> Option<State<T>> {
         if self.is_doomed() {
@@ -294,6 +313,32 @@ impl<'a> Loader<'a> {
         let param = self.made(name, param)?;
         self.loaded.insert(name.into(), Box::new(param.clone()));
         Some(param)
+    }
+
+    fn upload_blocks<T: Float>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        blocks: HostBlocks<'_>,
+    ) -> Option<Weight<T>> {
+        if blocks.shape != shape {
+            self.problem(format!("`{name}` has shape {:?}, the model needs {shape:?}", blocks.shape));
+            return None;
+        }
+        if let Some(known) = self.loaded.get(name).and_then(|w| w.downcast_ref::<Weight<T>>()) {
+            return Some(known.clone());
+        }
+        if self.is_doomed() {
+            return None;
+        }
+        let HostBlocks { format, bytes, file, .. } = blocks;
+        let weight = match (file, bytes) {
+            (Some(file), Cow::Borrowed(bytes)) => Weight::mapped(self.rt, shape, format, file, bytes),
+            (_, bytes) => Weight::blocks(self.rt, shape, format, bytes.into_owned()),
+        };
+        let weight = self.made(name, weight)?;
+        self.loaded.insert(name.into(), Box::new(weight.clone()));
+        Some(weight)
     }
 
     /// Returns whether loading has already failed: the rest is checked, but not uploaded.

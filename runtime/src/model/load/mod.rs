@@ -58,4 +58,4 @@ pub use map::TensorMap;
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use safetensors::SafeTensors;
-pub use source::{HostTensor, TensorSource};
+pub use source::{HostBlocks, HostTensor, TensorSource};

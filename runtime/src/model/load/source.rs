@@ -1,8 +1,9 @@
 //! Sources of weights.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use crate::{DType, Result};
+use super::MappedFile;
+use crate::{BlockFormat, DType, Result};
 
 /// A tensor on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,19 @@ pub struct HostTensor<'a> {
     pub shape: Vec<usize>,
     /// The elements, row-major, little-endian; `bool` is one byte.
     pub bytes: Cow<'a, [u8]>,
+}
+
+/// A weight on the host, in blocks.
+#[derive(Clone, Debug)]
+pub struct HostBlocks<'a> {
+    /// The format of the blocks.
+    pub format: BlockFormat,
+    /// Rows, and elements of one.
+    pub shape: Vec<usize>,
+    /// The blocks, row by row.
+    pub bytes: Cow<'a, [u8]>,
+    /// The file of which borrowed bytes are a part, if it is mapped: they are used where they are, if the device can.
+    pub file: Option<&'a Arc<MappedFile>>,
 }
 
 /// Named tensors on the host: a file, an archive, a map.
@@ -32,4 +46,14 @@ pub trait TensorSource {
     /// Returns an error if an existing tensor cannot be read, for example because its element type has no
     /// [`DType`].
     fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>>;
+
+    /// Returns the weight with that name in blocks, for a field of type [`Weight`](crate::Weight); `None` if there is none, or it is
+    /// not stored in blocks: then [`tensor`](Self::tensor) is asked for it.
+    ///
+    /// # Errors
+    /// As [`tensor`](Self::tensor).
+    fn blocks(&self, name: &str) -> Result<Option<HostBlocks<'_>>> {
+        let _ = name;
+        Ok(None)
+    }
 }

@@ -41,8 +41,9 @@ pub(super) struct QuantizedEmbedding {
 }
 
 impl Operation for QuantizedEmbedding {
+    /// That of the function, which a fault names.
     fn name(&self) -> &'static str {
-        "quantized_embedding"
+        "embedding"
     }
 
     fn parameters(&self, to: &mut dyn Hasher) {

@@ -30,7 +30,7 @@ impl Core {
         self.call.begin_step();
         self.stream.begin_step();
         forget_states(&mut self.memory, &self.tree);
-        self.note_retired(retired);
+        self.note_dropped(retired);
         let retired = self.memory.owned_mut().take_retired();
         self.evict_retired(&retired);
         self.stream.report_deferred()
@@ -92,13 +92,13 @@ impl Core {
 
     /// Registers new owned memory; `dropped` are the ids of objects dropped before it was allocated.
     pub(crate) fn own(&mut self, owned: &Arc<Owned>, dropped: &[OwnerId]) {
-        self.note_retired(dropped);
+        self.note_dropped(dropped);
         self.memory.owned_mut().insert(owned);
     }
 
     /// Notes that owned memory and graph objects were dropped: the recordings made with them are evicted when
     /// the next step begins.
-    fn note_retired(&mut self, dropped: &[OwnerId]) {
+    pub(crate) fn note_dropped(&mut self, dropped: &[OwnerId]) {
         for &id in dropped {
             // A view of this step keeps it usable, so it may still be recorded.
             let viewed = self.memory.owned_mut().remove(id);

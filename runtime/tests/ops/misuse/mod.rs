@@ -18,7 +18,8 @@ use std::{
 };
 
 use graphable::{
-    Error, Params, PinnedLog, Result, Rng, Runtime, Schedule, State, Step, Tensor, graphable, ops,
+    BlockFormat, Error, Param, Params, PinnedLog, Result, Rng, Runtime, Schedule, State, Step, Tensor,
+    Weight, graphable, ops,
 };
 
 use self::{
@@ -156,13 +157,15 @@ pub(super) struct Owned {
     var: State<f32>,
     /// Nobody reads it here.
     log: PinnedLog<f32>,
+    /// `[2, 32]`: in blocks where the device computes with them.
+    weight: Weight<f32>,
 }
 
 impl Owned {
     /// As before each call.
     fn reset(&self, step: &Step<'_>, rng: &Rng) {
         let rows: Vec<f32> = (0..20).map(|i| i as f32 * 0.25).collect();
-        let Owned { state, seen, mean, var, log: _ } = self;
+        let Owned { state, seen, mean, var, log: _, weight: _ } = self;
         ops::store(state, &step.tensor(&[5, 2, 2], &rows).unwrap()).unwrap();
         ops::store(seen, &ops::zeros(step.scope(), [8, 4]).unwrap()).unwrap();
         for statistic in [mean, var] {
@@ -220,7 +223,15 @@ impl World {
         let zeros = |shape: &[usize]| State::zeros(&rt, shape).unwrap();
         let (state, mean, var) = (zeros(&[5, 2, 2]), zeros(&[3]), zeros(&[3]));
         let (seen, log) = (State::zeros(&rt, &[8, 4]).unwrap(), PinnedLog::new(&rt, 64).unwrap());
-        let owned = Owned { state, seen, mean, var, log };
+        let values: Vec<f32> = (0..64).map(|i| (i as f32).sin()).collect();
+        let weight = match rt.device() == "cpu" {
+            true => {
+                let blocks = BlockFormat::Q5_1.quantize(&values).unwrap();
+                Weight::blocks(&rt, &[2, 32], BlockFormat::Q5_1, blocks).unwrap()
+            }
+            false => Param::new(&rt, &[2, 32], &values).unwrap().into(),
+        };
+        let owned = Owned { state, seen, mean, var, log, weight };
         let rng = Rng::new(&rt, 1).unwrap();
         let graph = PaddedGraph::builder().bucket("B", Schedule::new([8])).build(&mut rt).unwrap();
         Self { rt, elsewhere, owned, rng, graph }

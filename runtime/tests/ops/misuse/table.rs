@@ -216,15 +216,33 @@ const SHAPES: &[Entry] = entries! {
 const LAYERS: &[Entry] = entries! {
     gather: |g| { let (n, x) = (g.n(), g.dim()); ops::gather(&g.f(&[n.into(), x])?, g.or(0, &[1, 2, usize::MAX]), &g.index::<u32>(&[g.dim()], n)?).map(Made::made) };
     index_select: |g| { let (n, x) = (g.n(), g.dim()); ops::index_select(&g.f(&[n.into(), x])?, g.or(0, &[1, 2, usize::MAX]), &g.index::<u32>(&[g.dim()], n)?).map(Made::made) };
-    embedding: |g| { let (n, d) = (g.n(), g.n()); ops::embedding(&g.index(&g.shape(0, 3), n)?, &g.f(&[n.into(), d.into()])?).map(Made::made) };
+    embedding: |g| {
+        if g.below(3) == 0 {
+            return ops::embedding(&g.index(&g.shape(0, 3), 2)?, &g.owned.weight).map(Made::made);
+        }
+        let (n, d) = (g.n(), g.n());
+        ops::embedding(&g.index(&g.shape(0, 3), n)?, &g.f(&[n.into(), d.into()])?).map(Made::made)
+    };
     matmul: |g| { let (a, b) = (g.n(), g.n()); ops::matmul(&g.f(&[g.dim(), g.dim(), a.into()])?, &g.f(&[a.into(), b.into()])?).map(Made::made) };
     matmul_nt: |g| { let (a, b) = (g.n(), g.n()); ops::matmul_nt(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?).map(Made::made) };
     masked_matmul: |g| {
         let (a, k, b) = (g.n(), g.dim(), g.n());
         ops::masked_matmul(&g.f(&[g.dim(), a.into(), k])?, &g.f(&[k, b.into()])?).map(Made::made)
     };
-    linear: |g| { let (a, b) = (g.n(), g.n()); ops::linear(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?).map(Made::made) };
-    linear_bias: |g| { let (a, b) = (g.n(), g.n()); ops::linear_bias(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?, &g.f(&[b.into()])?).map(Made::made) };
+    linear: |g| {
+        if g.below(3) == 0 {
+            return ops::linear(&g.f(&[g.dim(), 32.into()])?, &g.owned.weight).map(Made::made);
+        }
+        let (a, b) = (g.n(), g.n());
+        ops::linear(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?).map(Made::made)
+    };
+    linear_bias: |g| {
+        if g.below(3) == 0 {
+            return ops::linear_bias(&g.f(&[g.dim(), 32.into()])?, &g.owned.weight, &g.f(&[2.into()])?).map(Made::made);
+        }
+        let (a, b) = (g.n(), g.n());
+        ops::linear_bias(&g.f(&[g.dim(), a.into()])?, &g.f(&[b.into(), a.into()])?, &g.f(&[b.into()])?).map(Made::made)
+    };
     rms_norm: |g| { let n = g.n(); ops::rms_norm(&g.f(&[g.dim(), n.into()])?, &g.f(&[n.into()])?, g.real(1e-3)).map(Made::made) };
     add_rms_norm: |g| { let (b, n) = (g.dim(), g.n()); ops::add_rms_norm(&g.f(&[b, n.into()])?, &g.f(&[b, n.into()])?, &g.f(&[n.into()])?, g.real(1e-3)).map(Made::made) };
     layer_norm: |g| { let n = g.n(); ops::layer_norm(&g.f(&[g.dim(), n.into()])?, &g.f(&[n.into()])?, &g.f(&[n.into()])?, g.real(1e-3)).map(Made::made) };

@@ -11,11 +11,14 @@
 //! - The sixteen sums are added in pairs: even and odd, then lanes four, two and one apart.
 //!
 //! No multiplication is fused with an addition. So the order, and with it every bit of a result, follows from the width alone:
-//! it is the same with any number of rows and threads. `plain.rs` is the definition.
+//! it is the same with any number of rows and threads, and with any instructions. `plain.rs` is the definition; `x86.rs` has the
+//! same sums with vector instructions that are found at run time, and the tests compare them bit by bit.
 
 mod activations;
 mod level;
 mod plain;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub(crate) use activations::Activations;
 pub(crate) use level::Level;
@@ -48,6 +51,13 @@ pub(crate) fn dot(
     assert!(to.len() <= ROWS && first + to.len() <= activations.rows(), "rows of activations");
     match level {
         Level::Plain => plain::dot(format, weight, activations, first, to),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the function needs the instructions that it is compiled for, nothing else. A value of this level is only made by
+        // `Level::all`, after the machine was found to have them all.
+        Level::Avx2(_) => unsafe { x86::avx2::dot(format, weight, activations, first, to) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Vnni(_) => unsafe { x86::vnni::dot(format, weight, activations, first, to) },
     }
 }
 
