@@ -69,15 +69,29 @@ fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
 }
 
 fn model<D: Decoder>() -> Result<()> {
+    let settings = settings()?;
     for batch in [1, 8] {
-        for setting in ["all"].into_iter().chain(Passes::default().names()).chain(["none"]) {
-            let is_asked_for = |list: &String| list.split(',').any(|asked| asked == setting);
-            if std::env::var("GRAPHABLE_BENCH_PASSES").as_ref().map_or(true, is_asked_for) {
-                measure::<D>(batch, setting)?;
-            }
+        for setting in &settings {
+            measure::<D>(batch, setting)?;
         }
     }
     Ok(())
+}
+
+/// What `GRAPHABLE_BENCH_PASSES` asks for, or everything.
+fn settings() -> Result<Vec<String>> {
+    let known: Vec<&str> = ["all"].into_iter().chain(Passes::default().names()).chain(["none"]).collect();
+    let Ok(asked) = std::env::var("GRAPHABLE_BENCH_PASSES") else {
+        return Ok(known.into_iter().map(String::from).collect());
+    };
+    let asked: Vec<String> = asked.split(',').map(String::from).collect();
+    match asked.iter().find(|asked| !known.contains(&asked.as_str())) {
+        Some(unknown) => Err(Error::Argument {
+            op: "GRAPHABLE_BENCH_PASSES",
+            why: format!("`{unknown}` is not a setting; there are {}", known.join(", ")),
+        }),
+        None => Ok(asked),
+    }
 }
 
 pub(crate) fn llama() -> Result<()> {

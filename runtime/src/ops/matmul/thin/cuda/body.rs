@@ -123,6 +123,15 @@ impl Body<'_> {
     fn elements(&self) -> String {
         let Results { declared, found, fetched, .. } = &self.results;
         let declared: String = declared.iter().map(String::as_str).collect();
+        let find = if self.plan.turns.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "    auto find = [&](u32 tile) {{\n        \
+                 if (!is_mine(tile)) return;\n\
+                 {found}    }};\n"
+            )
+        };
         format!(
             "    u32 local, side, column, row, set, col;\n    \
              // Found again where it is used, since registers are scarce meanwhile: volatile, so that it is not kept.\n    \
@@ -138,10 +147,7 @@ impl Body<'_> {
              set = set_of(mine);\n        \
              col = col_of(set, mine, column);\n        \
              return col < (u32)p.n[set];\n    }};\n\
-             {declared}    \
-             auto find = [&](u32 tile) {{\n        \
-             if (!is_mine(tile)) return;\n\
-             {found}    }};\n    \
+             {declared}{find}    \
              auto fetch = [&](u32 tile) {{\n        \
              if (!is_mine(tile)) return;\n\
              {fetched}    }};\n"
