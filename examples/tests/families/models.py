@@ -49,6 +49,8 @@ def rope(kind, theta=10000.0, **more):
 
 
 LLAMA3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+# As Phi-3 has it: other divisors, and attention scaled, beyond the positions of the first training.
+LONGROPE = dict(factor=4.0, original_max_position_embeddings=16, short_factor=[1.0, 1.3], long_factor=[1.5, 3.0])
 # Folder: family, its classes, and what differs from SMALL.
 MODELS = {
     "llama": ("llama", LlamaConfig, LlamaForCausalLM, rope("default", 10000.0)),
@@ -61,6 +63,7 @@ MODELS = {
         LlamaForCausalLM,
         rope("yarn", factor=4.0, original_max_position_embeddings=16),
     ),
+    "llama-longrope": ("llama", LlamaConfig, LlamaForCausalLM, rope("longrope", **LONGROPE)),
     "llama-tied": ("llama", LlamaConfig, LlamaForCausalLM, rope("default") | dict(tie_word_embeddings=True)),
     "mistral": ("llama", MistralConfig, MistralForCausalLM, rope("default") | dict(sliding_window=None)),
     "mistral-window": ("llama", MistralConfig, MistralForCausalLM, rope("default") | dict(sliding_window=6)),
