@@ -1,0 +1,203 @@
+//! Files of models that are cut off, extended, or changed at random: a typed error or a file that can be used, and never more memory
+//! than a small multiple of the file.
+
+mod checks;
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use serde_json::{Value, json};
+
+use self::checks::Scratch;
+use crate::{
+    allocations::peak,
+    folders::{serialise, tensors},
+    gguf_builder::{Builder, Meta},
+    tiny,
+};
+
+/// Runs `check`, which must not take more than a small multiple of its input.
+fn bounded(bytes: &[u8], times: usize, check: impl FnOnce(&[u8]) -> bool) -> bool {
+    let (accepted, allocated) = peak(|| check(bytes));
+    assert!(allocated <= times * bytes.len() + (1 << 20), "{allocated} bytes for {}", bytes.len());
+    accepted
+}
+
+/// Changes bytes: some places get other bits, or the numbers that break sums and products; the end is cut off or extended.
+fn damage(random: &mut StdRng, bytes: &mut Vec<u8>) {
+    for _ in 0..random.random_range(1..4) {
+        let at = random.random_range(0..bytes.len());
+        match random.random_range(0..8) {
+            0..3 => bytes[at] ^= 1 << random.random_range(0..8),
+            3 => bytes[at] = random.random(),
+            4 | 5 => {
+                let numbers =
+                    [0, 1, u64::MAX, 1 << 63, (1 << 62) + 1, 1 << 40, u32::MAX.into(), bytes.len() as u64];
+                let number = numbers[random.random_range(0..numbers.len())].to_le_bytes();
+                let end = (at + 8).min(bytes.len());
+                bytes[at..end].copy_from_slice(&number[..end - at]);
+            }
+            6 => bytes.truncate(at.max(1)),
+            _ => bytes.extend((0..random.random_range(1..100)).map(|i| i as u8)),
+        }
+    }
+}
+
+/// Changes a value anywhere in a text: it becomes another one, is taken out, or occurs twice.
+fn change(random: &mut StdRng, value: &mut Value) {
+    let inside = match value {
+        Value::Array(all) if !all.is_empty() => {
+            let at = random.random_range(0..all.len());
+            match random.random_range(0..12) {
+                0 => return drop(all.remove(at)),
+                1 => return all.push(all[at].clone()),
+                _ => all.get_mut(at),
+            }
+        }
+        Value::Object(all) if !all.is_empty() => {
+            let key = all.keys().nth(random.random_range(0..all.len())).cloned().unwrap();
+            match random.random_range(0..12) {
+                0 => return drop(all.remove(&key)),
+                1 => {
+                    let twice = all[&key].clone();
+                    return drop(all.insert("another".into(), twice));
+                }
+                _ => all.get_mut(&key),
+            }
+        }
+        _ => None,
+    };
+    match inside.filter(|_| random.random_range(0..10) > 0) {
+        Some(inside) => change(random, inside),
+        None => *value = other(random),
+    }
+}
+
+fn other(random: &mut StdRng) -> Value {
+    let all = [
+        Value::Null,
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(1),
+        json!(3),
+        json!(0.5),
+        json!(1e308),
+        json!(-1e-40),
+        json!(u32::MAX),
+        json!(u64::MAX),
+        json!(""),
+        json!("\u{2581}"),
+        json!("llama"),
+        json!([]),
+        json!([[], [0]]),
+        json!({}),
+        json!({ "type": "Sequence", "decoders": [] }),
+    ];
+    all[random.random_range(0..all.len())].clone()
+}
+
+#[test]
+fn gguf_files() {
+    let blocks = [(2, 18), (3, 20), (6, 22), (7, 24), (8, 34), (20, 18)];
+    let formats = blocks.iter().fold(Builder::default(), |b, &(code, size)| {
+        b.tensor(&format!("t{code}"), &[2, 32], code, vec![7; 2 * size])
+    });
+    let formats = formats.meta("flag", Meta::Bool(true)).tensor("k", &[1, 256], 12, vec![9; 144]);
+    let files = [tiny::llama(0).build(), formats.build()];
+    let mut random = StdRng::seed_from_u64(18);
+    let (mut accepted, mut refused) = (0, 0);
+    for file in &files {
+        assert!(bounded(file, 64, checks::gguf));
+        for round in 0..2_000 {
+            // Half of the changes are before the weights.
+            let header = if round % 2 == 0 { 600.min(file.len()) } else { file.len() };
+            let mut bytes = file[..header].to_vec();
+            damage(&mut random, &mut bytes);
+            if bytes.len() == header {
+                bytes.extend(&file[header..]);
+            }
+            *(if bounded(&bytes, 64, checks::gguf) { &mut accepted } else { &mut refused }) += 1;
+        }
+    }
+    assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn folders_in_shards() {
+    let folder = Scratch::new("shards");
+    let named = |name: &str| (name.to_owned(), safetensors::Dtype::F32, vec![2, 2], vec![1u8; 16]);
+    let (a, b) = (serialise(&[named("x"), named("y")]), serialise(&[named("z")]));
+    assert_eq!(tensors(&a).len(), 2);
+    let index = json!({ "metadata": { "total_size": 48 }, "weight_map": {
+        "x": "a.safetensors", "y": "a.safetensors", "z": "b.safetensors",
+    } });
+    let pack = |index: &str, a: &[u8], b: &[u8]| {
+        let lengths = [index.len() as u16, a.len() as u16].map(u16::to_le_bytes);
+        [&lengths.concat(), index.as_bytes(), a, b].concat()
+    };
+    assert!(checks::shards(&folder, &pack(&index.to_string(), &a, &b)));
+    let mut random = StdRng::seed_from_u64(19);
+    let (mut accepted, mut refused) = (0, 0);
+    for round in 0..1_500 {
+        let (mut index, mut a, mut b) = (index.clone(), a.clone(), b.clone());
+        match round % 3 {
+            0 => change(&mut random, &mut index),
+            1 => damage(&mut random, &mut a),
+            _ => damage(&mut random, &mut b),
+        }
+        let bytes = pack(&index.to_string(), &a, &b);
+        let check = |bytes: &[u8]| checks::shards(&folder, bytes);
+        *(if bounded(&bytes, 64, check) { &mut accepted } else { &mut refused }) += 1;
+    }
+    assert!(accepted > 50 && refused > 500, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn tokenizers() {
+    let folder = Scratch::new("tokenizer");
+    let mut random = StdRng::seed_from_u64(20);
+    let (mut accepted, mut refused) = (0, 0);
+    for text in [
+        include_str!("../../tokenizers/bytes/tokenizer.json"),
+        include_str!("../../tokenizers/pieces/tokenizer.json"),
+    ] {
+        let parsed: Value = serde_json::from_str(text).unwrap();
+        assert!(checks::tokenizer(&folder, text.as_bytes()));
+        for round in 0..150 {
+            let mut changed = parsed.clone();
+            (0..=round % 3).for_each(|_| change(&mut random, &mut changed));
+            let mut bytes = changed.to_string().into_bytes();
+            if round % 8 == 0 {
+                damage(&mut random, &mut bytes);
+            }
+            *(if checks::tokenizer(&folder, &bytes) { &mut accepted } else { &mut refused }) += 1;
+        }
+    }
+    assert!(accepted > 10 && refused > 100, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn configs() {
+    let mut random = StdRng::seed_from_u64(21);
+    let (mut accepted, mut refused) = (0, 0);
+    for text in [
+        include_str!("../../families/llama/config.json"),
+        include_str!("../../families/llama-dynamic/config.json"),
+        include_str!("../../families/llama-llama3/config.json"),
+        include_str!("../../families/llama-yarn/config.json"),
+        include_str!("../../families/mistral-window/config.json"),
+        include_str!("../../families/qwen2/config.json"),
+        include_str!("../../families/qwen3/config.json"),
+    ] {
+        let parsed: Value = serde_json::from_str(text).unwrap();
+        for round in 0..800 {
+            let mut changed = parsed.clone();
+            (0..=round % 3).for_each(|_| change(&mut random, &mut changed));
+            let mut bytes = changed.to_string().into_bytes();
+            if round % 8 == 0 {
+                damage(&mut random, &mut bytes);
+            }
+            *(if bounded(&bytes, 64, checks::config) { &mut accepted } else { &mut refused }) += 1;
+        }
+    }
+    assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
+}
