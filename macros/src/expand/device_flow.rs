@@ -152,7 +152,9 @@ impl Flows {
         let at = krate::generated_at(e.if_token.span);
         let mut arms = ExprIf { attrs: Vec::new(), ..e.clone() };
         arms.cond = syn::parse_quote!(true);
-        let effects = self.effects(Expr::If(arms.clone()), false);
+        let whole = Expr::If(arms.clone());
+        let named = order::of_expr(&whole);
+        let effects = self.effects(whole, false);
         let arm = Ident::new("__arm", at);
         *arms.cond = syn::parse_quote!(#arm);
         arms.if_token.span = at;
@@ -160,7 +162,7 @@ impl Flows {
         if let Some((_, other)) = &mut arms.else_branch {
             self.visit_expr_mut(other);
         }
-        let predicate = self.argument(&e.cond, "DevicePredicate", "predicate");
+        let predicate = self.before(&named, |s| s.argument(&e.cond, "DevicePredicate", "predicate"));
         let runtime = self.runtime(at);
         let given = given();
         let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_if(&#predicate, |#arm: bool, #given: &mut _| -> #ran { #body }));
@@ -174,7 +176,9 @@ impl Flows {
         for arm in &mut arms.arms {
             arm.pat = syn::parse_quote!(_);
         }
-        let effects = self.effects(Expr::Match(arms.clone()), false);
+        let whole = Expr::Match(arms.clone());
+        let named = order::of_expr(&whole);
+        let effects = self.effects(whole, false);
         let index = Ident::new("__arm", at);
         *arms.expr = syn::parse_quote!(#index);
         arms.match_token.span = at;
@@ -187,7 +191,7 @@ impl Flows {
             }
             self.visit_expr_mut(&mut arm.body);
         }
-        let scrutinee = self.argument(&e.expr, "DeviceIndex", "index");
+        let scrutinee = self.before(&named, |s| s.argument(&e.expr, "DeviceIndex", "index"));
         let runtime = self.runtime(at);
         let given = given();
         let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_match(&#scrutinee, &[#(#table),*], |#index: usize, #given: &mut _| -> #ran { #body }));
@@ -305,10 +309,9 @@ impl Flows {
             (private("carried"), given(), private("error"), private("round"));
         *round.cond = syn::parse_quote!(#p::Round::begins(&mut #rounds));
         round.while_token.span = at;
-        let named = uses::of_expr(&Expr::While(e.clone()));
-        let named = named.names().map(str::to_owned).collect();
+        let named = order::of_expr(&Expr::While(e.clone()));
         self.before(&named, |s| s.visit_block_mut(&mut round.body));
-        let predicate = self.argument(&e.cond, "DevicePredicate", "predicate");
+        let predicate = self.before(&named, |s| s.argument(&e.cond, "DevicePredicate", "predicate"));
         let names = fresh(&changed);
         let initial = list(changed.iter().flat_map(initial));
         let pattern = list(names.iter().map(|name| quote!(#p::Carrying(#name, _))));

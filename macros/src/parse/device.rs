@@ -54,16 +54,26 @@ pub(crate) fn is_in(stmt: &Stmt) -> bool {
 
 /// Returns whether there is a `#[device]` in a statement, also in closures.
 pub(crate) fn is_anywhere_in(stmt: &Stmt) -> bool {
-    struct Find(bool);
-    impl<'a> Visit<'a> for Find {
-        fn visit_attribute(&mut self, a: &'a Attribute) {
-            self.0 |= is_device(a);
-        }
-        fn visit_item(&mut self, _: &'a syn::Item) {}
-    }
-    let mut find = Find(false);
+    let mut find = Anywhere(false);
     find.visit_stmt(stmt);
     find.0
+}
+
+/// Returns whether there is a `#[device]` in an expression, also in closures.
+pub(crate) fn is_anywhere_in_expr(expr: &Expr) -> bool {
+    let mut find = Anywhere(false);
+    find.visit_expr(expr);
+    find.0
+}
+
+/// Whether there is a `#[device]`, outside items.
+struct Anywhere(bool);
+
+impl<'a> Visit<'a> for Anywhere {
+    fn visit_attribute(&mut self, a: &'a Attribute) {
+        self.0 |= is_device(a);
+    }
+    fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
 /// Returns the first `#[device]` of an expression, outside closures and items.

@@ -341,3 +341,160 @@ fn the_rest_of_a_statement_reads_what_arms_read_move_and_assign() {
         }
     }
 }
+
+/// The predicate or the index is a block with control flow of its own, and only the arms read what that assigns. The arms
+/// of a loop are its rounds.
+#[graphable]
+fn predicates(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] c: &Scalar<bool>,
+    #[host] which: &Scalar<i32>,
+) -> Result<Tensor<f32>> {
+    let mut y = ops::neg(x)?;
+    let mut z = ops::neg(x)?;
+    #[device]
+    if {
+        #[device]
+        if c {
+            let e = eaten(y)?;
+            y = ops::add(&e, 1.0)?;
+        }
+        c.clone()
+    } {
+        z = ops::add(&y, 1.0)?;
+    }
+    let mut u = ops::scale(&z, 2.0)?;
+    #[device]
+    match {
+        #[device]
+        if c {
+            let e = eaten(u)?;
+            u = ops::add(&e, 1.0)?;
+        }
+        which.clone()
+    } {
+        0 => z = ops::add(&z, &u)?,
+        _ => z = ops::sub(&z, 1.0)?,
+    }
+    Ok(z)
+}
+
+fn predicates_by_hand(x: Row, c: bool, which: i32) -> Row {
+    x.map(|v| {
+        let z = if c { -v * 0.5 + 1.0 + 1.0 } else { -v };
+        let u = if c { z * 2.0 * 0.5 + 1.0 } else { z * 2.0 };
+        if which == 0 { z + u } else { z - 1.0 }
+    })
+}
+
+#[test]
+fn arms_read_what_arms_in_the_predicate_or_index_assign() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let graph = build!(PredicatesGraph, setup, &mut rt);
+        for turn in 0..3 {
+            for (c, which) in [(true, 0), (false, 0), (true, 1), (false, 1)] {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let z = graph.call(&step, &x, c, which).unwrap();
+                assert_eq!(step.read(&z).unwrap(), predicates_by_hand(x, c, which), "{setup:?} {c} {which}");
+            }
+        }
+    }
+}
+
+/// A method that borrows, by the name of one that takes.
+trait Counts {
+    fn map(&self) -> usize;
+}
+
+impl Counts for Tensor<'_, f32> {
+    fn map(&self) -> usize {
+        self.rank()
+    }
+}
+
+/// The `let` of a condition or a guard binds a variable by the name of an outer one, and an operand that is a closure
+/// changes a variable that the other operand reads.
+#[graphable]
+fn names_of_their_own(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] c: &Scalar<bool>,
+    #[key] which: usize,
+) -> Result<Tensor<f32>> {
+    let y;
+    let mut z = ops::neg(x)?;
+    if let (0, y) = (
+        {
+            #[device]
+            if c {
+                y = ops::scale(x, 2.0)?;
+                z = eaten(y)?;
+            } else {
+                y = ops::scale(x, 4.0)?;
+                z = eaten(y)?;
+            }
+            which
+        },
+        ops::scale(x, 8.0)?,
+    ) {
+        z = ops::add(&z, &y)?;
+    }
+    let y = ops::scale(&z, 8.0)?;
+    {
+        match which {
+            0 if let Ok(mut y) = ops::scale(&z, 3.0) =>
+            {
+                #[device]
+                if c {
+                    let e = eaten(y)?;
+                    y = ops::add(&e, 1.0)?;
+                    z = eaten(y)?;
+                }
+            }
+            _ => (),
+        }
+    }
+    let mut last = ops::add(&z, &y)?;
+    ops::sub(
+        &(|| -> Result<Tensor<'_, f32>> {
+            #[device]
+            if c {
+                let rank = last.map();
+                last = ops::add(&last, rank as f32)?;
+            }
+            ops::neg(x)
+        })()?,
+        &last,
+    )
+}
+
+fn names_of_their_own_by_hand(x: Row, c: bool, which: usize) -> Row {
+    x.map(|v| {
+        let z = v * if c { 2.0 } else { 4.0 } * 0.5 + if which == 0 { v * 8.0 } else { 0.0 };
+        let y = z * 8.0;
+        let z = if c && which == 0 { (z * 3.0 * 0.5 + 1.0) * 0.5 } else { z };
+        -v - (z + y + if c { 1.0 } else { 0.0 })
+    })
+}
+
+#[test]
+fn code_after_arms_has_names_of_its_own_and_closures_are_operands() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let graph = build!(NamesOfTheirOwnGraph, setup, &mut rt);
+        for turn in 0..3 {
+            for (c, which) in [(true, 0), (false, 0), (true, 1), (false, 1)] {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let z = graph.call(&step, &x, c, which).unwrap();
+                let expected = names_of_their_own_by_hand(x, c, which);
+                assert_eq!(step.read(&z).unwrap(), expected, "{setup:?} {c} {which}");
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use syn::{Arm, Block, Expr, ExprMatch, Local, Pat, Stmt, visit_mut, visit_mut::VisitMut};
+use syn::{Arm, BinOp, Block, Expr, ExprMatch, Local, Pat, Stmt, visit_mut, visit_mut::VisitMut};
 
 use super::{Flows, nameable};
 use crate::{
@@ -51,8 +51,11 @@ impl Flows {
             Expr::If(e) => {
                 let depth = self.names.len();
                 let mut branches = Names::new();
-                if device::first(&e.cond).is_some() {
+                if device::is_anywhere_in_expr(&e.cond) {
                     branches = of_block(&e.then_branch);
+                    bound_by_condition(&e.cond)
+                        .iter()
+                        .for_each(|b| _ = branches.remove(&b.ident.to_string()));
                     branches.extend(e.else_branch.iter().flat_map(|(_, other)| of_expr(other)));
                 }
                 self.condition(&mut e.cond, &branches);
@@ -100,10 +103,11 @@ impl Flows {
     }
 
     /// Visits a part of an expression that code with the names `later` follows.
-    pub(super) fn before(&mut self, later: &Names, f: impl FnOnce(&mut Self)) {
+    pub(super) fn before<R>(&mut self, later: &Names, f: impl FnOnce(&mut Self) -> R) -> R {
         self.later.push(later.clone());
-        f(self);
+        let result = f(self);
         self.later.pop();
+        result
     }
 
     /// Visits a condition, whose `let`s are in scope in what follows it.
@@ -116,7 +120,9 @@ impl Flows {
     fn visit_match(&mut self, e: &mut ExprMatch) {
         let guards = || e.arms.iter().filter_map(|arm| arm.guard.as_ref());
         let mut arms = Names::new();
-        if device::first(&e.expr).is_some() || guards().any(|(_, guard)| device::first(guard).is_some()) {
+        if device::is_anywhere_in_expr(&e.expr)
+            || guards().any(|(_, guard)| device::is_anywhere_in_expr(guard))
+        {
             let all = ExprMatch { attrs: Vec::new(), expr: Box::new(syn::parse_quote!(())), ..e.clone() };
             arms = of_expr(&Expr::Match(all));
         }
@@ -124,7 +130,7 @@ impl Flows {
         for Arm { pat, guard, body, .. } in &mut e.arms {
             self.scoped(&[pat], |s| {
                 if let Some((_, guard)) = guard {
-                    s.before(&arms, |s| s.visit_expr_mut(guard));
+                    s.condition(guard, &arms);
                 }
                 s.visit_expr_mut(body);
             });
@@ -137,7 +143,7 @@ impl Flows {
         for at in 0..operands.len() {
             let (done, rest) = operands.split_at_mut(at + 1);
             let mut later = Names::new();
-            if device::first(done[at]).is_some() {
+            if device::is_anywhere_in_expr(done[at]) {
                 later = rest.iter().flat_map(|expr| of_expr(expr)).collect();
             }
             self.before(&later, |s| s.visit_expr_mut(done[at]));
@@ -145,13 +151,27 @@ impl Flows {
     }
 }
 
-fn of_expr(expr: &Expr) -> Names {
+/// Returns the outer names of an expression.
+pub(super) fn of_expr(expr: &Expr) -> Names {
     uses::of_expr(expr).names().map(str::to_owned).collect()
 }
 
 fn of_block(block: &Block) -> Names {
     let block = syn::ExprBlock { attrs: Vec::new(), label: None, block: block.clone() };
     uses::of_stmt(&Stmt::Expr(Expr::Block(block), None)).names().map(str::to_owned).collect()
+}
+
+/// Returns what the `let`s of a condition bind.
+fn bound_by_condition(cond: &Expr) -> Vec<syntax::Bound> {
+    match cond {
+        Expr::Let(e) => syntax::bound(&e.pat),
+        Expr::Binary(e) if matches!(e.op, BinOp::And(_)) => {
+            let mut bound = bound_by_condition(&e.left);
+            bound.extend(bound_by_condition(&e.right));
+            bound
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Returns the names that the place on the left of an assignment reads; a variable that is assigned as a whole is not read.
