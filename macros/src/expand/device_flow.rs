@@ -315,7 +315,8 @@ impl Flows {
         let names = fresh(&changed);
         let initial = list(changed.iter().flat_map(initial));
         let pattern = list(names.iter().map(|name| quote!(#p::Carrying(#name, _))));
-        let (enter, outs) = (entered(&changed, &names), list(changed.iter().flat_map(outs)));
+        let (enter, outs) = (entered(&changed, &names, false), list(changed.iter().flat_map(outs)));
+        let shown_to_predicate = entered(&changed, &names, true);
         let (copies, read) = (copies(&moved, &parted), copies(&read.moved, &read.parted));
         let assigned = assigned(&changed, &names);
         let (runtime, ran) = (self.runtime(at), self.ran(at));
@@ -328,7 +329,7 @@ impl Flows {
                     #initial,
                     |#carried: &_, #given: &mut _| -> #ran {
                         let #pattern = ::core::clone::Clone::clone(#carried);
-                        #enter
+                        #shown_to_predicate
                         #read
                         *#given = ::core::option::Option::Some(#predicate);
                         ::core::result::Result::Ok(())
@@ -450,8 +451,10 @@ fn begin(changed: &Changed) -> TokenStream {
     }
 }
 
-/// The same for a round of a loop, to which the values are carried under `names`.
-fn entered(all: &[Changed], names: &[Ident]) -> TokenStream {
+/// The same for a round of a loop, to which the values are carried under `names`, or for the predicate before it, which
+/// gives nothing back: there they cannot be changed, or the change would be lost.
+fn entered(all: &[Changed], names: &[Ident], is_predicate: bool) -> TokenStream {
+    let mutable = (!is_predicate).then(|| quote!(mut));
     let mut names = names.iter();
     let mut next = || names.next();
     let mut tokens = TokenStream::new();
@@ -461,14 +464,14 @@ fn entered(all: &[Changed], names: &[Ident]) -> TokenStream {
             How::Anew | How::Whole => {
                 let name = next();
                 tokens.extend(
-                    quote_spanned!(shown=> #[allow(unused_mut, unused_variables)] let mut #ident = #name;),
+                    quote_spanned!(shown=> #[allow(unused_mut, unused_variables)] let #mutable #ident = #name;),
                 );
             }
             How::Through => {
                 let (name, own) = (next(), referent(ident));
                 tokens.extend(quote_spanned! {shown=>
-                    #[allow(unused_mut)] let mut #own = #name;
-                    #[allow(unused_variables)] let #ident = &mut #own;
+                    #[allow(unused_mut)] let #mutable #own = #name;
+                    #[allow(unused_variables)] let #ident = &#mutable #own;
                 });
             }
             How::Fields(paths) => {
@@ -478,6 +481,9 @@ fn entered(all: &[Changed], names: &[Ident]) -> TokenStream {
                 for path in paths {
                     let name = next();
                     tokens.extend(quote_spanned!(shown=> #ident #(.#path)* = #name;));
+                }
+                if is_predicate {
+                    tokens.extend(quote_spanned!(shown=> #[allow(unused_variables)] let #ident = #ident;));
                 }
             }
         }
