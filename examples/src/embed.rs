@@ -30,7 +30,7 @@ pub fn run(args: Embed) -> Result<()> {
     if loud {
         say(format_args!("{}", EncodeGraph::PLAN));
     }
-    let bar = CaptureBar::new(loud);
+    let bar = CaptureBar::new(common.bars());
     encoder.capture(|p| bar.show("encode", &p))?;
     drop(bar);
 

@@ -1,6 +1,9 @@
 //! The chat program: from the command line to the answer.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use graphable::{DType, Device, Float, Mode};
 use half::{bf16, f16};
@@ -29,11 +32,11 @@ struct Request<'a> {
     start: Instant,
 }
 
-/// Answers one prompt as the options say.
+/// Answers one prompt as the options say. `open` reads or maps the files of the model.
 ///
 /// # Errors
 /// Everything that can go wrong with options, model, device and output.
-pub fn run(args: Generate) -> Result<()> {
+pub fn run(args: Generate, open: impl FnOnce(&Path) -> Result<Files>) -> Result<()> {
     // What needs no model is checked before one is fetched.
     let sampling = args.sampling();
     sampling.check()?;
@@ -48,7 +51,7 @@ pub fn run(args: Generate) -> Result<()> {
 
     // A download, if there was one, does not count: it happens once.
     let start = Instant::now() - opening;
-    let files = Files::open(&path)?;
+    let files = open(&path)?;
     let language = Language::of(&files)?;
     let prompt = language.prompt(&args.prompt)?;
     let dtype = args.dtype.of(files.stored()?, &device);
@@ -70,8 +73,7 @@ pub fn run(args: Generate) -> Result<()> {
 fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
     let Request { args, files, language, prompt, device, mode, sampling, start } = request;
     let loud = !args.common.quiet;
-    // Programs that read JSON show no bars.
-    let bars = loud && !args.common.json;
+    let bars = args.common.bars();
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
     let bar = LoadBar::new(bars);
     let mut show = |p| bar.show(p);

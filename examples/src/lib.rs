@@ -17,7 +17,6 @@ pub mod generate;
 pub mod gguf;
 pub mod listen;
 pub mod llama;
-mod map;
 mod progress;
 pub mod report;
 pub mod sampling;

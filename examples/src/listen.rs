@@ -45,11 +45,11 @@ pub fn run(args: Listen) -> Result<()> {
     if loud {
         say(format_args!("{}", HearGraph::PLAN));
     }
-    let bar = CaptureBar::new(loud);
+    let bar = CaptureBar::new(args.bars());
     listener.capture(|p| bar.show("hear", &p))?;
     drop(bar);
 
-    let answer = listen(&mut listener, &mut recording, loud, args.json)?;
+    let answer = listen(&mut listener, &mut recording, args.bars(), args.json)?;
     if args.json {
         // What is serialized are numbers in lists.
         let json = serde_json::to_string(&answer).unwrap_or_default();
@@ -76,10 +76,10 @@ fn open(args: &Listen) -> Result<Recording<Box<dyn Read>>> {
 fn listen(
     listener: &mut Listener,
     recording: &mut Recording<Box<dyn Read>>,
-    loud: bool,
+    bars: bool,
     json: bool,
 ) -> Result<Answer> {
-    let bar = SpeechBar::new(loud);
+    let bar = SpeechBar::new(bars);
     let mut answer = Answer { probabilities: Vec::new(), segments: Vec::new() };
     let (mut segments, mut heard) = (Segments::default(), 0);
     let mut found = |segment: Segment| {

@@ -1,5 +1,7 @@
 //! The tree program: records something small or a language model, and shows what the runtime holds then.
 
+use std::path::Path;
+
 use graphable::{
     Device, Param, Runtime,
     inspect::{GraphTree, PlanReport, Topology},
@@ -33,11 +35,11 @@ struct Shown {
     recording: Option<Topology>,
 }
 
-/// Runs a program as the options say, and prints its tree.
+/// Runs a program as the options say, and prints its tree. `open` reads or maps the files of a model.
 ///
 /// # Errors
 /// Everything that can go wrong with options, model, device and output.
-pub fn run(args: Tree) -> Result<()> {
+pub fn run(args: Tree, open: impl FnOnce(&Path) -> Result<Files>) -> Result<()> {
     if args.model.is_some() && !matches!(args.program, Program::Decode) {
         return Err(Error::Option {
             option: "--model".into(),
@@ -50,7 +52,7 @@ pub fn run(args: Tree) -> Result<()> {
     let work = || match args.program {
         Program::Branchy => branchy(&args, device),
         Program::Apart => apart(&args, device),
-        Program::Decode => decode(&args, device),
+        Program::Decode => decode(&args, device, open),
     };
     let shown = match &args.timeline {
         Some(path) => timeline::record(path, work)?,
@@ -126,23 +128,23 @@ fn apart(args: &Tree, device: Device) -> Result<Shown> {
     shown(args, &rt, ApartGraph::PLAN.report())
 }
 
-fn decode(args: &Tree, device: Device) -> Result<Shown> {
+fn decode(args: &Tree, device: Device, open: impl FnOnce(&Path) -> Result<Files>) -> Result<Shown> {
     let path = match &args.model {
         Some(path) => path.clone(),
         None => Cache::of_user(args.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
     };
-    let files = Files::open(&path)?;
+    let files = open(&path)?;
     let language = Language::of(&files)?;
     let prompt = language.prompt(PROMPT)?;
     let (capacity, greedy) = (prompt.len() + TOKENS, SamplingOptions::default());
     let mode = args.mode.of(&device);
-    let bar = LoadBar::new(!args.quiet);
+    let bar = LoadBar::new(args.bars());
     let mut show = |p| bar.show(p);
     let mut session = Session::<f32>::load_with(&files, language, device, mode, capacity, greedy, &mut show)?;
     // The weights are on the device now.
     drop((files, bar));
     session.runtime().keep_topology(true);
-    let bar = CaptureBar::new(!args.quiet);
+    let bar = CaptureBar::new(args.bars());
     session.capture(|function, p| bar.show(function, &p))?;
     drop(bar);
     session.answer(&prompt, TOKENS, |_| Ok(()))?;

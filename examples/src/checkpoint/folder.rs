@@ -1,10 +1,13 @@
 //! Hugging Face folders as models.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use graphable::{
     DType, Element, Runtime,
-    load::{SafeTensors, TensorSource},
+    load::{MappedFile, SafeTensors, TensorSource},
 };
 
 use super::{Checkpoint, LoadProgress, Watched, fill, stored};
@@ -12,7 +15,6 @@ use crate::{
     Error, Result,
     chat::Template,
     llama::{Config, Llama, hugging_face_name},
-    map::map,
     tokenizer::ChatTokenizer,
 };
 
@@ -25,19 +27,31 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder, or the one in which the file or index of weights at `path` is. Weights are mapped: nobody may write to
-    /// their files until the value is dropped.
+    /// Opens a folder, or the one in which the file or index of weights at `path` is. Weights are read into memory.
     ///
     /// # Errors
     /// If `config.json` or the weights are missing or damaged; if the model is of a family or has a variant that is not computed;
     /// if the weights have tensors that it does not use.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_by(path, |path| SafeTensors::open(path))
+    }
+
+    /// Opens what [`open`](Self::open) opens without reading weights into memory: `map` maps their files. The duty that comes with
+    /// mapped files is that of whoever maps them ([`MappedFile::open`]).
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and those of `map`.
+    pub fn open_mapped(path: &Path, map: impl FnMut(&Path) -> io::Result<MappedFile>) -> Result<Self> {
+        Self::open_by(path, |path| SafeTensors::open_mapped(path, map))
+    }
+
+    fn open_by(path: &Path, weights: impl FnOnce(&Path) -> graphable::Result<SafeTensors>) -> Result<Self> {
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
         let file = folder.join("config.json");
         let text = std::fs::read(&file).map_err(|e| Error::io(&file, "read", &e))?;
         // The family is told before it matters whether the weights are complete.
         Config::family(&file, &text)?;
-        let weights = SafeTensors::open_mapped(path, map)?;
+        let weights = weights(path)?;
         let config = Config::from_json(&file, &text, &weights.names())?;
         Ok(Self { path: folder.into(), config, weights })
     }

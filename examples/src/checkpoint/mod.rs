@@ -1,6 +1,6 @@
 //! A chat model's files: a GGUF file, or a Hugging Face folder.
 //!
-//! Opening maps the weights and reads what describes the model. Families and variants that are not computed, sizes that
+//! Opening reads or maps the weights, and reads what describes the model. Families and variants that are not computed, sizes that
 //! contradict each other, damaged headers, and missing or unknown tensors are refused before any weight is read; shapes and
 //! element types that do not fit when weights are loaded, all in one error.
 
@@ -13,7 +13,7 @@ use std::{io, path::Path};
 
 use graphable::{
     DType, Element, Runtime,
-    load::{LoadParams, Loader, TensorSource},
+    load::{LoadParams, Loader, MappedFile, TensorSource},
 };
 use serde_json::Value;
 
@@ -76,18 +76,33 @@ pub enum Files {
 }
 
 impl Files {
-    /// Opens a GGUF file; a Hugging Face folder; or the weights in one, `*.safetensors` or `*.safetensors.index.json`. Weights are
-    /// mapped: nobody may write to their files until the value is dropped.
+    /// Opens a GGUF file; a Hugging Face folder; or the weights in one, `*.safetensors` or `*.safetensors.index.json`. Files are
+    /// read into memory.
     ///
     /// # Errors
     /// If a file is missing, damaged or of another kind.
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
-        if path.is_dir() || name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") {
-            return Folder::open(path).map(Self::Folder);
-        }
-        Gguf::open(path).map(Self::Gguf)
+        if in_folder(path) { Folder::open(path).map(Self::Folder) } else { Gguf::open(path).map(Self::Gguf) }
     }
+
+    /// Opens what [`open`](Self::open) opens without reading weights into memory: `map` maps their files. The duty that comes with
+    /// mapped files is that of whoever maps them ([`MappedFile::open`]).
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and those of `map`.
+    pub fn open_mapped(path: &Path, map: impl FnMut(&Path) -> io::Result<MappedFile>) -> Result<Self> {
+        if in_folder(path) {
+            Folder::open_mapped(path, map).map(Self::Folder)
+        } else {
+            Gguf::open_mapped(path, map).map(Self::Gguf)
+        }
+    }
+}
+
+/// Whether it is a Hugging Face folder, or names weights in one.
+fn in_folder(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+    path.is_dir() || name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")
 }
 
 impl Checkpoint for Files {

@@ -28,7 +28,7 @@ impl<'a> Cursor<'a> {
         GgufError::Truncated { what: what.into(), at: self.at, needed, available: self.remaining() }
     }
 
-    fn take(&mut self, n: usize, what: &str) -> Result<&'a [u8], GgufError> {
+    pub(super) fn take(&mut self, n: usize, what: &str) -> Result<&'a [u8], GgufError> {
         if n > self.remaining() {
             return Err(self.truncated(what, n as u64));
         }

@@ -1,9 +1,10 @@
 //! GGUF files: metadata, tensor descriptions and weights as `f32`.
 //!
-//! The reader takes versions 2 and 3, little endian. A file is mapped, so only its metadata takes memory; weights are read where
-//! they are mapped. The reader trusts nothing in the file: every length is checked against the bytes that are there before memory
-//! is taken for it, so that a truncated or damaged file gives a [`GgufError`], never a panic and never an allocation larger than a
-//! small multiple of the header.
+//! The reader takes versions 2 and 3, little endian. [`Gguf::open`] reads a whole file; of one that is mapped
+//! ([`Gguf::open_mapped`]) only the metadata takes memory, and weights are read where they are mapped. The reader trusts nothing in
+//! the file: every length is checked against the bytes that are there, and memory is taken for what was read, not for what is
+//! claimed. So a truncated or damaged file gives a [`GgufError`] and never a panic, and metadata and tensor descriptions take at
+//! most sixteen times the bytes that they have in the file.
 //!
 //! ```no_run
 //! use graphable_examples::gguf::Gguf;
@@ -22,16 +23,21 @@ mod source;
 mod tensor_type;
 mod value;
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 use graphable::load::MappedFile;
 
 pub use error::GgufError;
 pub use source::GgufWeights;
 pub use tensor_type::TensorType;
-pub use value::Value;
+pub use value::{Numbers, Value};
 
-use crate::{Error, map::map};
+use crate::Error;
 use cursor::Cursor;
 
 /// The first four bytes of every GGUF file.
@@ -101,15 +107,43 @@ struct Header {
 }
 
 impl Gguf {
-    /// Maps the file at `path` and reads its header. Nobody may write to the file until the value is dropped.
+    /// Reads the file at `path` into memory; it may also be a pipe.
     ///
     /// # Errors
     /// If it cannot be read, is damaged or of another kind: errors name the file, what is wrong with it and what to do.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = map(path).map_err(|e| Error::io(path, "read", &e))?;
-        let header = Header::read(file.bytes());
+        let damaged = |source| Error::Gguf { path: path.to_owned(), source };
+        let failed = |e: io::Error| Error::io(path, "read", &e);
+        let mut file = File::open(path).map_err(failed)?;
+        // What is not a GGUF file may be large, or may never end.
+        let mut bytes = Vec::new();
+        (&file).take(MAGIC.len() as u64).read_to_end(&mut bytes).map_err(failed)?;
+        check_magic(&bytes).map_err(damaged)?;
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        Self::new(path, Bytes::Owned(bytes))
+    }
+
+    /// Opens the file at `path` without reading its weights into memory: `map` maps it. The duty that comes with mapped files is that
+    /// of whoever maps them ([`MappedFile::open`]). What cannot be mapped because it is not a regular file
+    /// ([`io::ErrorKind::Unsupported`]), such as a pipe, is read.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and those of `map`.
+    pub fn open_mapped(
+        path: &Path,
+        map: impl FnOnce(&Path) -> io::Result<MappedFile>,
+    ) -> Result<Self, Error> {
+        match map(path) {
+            Ok(file) => Self::new(path, Bytes::Mapped(file)),
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => Self::open(path),
+            Err(e) => Err(Error::io(path, "read", &e)),
+        }
+    }
+
+    fn new(path: &Path, bytes: Bytes) -> Result<Self, Error> {
+        let header = Header::read(bytes.all());
         let header = header.map_err(|source| Error::Gguf { path: path.to_owned(), source })?;
-        Ok(Self { name: path.display().to_string(), bytes: Bytes::Mapped(file), header })
+        Ok(Self { name: path.display().to_string(), bytes, header })
     }
 
     /// Reads a file that is in memory already.
@@ -163,12 +197,12 @@ impl Gguf {
 
     /// An array of strings.
     pub fn strings(&self, key: &str) -> Result<Vec<&str>, GgufError> {
-        self.expect(key, "an array of strings", |v| v.as_array()?.iter().map(Value::as_str).collect())
+        self.expect(key, "an array of strings", Value::strings)
     }
 
     /// An array of whole numbers, of any integer type, none negative.
     pub fn integers(&self, key: &str) -> Result<Vec<u64>, GgufError> {
-        self.expect(key, "an array of whole numbers", |v| v.as_array()?.iter().map(Value::as_u64).collect())
+        self.expect(key, "an array of whole numbers", Value::integers)
     }
 
     /// Names of all tensors, in the order of the file.

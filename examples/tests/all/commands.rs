@@ -59,6 +59,20 @@ impl Folder {
         std::fs::write(&path, bytes).unwrap();
         path.display().to_string()
     }
+
+    /// What `read` makes of the path of a pipe through which `bytes` come.
+    #[cfg(unix)]
+    pub(crate) fn piped<T>(&self, bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
+        let pipe = self.0.join("model.fifo");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let result = std::thread::scope(|scope| {
+            // Who refuses the file does not read it to its end. If nobody opened it, this would not end.
+            scope.spawn(|| std::fs::write(&pipe, bytes).ok());
+            read(&pipe)
+        });
+        std::fs::remove_file(&pipe).unwrap();
+        result
+    }
 }
 
 impl Drop for Folder {
@@ -176,6 +190,25 @@ fn generate_takes_hugging_face_folders() {
     says(&["family `gemma`", "help: use a dense model of the families Llama, Qwen2, Qwen3 or Mistral"]);
     folder.remove("config.json");
     says(&["config.json", "help: check the path"]);
+}
+
+/// As in `--model <(zcat model.gguf.gz)`.
+#[test]
+#[cfg(unix)]
+fn models_come_through_pipes() {
+    let folder = Folder::new("pipes");
+    let model = tiny_model(&folder);
+    let answer = |path: &Path| {
+        let path = path.display().to_string();
+        let v = json(&generate(&["--prompt", "hello", "--model", &path, "--max-new-tokens", "4", "--json"]));
+        v["tokens"].clone()
+    };
+    let want = answer(model.as_ref());
+    assert_eq!(folder.piped(&std::fs::read(&model).unwrap(), answer), want);
+    let shown = folder.piped(&std::fs::read(&model).unwrap(), |path| {
+        json(&tree(&["decode", "--model", &path.display().to_string(), "--format", "json"]))
+    });
+    assert_eq!(shown["tree"]["functions"].as_array().unwrap().len(), 2);
 }
 
 #[test]

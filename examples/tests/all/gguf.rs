@@ -1,11 +1,18 @@
 //! The GGUF reader: values, block formats, and files that lie.
 
-use graphable_examples::gguf::{Gguf, GgufError, TensorType, Value};
+use std::path::Path;
+
+use graphable::load::MappedFile;
+use graphable_examples::{
+    Error,
+    gguf::{Gguf, GgufError, TensorType, Value},
+};
 use half::f16;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     allocations::peak,
+    commands::Folder,
     gguf_builder::{Builder, Meta},
     smollm2,
 };
@@ -176,13 +183,90 @@ fn claims_take_no_memory() {
     }
 }
 
+/// Opens a file to which no test writes as long as it is open.
+fn mapped(path: &Path) -> Result<Gguf, Error> {
+    // SAFETY: nobody writes to the downloaded model, and other files belong to the test that opens them.
+    Gguf::open_mapped(path, |path| unsafe { MappedFile::open(path) })
+}
+
 /// Only the metadata takes memory.
 #[test]
 fn weights_stay_in_the_file() {
     let path = smollm2::path();
-    let (file, bytes) = peak(|| Gguf::open(&path).unwrap());
+    let (file, bytes) = peak(|| mapped(&path).unwrap());
     let size = std::fs::metadata(&path).unwrap().len() as usize;
     assert!(file.tensor_names().len() == 272 && bytes < size / 8, "{bytes} of {size} bytes");
+}
+
+/// Whatever happens to a file that was read, its weights are those that were read.
+#[test]
+fn a_file_that_was_read_is_in_memory() {
+    let folder = Folder::new("gguf-read");
+    let path = folder.file("small.gguf", &small().build());
+    let file = Gguf::open(path.as_ref()).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+    assert_eq!(file.tensor("vector").unwrap().data, [1.0, -2.5, f32::MAX]);
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_and_devices_are_read() {
+    let folder = Folder::new("gguf-pipe");
+    let whole = small().build();
+    for open in [Gguf::open, mapped] {
+        // Larger than the buffer of a pipe.
+        let bytes = small().f32("more", &[1 << 16], &vec![0.5; 1 << 16]).build();
+        let file = folder.piped(&bytes, open).unwrap();
+        assert_eq!(file.tensor("vector").unwrap().data, [1.0, -2.5, f32::MAX]);
+        assert_eq!(file.tensor("more").unwrap().data, vec![0.5; 1 << 16]);
+
+        let e = folder.piped(&whole[..whole.len() - 5], open).unwrap_err().to_string();
+        assert!(e.contains("model.fifo") && e.contains("truncated") && e.contains("help: download"), "{e}");
+        let e = folder.piped(b"PK\x03\x04 a wheel", open).unwrap_err().to_string();
+        assert!(e.contains(r#"it starts with "PK\x03\x04" instead of "GGUF""#), "{e}");
+        // Reading it would not end.
+        let e = open("/dev/zero".as_ref()).unwrap_err().to_string();
+        assert!(e.contains(r#"it starts with "\x00\x00\x00\x00""#), "{e}");
+        let e = open(&std::env::temp_dir()).unwrap_err().to_string();
+        assert!(e.contains("help: name a file, not a folder"), "{e}");
+    }
+}
+
+/// Each type, alone and in an array.
+#[test]
+fn numbers_have_the_width_of_their_type() {
+    let of = |code: u32, bytes: &[u8], n: u64| {
+        let array = [&code.to_le_bytes()[..], &n.to_le_bytes(), bytes].concat();
+        let one = bytes[..bytes.len() / n as usize].to_vec();
+        let file = Builder::default().meta("one", Meta::Raw(code, one)).meta("all", Meta::Raw(9, array));
+        let file = Gguf::from_bytes(file.meta("last", "read").build()).unwrap();
+        assert_eq!(file.str("last").unwrap(), "read");
+        let Some(Value::Numbers(all)) = file.get("all") else { panic!("{:?}", file.get("all")) };
+        let all: Vec<_> = all.iter().collect();
+        assert_eq!((all.len() as u64, &all[0]), (n, file.get("one").unwrap()), "{code}");
+        assert!(file.strings("all").is_err());
+        (all, file.integers("all").ok())
+    };
+    let unsigned = |all: &[u64]| (all.iter().map(|&v| Value::Unsigned(v)).collect(), Some(all.to_vec()));
+    let signed =
+        |all: &[i64], integers| (all.iter().map(|&v| Value::Signed(v)).collect::<Vec<_>>(), integers);
+    assert_eq!(of(0, &[1, 255], 2), unsigned(&[1, 255]));
+    assert_eq!(of(1, &[1, 255], 2), signed(&[1, -1], None));
+    assert_eq!(of(2, &[1, 2, 0, 255], 2), unsigned(&[0x201, 0xFF00]));
+    assert_eq!(of(3, &[1, 2, 0, 127], 2), signed(&[0x201, 0x7F00], Some(vec![0x201, 0x7F00])));
+    assert_eq!(of(4, &[1, 2, 3, 0, 0, 0, 0, 255], 2), unsigned(&[0x3_0201, 0xFF00_0000]));
+    assert_eq!(of(5, &[1, 2, 3, 0, 0, 0, 0, 128], 2), signed(&[0x3_0201, i32::MIN.into()], None));
+    assert_eq!(of(7, &[0, 1, 2], 3), (vec![Value::Bool(false), Value::Bool(true), Value::Bool(true)], None));
+    assert_eq!(of(10, &u64::MAX.to_le_bytes(), 1), unsigned(&[u64::MAX]));
+    assert_eq!(of(11, &i64::MIN.to_le_bytes(), 1), signed(&[i64::MIN], None));
+    assert_eq!(of(6, &1.5f32.to_le_bytes(), 1), (vec![Value::Float(1.5)], None));
+    assert_eq!(of(12, &(-0.1f64).to_le_bytes(), 1), (vec![Value::Float(-0.1)], None));
+    // An empty array is one of anything.
+    for code in [0u32, 8, 9] {
+        let array = [&code.to_le_bytes()[..], &0u64.to_le_bytes()].concat();
+        let file = Gguf::from_bytes(Builder::default().meta("k", Meta::Raw(9, array)).build()).unwrap();
+        assert_eq!((file.strings("k").unwrap().len(), file.integers("k").unwrap().len()), (0, 0));
+    }
 }
 
 #[test]

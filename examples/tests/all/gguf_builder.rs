@@ -8,6 +8,8 @@ pub(crate) enum Meta {
     Str(String),
     Strs(Vec<String>),
     I32s(Vec<i32>),
+    /// Any type, by its code, and what follows it.
+    Raw(u32, Vec<u8>),
 }
 
 impl From<&str> for Meta {
@@ -93,6 +95,10 @@ impl Builder {
                     u32(&mut out, 5);
                     u64(&mut out, v.len());
                     v.iter().for_each(|i| out.extend(i.to_le_bytes()));
+                }
+                Meta::Raw(code, bytes) => {
+                    u32(&mut out, *code);
+                    out.extend(bytes);
                 }
             }
         }

@@ -3,6 +3,7 @@
 
 mod checks;
 
+use graphable_examples::gguf::Gguf;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
@@ -119,6 +120,42 @@ fn gguf_files() {
         }
     }
     assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
+}
+
+/// Headers that take as much memory as they can: what reading one takes is bounded by its bytes, not by the largest array.
+#[test]
+fn headers_take_at_most_sixteen_times_their_bytes() {
+    let array = |code: u32, n: usize, bytes: Vec<u8>| {
+        Meta::Raw(9, [&code.to_le_bytes()[..], &(n as u64).to_le_bytes(), &bytes].concat())
+    };
+    let arrays = |count: usize, code: u32, n: usize, each: &[u8]| {
+        (0..count)
+            .fold(Builder::default(), |b, i| b.meta(&i.to_string(), array(code, n, each.repeat(n))))
+            .build()
+    };
+    let key =
+        |i: usize| String::from_utf8(vec![b'a' + (i % 26) as u8; 1 + i / 26 % 2]).unwrap() + &i.to_string();
+    let entries = |n: usize| (0..n).fold(Builder::default(), |b, i| b.meta(&key(i), Meta::Raw(0, vec![1])));
+    let tensors = |n: usize| (0..n).fold(Builder::default(), |b, i| b.tensor(&key(i), &[0], 0, vec![]));
+    let empty_array = [&0u32.to_le_bytes()[..], &0u64.to_le_bytes()].concat();
+    let one_array = [&8u32.to_le_bytes()[..], &1u64.to_le_bytes(), &0u64.to_le_bytes()].concat();
+    for (what, bytes) in [
+        ("the longest array of bytes", arrays(1, 0, 1 << 22, &[7])),
+        ("many arrays of bytes", arrays(16, 0, 1 << 19, &[7])),
+        ("many short arrays of bytes", arrays(1 << 16, 0, 1, &[7])),
+        ("arrays of numbers", arrays(16, 12, 1 << 16, &1.5f64.to_le_bytes())),
+        ("arrays of empty strings", arrays(4, 8, (1 << 17) + 1, &0u64.to_le_bytes())),
+        ("arrays of empty arrays", arrays(4, 9, (1 << 17) + 1, &empty_array)),
+        ("arrays of arrays of one string", arrays(4, 9, (1 << 16) + 1, &one_array)),
+        ("entries", entries(7 * (1 << 13) + 1).build()),
+        ("tensors", tensors(7 * (1 << 13) + 1).build()),
+    ] {
+        let length = bytes.len();
+        let (file, taken) = peak(|| Gguf::from_bytes(bytes));
+        // Names in errors and the like.
+        assert!(taken <= 16 * length + (1 << 12), "{what}: {taken} bytes for {length}");
+        drop(file.unwrap_or_else(|e| panic!("{what}: {e}")));
+    }
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Files in memory that are read as their bytes are used.
 
-use std::{fs::File, io, path::Path};
+use std::{
+    fs::{File, Metadata},
+    io,
+    path::Path,
+};
 
 use memmap2::{Mmap, MmapOptions};
 
@@ -17,18 +21,21 @@ impl MappedFile {
     /// Maps the file at `path`.
     ///
     /// # Errors
-    /// Returns errors of the file system; a folder is [`io::ErrorKind::IsADirectory`].
+    /// Returns errors of the file system; a folder is [`io::ErrorKind::IsADirectory`], and what else is not a regular file, such as
+    /// a pipe, [`io::ErrorKind::Unsupported`]. Such a file is not opened, so that it can still be read.
     ///
     /// # Safety
     /// Until the value is dropped, no process may write to the file or cut it off: slices of [`bytes`](Self::bytes) would change
     /// under their readers, and reading behind the new end ends the process. Replacing the file by another one of its name, as
     /// programs that download do, or removing it, is allowed.
     pub unsafe fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        // Before it is opened, which would wait for a writer to a pipe, and take it from whoever reads the pipe instead.
+        check_regular(&std::fs::metadata(path)?)?;
         let file = File::open(path)?;
+        // It may have been replaced since.
         let known = file.metadata()?;
-        if known.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
+        check_regular(&known)?;
         if known.len() == 0 {
             return Ok(Self { map: None });
         }
@@ -42,6 +49,18 @@ impl MappedFile {
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
+}
+
+/// Refuses what has no contents of a known length.
+fn check_regular(known: &Metadata) -> io::Result<()> {
+    if known.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !known.is_file() {
+        let why = "it is a pipe, a socket or a device, and only regular files can be mapped: read it instead";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -73,5 +92,19 @@ mod tests {
             MappedFile::of_test(std::env::temp_dir()).unwrap_err().kind(),
             io::ErrorKind::IsADirectory
         );
+    }
+
+    /// Nobody writes to the pipe, so that opening it would not end.
+    #[test]
+    #[cfg(unix)]
+    fn refuses_what_is_not_a_regular_file() {
+        let pipe = std::env::temp_dir().join(format!("graphable-pipe-{}", std::process::id()));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let e = MappedFile::of_test(path).unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::Unsupported, "{e}");
+            assert!(e.to_string().contains("only regular files can be mapped"), "{e}");
+        }
+        std::fs::remove_file(&pipe).unwrap();
     }
 }
