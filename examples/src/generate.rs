@@ -10,7 +10,7 @@ use half::{bf16, f16};
 
 use crate::{
     Result,
-    checkpoint::{Checkpoint, Files},
+    checkpoint::{Blocks, Checkpoint, Files},
     cli::{Generate, device, print, say},
     fetch::{Cache, SMOLLM2},
     llama::{DecodeGraph, DecodeLoopGraph, Language, Session},
@@ -28,6 +28,7 @@ struct Request<'a> {
     device: Device,
     mode: Mode,
     sampling: SamplingOptions,
+    blocks: Blocks,
     /// When the program began, as if nothing had been downloaded.
     start: Instant,
 }
@@ -54,8 +55,8 @@ pub fn run(args: Generate, open: impl FnOnce(&Path) -> Result<Files>) -> Result<
     let files = open(&path)?;
     let language = Language::of(&files)?;
     let prompt = language.prompt(&args.prompt)?;
-    let dtype = args.dtype.of(files.stored()?, &device);
-    let request = Request { args: &args, files, language, prompt, device, mode, sampling, start };
+    let (dtype, blocks) = args.dtype.of(files.stored()?, &device)?;
+    let request = Request { args: &args, files, language, prompt, device, mode, sampling, blocks, start };
     let report = match dtype {
         DType::Bf16 => answer::<bf16>(request)?,
         DType::F16 => answer::<f16>(request)?,
@@ -71,13 +72,14 @@ pub fn run(args: Generate, open: impl FnOnce(&Path) -> Result<Files>) -> Result<
 
 /// Loads a model with weights `T`, records what the mode records, and prints the answer as it comes.
 fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
-    let Request { args, files, language, prompt, device, mode, sampling, start } = request;
+    let Request { args, files, language, prompt, device, mode, sampling, blocks, start } = request;
     let loud = !args.common.quiet;
     let bars = args.common.bars();
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
     let bar = LoadBar::new(bars);
     let mut show = |p| bar.show(p);
-    let mut session = Session::<T>::load_with(&files, language, device, mode, capacity, sampling, &mut show)?;
+    let mut session =
+        Session::<T>::load_with(&files, language, device, mode, capacity, sampling, blocks, &mut show)?;
     if let Some(tokens) = args.device_loop {
         session.use_device_loop(tokens)?;
     }

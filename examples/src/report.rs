@@ -40,8 +40,10 @@ pub struct Report {
     pub prompt_tokens: usize,
     /// What `--mode` says or, where it says `auto`, what was taken.
     pub mode: String,
-    /// The type of weights, activations and cache: `f32`, `bf16` or `f16`.
+    /// The type of activations and cache: `f32`, `bf16` or `f16`.
     pub dtype: String,
+    /// How most elements of the layers' matrices are on the device: the same type, or the format of their blocks, such as `Q4_1`.
+    pub weights: String,
     /// What it ran on.
     pub device: String,
     /// Segments of the decode function's plan, whatever the mode makes of them.
@@ -90,7 +92,9 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}, {} on {}", self.dtype, self.mode, self.device)?;
+        let blocks =
+            if self.weights == self.dtype { String::new() } else { format!(" with {}", self.weights) };
+        writeln!(f, "{}{blocks}, {} on {}", self.dtype, self.mode, self.device)?;
         writeln!(f, "  plan        {:>10}  segments in the decode function", self.segments)?;
         writeln!(f, "  graphs      {:>10}", self.nodes)?;
         writeln!(f, "  warm-ups    {:>10}", self.warmups)?;
@@ -126,6 +130,7 @@ mod tests {
             prompt_tokens: 37,
             mode: "piecewise".into(),
             dtype: "bf16".into(),
+            weights: "Q8_0".into(),
             device: "cpu".into(),
             segments: 61,
             nodes: 122,
@@ -156,6 +161,7 @@ mod tests {
             "prompt_tokens",
             "mode",
             "dtype",
+            "weights",
             "device",
             "segments",
             "nodes",
@@ -185,6 +191,7 @@ mod tests {
     fn the_summary_shows_reasons_and_fits_a_screen() {
         let text = report().to_string();
         let shown = [
+            "bf16 with Q8_0, piecewise on cpu\n",
             "above its largest bucket",
             "3.00 MiB",
             "5.00 KiB",

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::{
     Error, Result,
     branchy::{ApartGraph, BranchyGraph, ELEMENTS},
-    checkpoint::Files,
+    checkpoint::{Blocks, Files},
     cli::{Format, Program, Tree, device, print},
     fetch::{Cache, SMOLLM2},
     llama::{DecodeGraph, Language, Session},
@@ -140,7 +140,16 @@ fn decode(args: &Tree, device: Device, open: impl FnOnce(&Path) -> Result<Files>
     let mode = args.mode.of(&device);
     let bar = LoadBar::new(args.bars());
     let mut show = |p| bar.show(p);
-    let mut session = Session::<f32>::load_with(&files, language, device, mode, capacity, greedy, &mut show)?;
+    let mut session = Session::<f32>::load_with(
+        &files,
+        language,
+        device,
+        mode,
+        capacity,
+        greedy,
+        Blocks::Never,
+        &mut show,
+    )?;
     // The weights are on the device now.
     drop((files, bar));
     session.runtime().keep_topology(true);

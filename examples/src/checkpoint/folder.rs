@@ -6,11 +6,11 @@ use std::{
 };
 
 use graphable::{
-    DType, Element, Runtime,
+    DType, Float, Runtime,
     load::{MappedFile, SafeTensors, TensorSource},
 };
 
-use super::{Checkpoint, LoadProgress, Watched, fill, stored};
+use super::{Blocks, Checkpoint, LoadProgress, Watched, fill, stored};
 use crate::{
     Error, Result,
     chat::Template,
@@ -94,10 +94,11 @@ impl Checkpoint for Folder {
         Template::from_folder(&self.path, tokenizer)
     }
 
-    fn load<T: Element>(
+    fn load<T: Float>(
         &self,
         rt: &Runtime,
         config: &Config,
+        blocks: Blocks,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Llama<T>> {
         let rename = |name: &str| hugging_face_name(name, config.tied);
@@ -106,6 +107,6 @@ impl Checkpoint for Folder {
             self.weights.tensor(name).ok().flatten().map_or(0, |tensor| tensor.bytes.len() as u64)
         };
         let tensors = config.tensors().into_iter().map(|name| rename(&name));
-        fill(rt, Watched::new(&self.weights, tensors, &size, progress), rename, config)
+        fill(rt, Watched::new(&self.weights, tensors, &size, progress), rename, config, blocks)
     }
 }

@@ -1,8 +1,8 @@
 //! GGUF files as models.
 
-use graphable::{DType, Element, Runtime};
+use graphable::{DType, Float, Runtime};
 
-use super::{Checkpoint, LoadProgress, Watched, fill, stored};
+use super::{Blocks, Checkpoint, LoadProgress, Watched, fill, stored};
 use crate::{
     Result,
     chat::Template,
@@ -29,14 +29,15 @@ impl Checkpoint for Gguf {
         Template::from_gguf(self, tokenizer)
     }
 
-    fn load<T: Element>(
+    fn load<T: Float>(
         &self,
         rt: &Runtime,
         config: &Config,
+        blocks: Blocks,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Llama<T>> {
         let size = |name: &str| self.tensor_info(name).map_or(0, |info| info.stored_bytes() as u64);
         let weights = self.weights::<T>();
-        fill(rt, Watched::new(&weights, config.tensors(), &size, progress), str::to_owned, config)
+        fill(rt, Watched::new(&weights, config.tensors(), &size, progress), str::to_owned, config, blocks)
     }
 }

@@ -4,6 +4,7 @@
 //! contradict each other, damaged headers, and missing or unknown tensors are refused before any weight is read; shapes and
 //! element types that do not fit when weights are loaded, all in one error.
 
+mod blocks;
 mod folder;
 mod gguf;
 mod stored;
@@ -12,13 +13,13 @@ mod watched;
 use std::{io, path::Path};
 
 use graphable::{
-    DType, Element, Runtime,
+    DType, Float, Runtime,
     load::{LoadParams, Loader, MappedFile, TensorSource},
 };
 use serde_json::Value;
 
-use self::watched::Watched;
-pub use self::{folder::Folder, watched::LoadProgress};
+use self::{blocks::Blocked, watched::Watched};
+pub use self::{blocks::Blocks, folder::Folder, watched::LoadProgress};
 use crate::{
     Error, Result,
     chat::Template,
@@ -53,15 +54,16 @@ pub trait Checkpoint {
     /// If there is none.
     fn template(&self, tokenizer: &ChatTokenizer) -> Result<Template>;
 
-    /// Loads the weights onto a device, each rounded to `T` if it is stored as another type. `progress` is told before the first
-    /// tensor and after each.
+    /// Loads the weights onto a device: matrices in blocks as `blocks` says, the others rounded to `T` if they are stored as another
+    /// type. `progress` is told before the first tensor and after each.
     ///
     /// # Errors
     /// If tensors are missing or have other shapes than `config` says (all of them in one error), or the device has no room.
-    fn load<T: Element>(
+    fn load<T: Float>(
         &self,
         rt: &Runtime,
         config: &Config,
+        blocks: Blocks,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Llama<T>>;
 }
@@ -134,28 +136,31 @@ impl Checkpoint for Files {
         }
     }
 
-    fn load<T: Element>(
+    fn load<T: Float>(
         &self,
         rt: &Runtime,
         config: &Config,
+        blocks: Blocks,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Llama<T>> {
         match self {
-            Self::Gguf(file) => file.load(rt, config, progress),
-            Self::Folder(folder) => folder.load(rt, config, progress),
+            Self::Gguf(file) => file.load(rt, config, blocks, progress),
+            Self::Folder(folder) => folder.load(rt, config, blocks, progress),
         }
     }
 }
 
 /// Fills the model; floats of other types are converted. `rename` says what the source calls a tensor.
-fn fill<T: Element>(
+fn fill<T: Float>(
     rt: &Runtime,
     source: Watched<'_, impl TensorSource>,
     rename: impl Fn(&str) -> String,
     config: &Config,
+    blocks: Blocks,
 ) -> Result<Llama<T>> {
     let help = "use the complete files of one model, or download them again";
-    let mut loader = Loader::new(rt, &source).rename(rename).cast_floats(true);
+    let blocked = Blocked { source: &source, blocks };
+    let mut loader = Loader::new(rt, &blocked).rename(rename).cast_floats(true);
     let model = Llama::load(&mut loader, config);
     let model = loader.finish(model).map_err(|source| Error::Weights { source, help })?;
     source.finish();

@@ -5,7 +5,7 @@ use std::{
     collections::HashSet,
 };
 
-use graphable::load::{HostTensor, TensorSource};
+use graphable::load::{HostBlocks, HostTensor, TensorSource};
 
 /// How far loading is, in bytes as they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,13 @@ impl<'a, S: TensorSource> Watched<'a, S> {
         self.next(0);
     }
 
+    /// Another tensor is asked for, or the same one as floats after it was not there in blocks.
+    fn asked_for(&self, name: &str) {
+        if self.seen.borrow_mut().insert(name.to_owned()) {
+            self.next((self.size)(name));
+        }
+    }
+
     /// Says that the tensor before is loaded, and remembers the bytes of the next one.
     fn next(&self, bytes: u64) {
         let loaded = self.loading.replace(bytes);
@@ -79,8 +86,12 @@ impl<S: TensorSource> TensorSource for Watched<'_, S> {
     }
 
     fn tensor(&self, name: &str) -> graphable::Result<Option<HostTensor<'_>>> {
-        let new = self.seen.borrow_mut().insert(name.to_owned());
-        self.next(if new { (self.size)(name) } else { 0 });
+        self.asked_for(name);
         self.source.tensor(name)
+    }
+
+    fn blocks(&self, name: &str) -> graphable::Result<Option<HostBlocks<'_>>> {
+        self.asked_for(name);
+        self.source.blocks(name)
     }
 }

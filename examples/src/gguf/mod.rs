@@ -28,6 +28,7 @@ use std::{
     fs::File,
     io::{self, Read},
     path::Path,
+    sync::Arc,
 };
 
 use graphable::load::MappedFile;
@@ -86,7 +87,7 @@ pub struct Gguf {
 /// Where the bytes are.
 enum Bytes {
     Owned(Vec<u8>),
-    Mapped(MappedFile),
+    Mapped(Arc<MappedFile>),
 }
 
 impl Bytes {
@@ -134,7 +135,7 @@ impl Gguf {
         map: impl FnOnce(&Path) -> io::Result<MappedFile>,
     ) -> Result<Self, Error> {
         match map(path) {
-            Ok(file) => Self::new(path, Bytes::Mapped(file)),
+            Ok(file) => Self::new(path, Bytes::Mapped(Arc::new(file))),
             Err(e) if e.kind() == io::ErrorKind::Unsupported => Self::open(path),
             Err(e) => Err(Error::io(path, "read", &e)),
         }

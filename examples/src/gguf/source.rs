@@ -4,16 +4,17 @@ use std::borrow::Cow;
 
 use graphable::{
     DType, Element,
-    load::{HostTensor, TensorSource},
+    load::{HostBlocks, HostTensor, TensorSource},
 };
 use half::{bf16, f16};
 
-use super::Gguf;
+use super::{Bytes, Gguf};
 
 /// The weights of a file for a model whose elements are of one float type.
 ///
-/// Tensors of floats are given as they are stored. Blocks are dequantised to the model's type, one after the other: there is
-/// no copy of a tensor in `f32`, unless that is the type.
+/// Tensors of floats are given as they are stored. Matrices in blocks are given as they are stored to those who ask for blocks, and
+/// dequantised to the model's type, one block after the other, to those who ask for floats: there is no copy of a tensor in `f32`,
+/// unless that is the type.
 #[derive(Clone, Copy, Debug)]
 pub struct GgufWeights<'a> {
     file: &'a Gguf,
@@ -51,5 +52,17 @@ impl TensorSource for GgufWeights<'_> {
             _ => bytes.extend(elements.iter().flat_map(|v| v.to_le_bytes())),
         });
         Ok(Some(HostTensor { dtype, shape, bytes: Cow::Owned(bytes) }))
+    }
+
+    fn blocks(&self, name: &str) -> graphable::Result<Option<HostBlocks<'_>>> {
+        let matrix = self.file.header.tensors.get(name).filter(|info| info.shape.len() == 2);
+        Ok(matrix.and_then(|info| {
+            let file = match &self.file.bytes {
+                Bytes::Owned(_) => None,
+                Bytes::Mapped(file) => Some(file),
+            };
+            let bytes = Cow::Borrowed(self.file.stored(info));
+            Some(HostBlocks { format: info.ty.blocks()?, shape: info.shape.clone(), bytes, file })
+        }))
     }
 }

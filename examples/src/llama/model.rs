@@ -16,8 +16,10 @@
 //! In shapes, `T` is the number of tokens of a call, `D` the width of the model, `H` and `K` its query
 //! and key heads, `E` the width of a head, `V` the vocabulary and `S` the rows of the cache.
 
+use std::collections::BTreeMap;
+
 use graphable::{
-    PinnedLog,
+    BlockFormat, PinnedLog, Weight,
     ops::{AttentionConfig, AttentionMask, RopeOptions, SampleConfig},
     prelude::*,
 };
@@ -28,21 +30,21 @@ use crate::sampling::SamplingOptions;
 /// The largest number of rounds of [`decode_loop`].
 pub(super) const LONGEST: u32 = 4096;
 
-/// Weights of one layer. Matrices are `[out, in]`.
+/// Weights of one layer. Matrices are `[out, in]`, of floats or in blocks.
 ///
 /// Every `#[config]` value is part of a recording's key: changed, it is recorded anew, instead of
 /// replaying what the old value gave.
 #[derive(Params)]
 #[params(config = Config)]
-struct Layer<T: Element> {
+struct Layer<T: Float> {
     #[param("attn_norm.weight", shape = [config.dim])]
     attn_norm: Param<T>,
     #[param("attn_q.weight", shape = [config.heads * config.head_dim, config.dim])]
-    q: Param<T>,
+    q: Weight<T>,
     #[param("attn_k.weight", shape = [config.kv_heads * config.head_dim, config.dim])]
-    k: Param<T>,
+    k: Weight<T>,
     #[param("attn_v.weight", shape = [config.kv_heads * config.head_dim, config.dim])]
-    v: Param<T>,
+    v: Weight<T>,
     #[param("attn_q.bias", shape = [config.heads * config.head_dim], optional)]
     q_bias: Option<Param<T>>,
     #[param("attn_k.bias", shape = [config.kv_heads * config.head_dim], optional)]
@@ -54,15 +56,15 @@ struct Layer<T: Element> {
     #[param("attn_k_norm.weight", shape = [config.head_dim], optional)]
     k_norm: Option<Param<T>>,
     #[param("attn_output.weight", shape = [config.dim, config.heads * config.head_dim])]
-    o: Param<T>,
+    o: Weight<T>,
     #[param("ffn_norm.weight", shape = [config.dim])]
     ffn_norm: Param<T>,
     #[param("ffn_gate.weight", shape = [config.ffn, config.dim])]
-    gate: Param<T>,
+    gate: Weight<T>,
     #[param("ffn_up.weight", shape = [config.ffn, config.dim])]
-    up: Param<T>,
+    up: Weight<T>,
     #[param("ffn_down.weight", shape = [config.dim, config.ffn])]
-    down: Param<T>,
+    down: Weight<T>,
     #[config(config.eps)]
     eps: f32,
     #[config(config.head_dim)]
@@ -76,18 +78,45 @@ struct Layer<T: Element> {
 /// All weights.
 #[derive(Params)]
 #[params(config = Config)]
-pub struct Llama<T: Element = f32> {
+pub struct Llama<T: Float = f32> {
     /// From ids to vectors and, unless the file has a matrix for that, back to logits.
     #[param("token_embd.weight", shape = [config.vocab, config.dim])]
-    embed: Param<T>,
+    embed: Weight<T>,
     #[param("blk.{}", len = config.layers)]
     layers: Vec<Layer<T>>,
     #[param("output_norm.weight", shape = [config.dim])]
     norm: Param<T>,
     #[param("output.weight", shape = [config.vocab, config.dim], optional)]
-    output: Option<Param<T>>,
+    output: Option<Weight<T>>,
     #[config(config.eps)]
     eps: f32,
+}
+
+impl<T: Float> Llama<T> {
+    /// Its matrices: those of each layer, the embedding, and what leads to logits if that is another one.
+    fn matrices(&self) -> impl Iterator<Item = &Weight<T>> {
+        let layers = self.layers.iter().flat_map(|layer| {
+            let Layer { q, k, v, o, gate, up, down, .. } = layer;
+            [q, k, v, o, gate, up, down]
+        });
+        layers.chain([&self.embed]).chain(&self.output)
+    }
+
+    /// The formats of its matrices; `None` stands for floats.
+    pub fn formats(&self) -> impl Iterator<Item = Option<BlockFormat>> {
+        self.matrices().map(Weight::format)
+    }
+
+    /// How most of the elements of its layers' matrices are stored: `f32`, `Q4_1`, or another type or format.
+    pub fn stored(&self) -> String {
+        let mut elements = BTreeMap::<_, usize>::new();
+        // The embedding is often in a format of its own.
+        for weight in self.matrices().take(7 * self.layers.len()) {
+            *elements.entry(weight.format()).or_default() += weight.shape().iter().product::<usize>();
+        }
+        let most = elements.into_iter().max_by_key(|(_, n)| *n).and_then(|(format, _)| format);
+        most.map_or_else(|| T::DTYPE.to_string(), |format| format.to_string())
+    }
 }
 
 /// Keys and values of one layer, `[S, K, E]` each; row `j` belongs to position `j`.
@@ -195,7 +224,7 @@ impl Turn {
 
 /// `x` times `weight`, plus the bias if there is one.
 #[graphable]
-fn project<T: Float>(x: &Tensor<T>, weight: &Param<T>, bias: &Option<Param<T>>) -> Result<Tensor<T>> {
+fn project<T: Float>(x: &Tensor<T>, weight: &Weight<T>, bias: &Option<Param<T>>) -> Result<Tensor<T>> {
     match bias {
         Some(bias) => ops::linear_bias(x, weight, bias),
         None => ops::linear(x, weight),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    checkpoint::{Checkpoint, LoadProgress},
+    checkpoint::{Blocks, Checkpoint, LoadProgress},
     report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
     tokenizer::{ChatTokenizer, TextStream},
@@ -81,13 +81,14 @@ impl<T: Float> Session<T> {
         capacity: usize,
         sampling: SamplingOptions,
     ) -> Result<Self> {
-        Self::load_with(files, language, device, mode, capacity, sampling, &mut |_| ())
+        Self::load_with(files, language, device, mode, capacity, sampling, Blocks::Never, &mut |_| ())
     }
 
-    /// As [`load`](Self::load); `progress` is told before the first tensor and after each.
+    /// As [`load`](Self::load), with matrices in blocks as `blocks` says; `progress` is told before the first tensor and after each.
     ///
     /// # Errors
     /// See [`load`](Self::load).
+    #[expect(clippy::too_many_arguments, reason = "two more than `load` has")]
     pub fn load_with(
         files: &impl Checkpoint,
         language: Language,
@@ -95,12 +96,13 @@ impl<T: Float> Session<T> {
         mode: Mode,
         capacity: usize,
         sampling: SamplingOptions,
+        blocks: Blocks,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
         sampling.check()?;
         let config = files.config()?;
         let mut rt = Runtime::new(device)?;
-        let model = files.load(&rt, &config, progress)?;
+        let model = files.load(&rt, &config, blocks, progress)?;
         let capacity = capacity.clamp(1, config.context);
         let kv = KvCache::new(&rt, &config, capacity)?;
         let turn = Turn::new(&rt, &config, language.tokenizer.stops(), sampling)?;
@@ -130,6 +132,11 @@ impl<T: Float> Session<T> {
     pub fn use_device_loop(&mut self, tokens: usize) -> Result<()> {
         self.device_loop = Some(DeviceLoop::new(&mut self.rt, self.mode, tokens)?);
         Ok(())
+    }
+
+    /// The weights.
+    pub fn model(&self) -> &Llama<T> {
+        &self.model
     }
 
     /// How the model reads and writes.
@@ -280,6 +287,7 @@ impl<T: Float> Session<T> {
             prompt_tokens: answer.prompt_tokens,
             mode: self.mode.to_string(),
             dtype: T::DTYPE.to_string(),
+            weights: self.model.stored(),
             device: self.rt.device(),
             segments: DecodeGraph::<T>::PLAN.segments(),
             nodes: stats.nodes,

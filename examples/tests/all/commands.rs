@@ -92,7 +92,7 @@ fn generate_answers_in_json() {
     let v = json(&output);
     assert_eq!(v["text"], "The capital of France is Paris.");
     assert_eq!(v["tokens"], serde_json::json!(smollm2::ANSWER));
-    assert_eq!([&v["mode"], &v["device"], &v["dtype"]], ["none", "cpu", "f32"]);
+    assert_eq!([&v["mode"], &v["device"], &v["dtype"], &v["weights"]], ["none", "cpu", "f32", "f32"]);
     assert_eq!(v["fallbacks"], serde_json::json!([]));
     // Nothing is recorded where that gains nothing.
     assert_eq!((v["replays"].as_u64(), v["capture_seconds"].as_f64()), (Some(0), Some(0.0)));
@@ -126,7 +126,7 @@ fn every_mode_and_seed_does_what_it_says() {
     let tokens = |more: &[&str]| {
         let args = ["--prompt", "hello", "--model", &model, "--max-new-tokens", "12", "--json"];
         let v = json(&generate(&[&args[..], more].concat()));
-        assert_eq!(v.as_object().unwrap().len(), 23, "{v}");
+        assert_eq!(v.as_object().unwrap().len(), 24, "{v}");
         v["tokens"].clone()
     };
     let greedy = tokens(&["--mode", "none"]);

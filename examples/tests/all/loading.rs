@@ -2,7 +2,7 @@
 
 use graphable::{Device, Runtime};
 use graphable_examples::{
-    checkpoint::{Checkpoint, Files, LoadProgress},
+    checkpoint::{Blocks, Checkpoint, Files, LoadProgress},
     gguf::Gguf,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 fn told(files: &impl Checkpoint) -> Vec<LoadProgress> {
     let (rt, config) = (Runtime::new(Device::cpu()).unwrap(), files.config().unwrap());
     let mut told = Vec::new();
-    files.load::<f32>(&rt, &config, &mut |p| told.push(p)).unwrap();
+    files.load::<f32>(&rt, &config, Blocks::Never, &mut |p| told.push(p)).unwrap();
     told
 }
 
@@ -52,7 +52,8 @@ fn loading_that_fails_does_not_end() {
     let file = Gguf::from_bytes(builder.f32("blk.1.ffn_down.weight", &[3], &[0.0; 3]).build()).unwrap();
     let (rt, config) = (Runtime::new(Device::cpu()).unwrap(), file.config().unwrap());
     let mut last = LoadProgress { done: 0, total: 0 };
-    let e = file.load::<f32>(&rt, &config, &mut |p| last = p).map(drop).unwrap_err().to_string();
+    let e =
+        file.load::<f32>(&rt, &config, Blocks::Never, &mut |p| last = p).map(drop).unwrap_err().to_string();
     assert!(e.contains("`blk.1.ffn_down.weight` has shape [3]"), "{e}");
     assert!(0 < last.done && last.done < last.total, "{last:?}");
 }

@@ -1,19 +1,21 @@
 //! The model in the three float types.
 
-use graphable::{DType, Device, Float, Mode, load::TensorSource as _};
+use graphable::{BlockFormat, DType, Device, Float, Mode, ParamVisitor, load::TensorSource as _};
 use graphable_examples::{
-    checkpoint::Checkpoint as _,
+    checkpoint::{Blocks, Checkpoint, Files},
     gguf::Gguf,
     llama::{Language, Session},
     sampling::SamplingOptions,
 };
 use half::{bf16, f16};
 
-use crate::{smollm2, tiny};
+use crate::{folders, smollm2, tiny};
 
 /// Largest `|logits - f32's| / |f32's|` (lengths of the vectors), as in docs/ACCURACY.md.
 pub(crate) const BF16: f32 = 0.05;
 pub(crate) const F16: f32 = 0.01;
+/// The same of weights in the blocks of the real file, whose products quantise activations to 8 bits.
+const BLOCKS: f32 = 0.05;
 
 fn load<T: Float>(file: &Gguf, mode: Mode, capacity: usize) -> Session<T> {
     let language = Language::of(file).unwrap();
@@ -85,6 +87,71 @@ fn modes_agree_bit_by_bit_in_every_type() {
     modes_agree::<f16>();
 }
 
+fn load_blocks(files: &impl Checkpoint, mode: Mode, blocks: Blocks) -> Session<f32> {
+    let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
+    let (cpu, greedy) = (Device::cpu(), SamplingOptions::default());
+    Session::load_with(files, language, cpu, mode, 64, greedy, blocks, &mut |_| ()).unwrap()
+}
+
+/// The real file, whose matrices are in Q4_1 but for the embedding: near the dequantised model, and a fraction of its memory.
+#[test]
+fn blocks_of_a_file_stay_blocks() {
+    let file = smollm2::file();
+    let prompt = Language::of(file).unwrap().prompt(smollm2::QUESTION).unwrap();
+    let mut floats = load_blocks(file, Mode::None, Blocks::Never);
+    let mut blocks = load_blocks(file, Mode::None, Blocks::Stored);
+    assert_eq!((floats.model().stored(), blocks.model().stored()), ("f32".into(), "Q4_1".into()));
+    let far = distance(&blocks.logits(&prompt).unwrap(), &floats.logits(&prompt).unwrap());
+    // Not 0: activations are quantised to 8 bits.
+    assert!(far > 0.0 && far < BLOCKS, "{far}");
+    let bytes = |session: &Session<f32>| ParamVisitor::bytes(session.model());
+    // The embedding is in Q8_0, the other matrices are in Q4_1: 5 bits a weight.
+    assert!(5 * bytes(&blocks) < bytes(&floats), "{} of {}", bytes(&blocks), bytes(&floats));
+}
+
+/// Floats become blocks where the format divides the rows, and stay floats elsewhere (`ffn_down` has 48 columns).
+#[test]
+fn floats_become_blocks_as_they_are_loaded() {
+    let file = Gguf::from_bytes(tiny::llama(2).build()).unwrap();
+    let folder = folders::chat("blocks");
+    let files = Files::open(folder.path()).unwrap();
+    let prompt: Vec<u32> = (0..21).map(|i| i * 37 % 263).collect();
+    let mut far = Vec::new();
+    for format in [BlockFormat::Q8_0, BlockFormat::Q5_1, BlockFormat::Q4_1, BlockFormat::Q4_0] {
+        let mut session = load_blocks(&file, Mode::None, Blocks::Format(format));
+        let down = session.model().formats().filter(|format| format.is_none()).count();
+        assert_eq!((session.model().stored(), down), (format.to_string(), 2));
+        let wanted = load_blocks(&file, Mode::None, Blocks::Never).logits(&prompt).unwrap();
+        far.push(distance(&session.logits(&prompt).unwrap(), &wanted));
+        // Stored in bf16, and the embedding also leads back to logits.
+        let of_folder = load_blocks(&files, Mode::None, Blocks::Format(format));
+        assert_eq!(of_folder.model().formats().filter(|stored| *stored == Some(format)).count(), 14);
+    }
+    assert!(far[0] > 0.0 && far[0] < 0.02 && far.is_sorted(), "{far:?}");
+}
+
+#[test]
+fn modes_agree_bit_by_bit_with_blocks() {
+    let file = Gguf::from_bytes(tiny::llama(1).build()).unwrap();
+    let prompt: Vec<u32> = (0..21).map(|i| i * 37 % 263).collect();
+    let run = |mode, device_loop: Option<usize>| {
+        let mut session = load_blocks(&file, mode, Blocks::Format(BlockFormat::Q8_0));
+        if let Some(tokens) = device_loop {
+            session.use_device_loop(tokens).unwrap();
+        }
+        session.capture(|_, _| ()).unwrap();
+        let tokens = session.answer(&prompt, 20, |_| Ok(())).unwrap().tokens;
+        let keys: Vec<u32> = session.first_keys().unwrap().into_iter().map(f32::to_bits).collect();
+        assert_eq!(session.runtime().stats().fallback_reasons, []);
+        (tokens, keys)
+    };
+    let want = run(Mode::None, None);
+    for mode in Mode::ALL {
+        assert!(run(mode, None) == want, "{mode}");
+    }
+    assert!(run(Mode::Full, Some(8)) == want, "a loop on the device");
+}
+
 /// All weights are numbers in f16; what they add to the residual stream is not.
 #[test]
 fn values_above_the_largest_of_f16_are_explained() {
@@ -109,7 +176,7 @@ fn values_above_the_largest_of_f16_are_explained() {
     assert!(e.contains("the weights are damaged") && !e.contains("65504"), "{e}");
 }
 
-/// What the model gets is the dequantised value, rounded once.
+/// What a model of floats gets is the dequantised value, rounded once.
 #[test]
 fn weights_are_rounded_once() {
     fn check<T: Float>(file: &Gguf) {
