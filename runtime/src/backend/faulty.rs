@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    ops::Range,
     sync::{
         Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -10,7 +11,8 @@ use std::{
 
 use super::{
     Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy,
-    HostLog, HostMemory, Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View, delegate,
+    HostLog, HostMemory, Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View,
+    cpu::MappedFile, delegate,
 };
 use crate::{Error, Result, observe::inspect::NodeKind};
 
@@ -22,7 +24,7 @@ pub enum FaultCall {
     Reserve,
     /// [`Arenas::commit`]
     Commit,
-    /// [`Arenas::alloc`]
+    /// [`Arenas::alloc`] or [`Arenas::map_file`]
     Alloc,
     /// [`Stream::workspace`]
     Workspace,
@@ -219,6 +221,10 @@ impl FaultPlan {
         self.invalidations.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
+    fn note_memory(&self, memory: &SharedMemory) {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(memory));
+    }
+
     fn note_exec(&self, exec: &Arc<dyn GraphExec>) {
         self.executables.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(exec));
     }
@@ -354,7 +360,7 @@ impl Stream for FaultyBackend {
 }
 
 impl Arenas for FaultyBackend {
-    delegate!(inner: guard_page, map_file, keep, release);
+    delegate!(inner: guard_page, keep, release);
 
     fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
         self.plan.pass(FaultCall::HostMemory)?;
@@ -389,7 +395,16 @@ impl Arenas for FaultyBackend {
     fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.plan.pass(FaultCall::Alloc)?;
         let memory = self.inner.alloc(bytes)?;
-        self.plan.memory.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&memory));
+        self.plan.note_memory(&memory);
+        Ok(memory)
+    }
+
+    fn map_file(&mut self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Option<SharedMemory>> {
+        self.plan.pass(FaultCall::Alloc)?;
+        let memory = self.inner.map_file(file, range)?;
+        if let Some(memory) = &memory {
+            self.plan.note_memory(memory);
+        }
         Ok(memory)
     }
 }
@@ -683,5 +698,22 @@ mod tests {
         assert!(plan.disarm());
         assert_eq!(all_calls(&mut b).unwrap(), PADDED);
         assert_eq!(FaultCall::ALL.map(|call| plan.count(call)), [1; FaultCall::ALL.len()]);
+    }
+    #[test]
+    fn a_mapped_file_is_memory_that_can_fail() {
+        let (mut b, plan) = faulty();
+        let path = std::env::temp_dir().join(format!("graphable-faulty-{}", std::process::id()));
+        std::fs::write(&path, b"0123456789").unwrap();
+        let file = Arc::new(MappedFile::of_test(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        plan.arm(Some(FaultCall::Alloc), 0, false);
+        let failed = b.map_file(&file, 2..6);
+        assert!(matches!(failed, Err(Error::Device { call: "alloc", .. })), "{failed:?}");
+        let memory = b.map_file(&file, 2..6).unwrap().expect("the CPU maps files");
+        assert_eq!((plan.live_memory(), plan.count(FaultCall::Alloc)), ((1, 4), 2));
+        drop(memory);
+        assert_eq!(plan.live_memory(), (0, 0));
+        plan.arm(Some(FaultCall::Alloc), 0, true);
+        assert!(matches!(b.map_file(&file, 2..6), Err(Error::ContextLost { .. })));
     }
 }

@@ -126,6 +126,7 @@ pub use pool::{
     AvgPoolConfig, MaxPoolConfig, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool1d,
     adaptive_max_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool2d,
 };
+pub(crate) use quantized::computes_with_blocks;
 pub use random::{
     bernoulli, dropout, exponential, gumbel, normal, randint, randperm, rng_state, set_rng_state, uniform,
 };

@@ -3,7 +3,7 @@
 use half::f16;
 use rand::{Rng, rngs::StdRng};
 
-use super::BlockFormat;
+use super::{BlockFormat, GROUP, Parts};
 
 /// Where the numbers in half precision of a block are.
 pub(crate) fn halves(format: BlockFormat) -> &'static [usize] {
@@ -18,6 +18,11 @@ pub(crate) fn halves(format: BlockFormat) -> &'static [usize] {
 
 /// Blocks of any bits with scales of any usual size and sign; now and then one that is all zeros or all ones.
 pub(crate) fn blocks(rng: &mut StdRng, format: BlockFormat, count: usize) -> Vec<u8> {
+    blocks_of_scale(rng, format, count, 0.1)
+}
+
+/// As [`blocks`], with scales of sizes up to `most`.
+pub(crate) fn blocks_of_scale(rng: &mut StdRng, format: BlockFormat, count: usize, most: f32) -> Vec<u8> {
     let mut all = Vec::with_capacity(count * format.bytes());
     for _ in 0..count {
         let fill = rng.random_range(0..20);
@@ -29,10 +34,36 @@ pub(crate) fn blocks(rng: &mut StdRng, format: BlockFormat, count: usize) -> Vec
             })
             .collect();
         for &at in halves(format) {
-            let scale = f16::from_f32(rng.random_range(-0.1..0.1));
+            let scale = f16::from_f32(rng.random_range(-most..most));
             block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
         }
         all.extend(block);
     }
     all
+}
+
+/// The size of each element of `blocks` before a minimum is subtracted, and that of the minimum, added: `|d q| + |m|`.
+pub(crate) fn sizes(format: BlockFormat, blocks: &[u8]) -> Vec<f64> {
+    let mut parts = Parts::new();
+    let mut sizes = Vec::new();
+    for block in blocks.chunks_exact(format.bytes()) {
+        parts.read(format, block);
+        sizes.extend((0..format.elements()).map(|i| {
+            let product = f64::from(parts.scales[i / GROUP]) * f64::from(parts.integers[i]);
+            product.abs() + f64::from(parts.minima[i / GROUP]).abs()
+        }));
+    }
+    sizes
+}
+
+/// What a product with a row of blocks may be off by before it is rounded to its type: docs/ACCURACY.md. `sizes` are those of
+/// [`sizes`].
+pub(crate) fn bound(x: &[f64], w: &[f64], sizes: &[f64]) -> f64 {
+    let (mut quantised, mut rounded) = (0.0, 0.0);
+    for ((x, w), sizes) in x.chunks(32).zip(w.chunks(32)).zip(sizes.chunks(32)) {
+        let most = x.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+        quantised += most / 254.0 * w.iter().map(|w| w.abs()).sum::<f64>();
+        rounded += most * sizes.iter().sum::<f64>();
+    }
+    quantised + (x.len() as f64 / 64.0 + 20.0) * f64::powi(2.0, -24) * rounded
 }

@@ -333,6 +333,11 @@ impl Runtime {
         self.allocate(bytes, init, |memory, retire| Owned::constant(self.id, memory, retire))
     }
 
+    /// Returns whether the device can run an operation.
+    pub(crate) fn supports(&self, op: &Op) -> Result<bool> {
+        self.core.borrow_mut().stream.backend_mut().supports(op)
+    }
+
     /// Returns bytes of a mapped file as memory that no operation writes: where they are, if the device can use them there, and
     /// otherwise copied. Bytes that are in use already are the same memory.
     pub(crate) fn map_constant(&self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Arc<Owned>> {
@@ -344,17 +349,19 @@ impl Runtime {
         }
     }
 
-    /// As [`map_constant`](Self::map_constant); `None` if they must be copied, as other memory begins at the first of them, too.
+    /// As [`map_constant`](Self::map_constant); `None` if they must be copied: the device cannot use them where they are, or other
+    /// memory begins at the first of them, too.
     fn map(&self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Option<Arc<Owned>>> {
         let mut core = self.core.borrow_mut();
         core.call.may_look("an allocation of parameters or state")?;
         // What was dropped is not there any more.
         core.note_dropped(&self.retire.take());
-        let (addr, len) = (file.bytes()[range.start..].as_ptr().addr() as u64, range.len() as u64);
-        if let Some(known) = core.memory.owned().beginning(addr) {
+        let len = range.len() as u64;
+        // The device says where the bytes are: an address of the host may be that of other memory on the device.
+        let Some(memory) = core.stream.backend_mut().map_file(file, range)? else { return Ok(None) };
+        if let Some(known) = core.memory.owned().beginning(memory.addr()) {
             return Ok(Some(known).filter(|known| known.memory.len() == len));
         }
-        let Some(memory) = core.stream.backend_mut().map_file(file, range)? else { return Ok(None) };
         let owned = Owned::constant(self.id, memory, Arc::clone(&self.retire));
         core.own(&owned, &self.retire.take());
         Ok(Some(owned))

@@ -263,9 +263,8 @@ impl<'s> Scope<'s> {
     }
 
     /// Returns whether the device can run an operation.
-    #[cfg(feature = "cuda")]
     pub(crate) fn supports(self, op: &Op) -> Result<bool> {
-        self.rt.core.borrow_mut().stream.backend_mut().supports(op)
+        self.rt.supports(op)
     }
 
     /// Returns the switches of the numerics that apply here.

@@ -18,13 +18,13 @@ use crate::{
 /// A weight for products with activations of type `T`: a [`Param`], or blocks in a [`BlockFormat`], which stay as they are.
 ///
 /// [`ops::linear`](crate::ops::linear), [`ops::linear_bias`](crate::ops::linear_bias) and
-/// [`ops::embedding`](crate::ops::embedding) take it, so a model whose weights are `Weight`s runs with those of any file. Like a
-/// parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, part of
+/// [`ops::embedding`](crate::ops::embedding) take it, so one model of `Weight`s can have floats or blocks, whichever its source has:
+/// see [`Loader::weight`](crate::load::Loader::weight). Only the CPU computes with blocks. Like a parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, part of
 /// [`Runtime::memory`](crate::Runtime::memory) and of estimates with its real bytes. Another weight is another key.
 ///
 /// **Accuracy.** The values of blocks are exactly those of [`BlockFormat::dequantize`]. On the CPU, a product quantises its
-/// activations as well, to 8 bits with a scale for every 32, as llama.cpp and candle do: each activation is off by at most a 254th
-/// of the largest one among these 32, and a product by as much of the weights' sizes. A row of activations with a value that is
+/// activations as well, to 8 bits with a scale for every 32: each activation is off by at most about a 254th of the largest one
+/// among these 32. (llama.cpp and candle quantise activations, too, but not always in groups of 32.) A row of activations with a value that is
 /// not finite has NaN as each of its results. docs/ACCURACY.md states the bounds.
 ///
 /// ```
@@ -97,7 +97,8 @@ impl<T: Float> Weight<T> {
 impl<T: Float> Weight<T> {
     /// As [`blocks`](Self::blocks), of a part of a mapped file. The CPU uses it where it is mapped, without a copy, and keeps the
     /// file mapped while the weight or a recording uses it; to a GPU it is copied. Two weights of the same bytes are handles of
-    /// one memory. (If they begin at the same byte, but do not end at the same, the second is copied.)
+    /// one memory. (If they begin at the same byte, but do not end at the same, the second is copied.) Parts that overlap
+    /// are one memory of the machine, but [`MemoryStats::owned_bytes`](crate::MemoryStats::owned_bytes) counts each in full.
     ///
     /// # Errors
     /// As [`blocks`](Self::blocks); [`Error::Argument`] if `blocks` is not a part of `file`'s
@@ -137,14 +138,15 @@ fn layout_of(op: &'static str, shape: &[usize], format: BlockFormat) -> Result<(
             "the shape is {shape:?}; a weight in blocks has two dimensions, rows and their width"
         ));
     };
-    let Some(bytes) = format.row_bytes(width) else {
-        let elements = format.elements();
+    let elements = format.elements();
+    if !width.is_multiple_of(elements) {
         return refuse(format!(
             "the width of {shape:?} is {width}, which the {elements} elements of a block of {format} do not divide; keep this \
              weight in another format, or as a `Param`"
         ));
-    };
+    }
     Layout::contiguous(shape)?;
+    let bytes = format.row_bytes(width).ok_or_else(|| Error::TooLarge { shape: shape.into() })?;
     Ok(([rows, width], Layout::contiguous(&[rows, bytes])?))
 }
 

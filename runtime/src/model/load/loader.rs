@@ -8,8 +8,9 @@ use rustc_hash::FxHashMap;
 
 use super::{HostBlocks, HostTensor, TensorSource, nearest::nearest};
 use crate::{
-    DType, Element, Error, Float, Param, Result, Runtime, State, Weight,
+    BlockFormat, DType, Element, Error, Float, Param, Result, Runtime, State, Weight,
     base::dtype::{from_bytes, to_bytes},
+    ops::computes_with_blocks,
 };
 
 /// The maximum number of missing names for which similar ones are searched; the search is slow, and more do
@@ -171,7 +172,7 @@ impl<'a> Loader<'a> {
     pub fn param<T: Element>(&mut self, name: &str, shape: &[usize]) -> Option<Param<T>> {
         let name = self.in_source(name);
         match self.source.tensor(&name) {
-            Ok(Some(tensor)) => self.upload(&name, shape, tensor),
+            Ok(Some(tensor)) => self.upload(&name, shape, tensor, self.cast_floats),
             Ok(None) => {
                 let problem = self.missing(&name, &format!("{} {shape:?}", T::DTYPE));
                 self.problem(problem);
@@ -185,10 +186,21 @@ impl<'a> Loader<'a> {
     }
 
     /// As [`param`](Self::param), for a weight that stays in blocks if the source [has them](TensorSource::blocks).
+    ///
+    /// Two kinds of blocks are loaded as floats of the same [source](TensorSource::tensor) instead, converted to `T`, and take the
+    /// memory of a parameter: blocks with which the device does not compute, as no GPU does, and those of a tensor that does not
+    /// have two dimensions.
     pub fn weight<T: Float>(&mut self, name: &str, shape: &[usize]) -> Option<Weight<T>> {
         let in_source = self.in_source(name);
         match self.source.blocks(&in_source) {
-            Ok(Some(blocks)) => self.upload_blocks(&in_source, shape, blocks),
+            Ok(Some(blocks)) => match computes_with_blocks(self.rt, blocks.format) {
+                Ok(true) if blocks.shape.len() == 2 => self.upload_blocks(&in_source, shape, blocks),
+                Ok(_) => self.floats_of_blocks(&in_source, shape, blocks.format),
+                Err(e) => {
+                    self.failure.get_or_insert(e);
+                    None
+                }
+            },
             Ok(None) => self.param(name, shape).map(Weight::from),
             Err(e) => {
                 self.problem(format!("`{in_source}`: {e}"));
@@ -283,6 +295,7 @@ impl<'a> Loader<'a> {
         name: &str,
         shape: &[usize],
         tensor: HostTensor<'_>,
+        cast_floats: bool,
     ) -> Option<Param<T>> {
         let before = self.problems.len();
         if tensor.shape != shape {
@@ -296,7 +309,7 @@ impl<'a> Loader<'a> {
             ));
         }
         let castable = tensor.dtype.is_float() && T::DTYPE.is_float();
-        if tensor.dtype != T::DTYPE && !(castable && self.cast_floats) {
+        if tensor.dtype != T::DTYPE && !(castable && cast_floats) {
             let remedy = if castable { "; `Loader::cast_floats(true)` converts" } else { "" };
             self.problem(format!("`{name}` holds {}, the model needs {}{remedy}", tensor.dtype, T::DTYPE));
         }
@@ -313,6 +326,29 @@ impl<'a> Loader<'a> {
         let param = self.made(name, param)?;
         self.loaded.insert(name.into(), Box::new(param.clone()));
         Some(param)
+    }
+
+    /// Loads the values of blocks that cannot be used as they are. They have no type of their own, so they are always converted.
+    fn floats_of_blocks<T: Float>(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        format: BlockFormat,
+    ) -> Option<Weight<T>> {
+        match self.source.tensor(name) {
+            Ok(Some(tensor)) => self.upload(name, shape, tensor, true).map(Weight::from),
+            Ok(None) => {
+                self.problem(format!(
+                    "`{name}` is stored in blocks ({format}), which are used as they are only if there are two dimensions and \
+                     the device computes with them; the source has no floats of it, which `TensorSource::tensor` returns"
+                ));
+                None
+            }
+            Err(e) => {
+                self.problem(format!("`{name}`: {e}"));
+                None
+            }
+        }
     }
 
     fn upload_blocks<T: Float>(

@@ -6,12 +6,12 @@ use smallvec::SmallVec;
 use self::operation::{QuantizedEmbedding, QuantizedLinear};
 use super::{
     check::{Shape, meet, refuse},
-    gather::add_counts,
+    gather::{PickCounts, add_counts},
     launch::{compute, launch},
     shape::{contiguous, viewed},
 };
 use crate::{
-    Element, Result, Tensor,
+    BlockFormat, Element, Error, Result, Runtime, Scope, Tensor,
     backend::{Op, View},
     tensor::{Operand, Shown, weight::BlockOperand},
     value::layout::{Layout, Marks},
@@ -19,6 +19,24 @@ use crate::{
 
 mod cpu;
 mod operation;
+
+/// Returns whether the device of `rt` computes with weights in blocks of `format`.
+pub(crate) fn computes_with_blocks(rt: &Runtime, format: BlockFormat) -> Result<bool> {
+    let embedding = QuantizedEmbedding { format, counts: PickCounts::NONE };
+    Ok(rt.supports(&QuantizedLinear { format }.into())? && rt.supports(&embedding.into())?)
+}
+
+/// Checks that the device can run `op`; the caller is named `name`.
+fn supported(name: &'static str, scope: Scope<'_>, op: &Op, format: BlockFormat) -> Result<()> {
+    if scope.supports(op)? {
+        return Ok(());
+    }
+    let why = format!(
+        "this device does not compute with weights in blocks ({format}); load the model with `load::load`, which takes floats \
+         instead, or make this weight from a `Param`"
+    );
+    Err(Error::Argument { op: name, why })
+}
 
 /// `x w^T`, with the bias if there is one; the caller is named `name`.
 pub(super) fn linear<'s, T: Element>(
@@ -48,6 +66,7 @@ pub(super) fn linear<'s, T: Element>(
         }
     }
     let op = Op::from(QuantizedLinear { format: w.format });
+    supported(name, scope, &op, w.format)?;
     let mut shape: Shape = lead.into();
     shape.push(n);
     let out = scope.empty::<T>(&op, &shape, x.raw.marks.with(lead.len(), None))?;
@@ -84,6 +103,7 @@ pub(super) fn embedding<'s, T: Element>(
     Layout::contiguous(&shape)?;
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[ids.view(name)?, table.view]);
     let counts = add_counts(scope, &mut inputs, ids.raw.marks, None);
-    let op = QuantizedEmbedding { format: table.format, counts };
+    let op = Op::from(QuantizedEmbedding { format: table.format, counts });
+    supported(name, scope, &op, table.format)?;
     compute(scope, op, &inputs, &shape, ids.raw.marks.with(ids.rank(), None))
 }

@@ -27,8 +27,13 @@ impl Operation for QuantizedLinear {
     }
 
     #[cfg(feature = "cuda")]
-    fn launch_cuda(&self, _gpu: &mut dyn Submit, _launch: &Launch) -> crate::Result<()> {
-        Err(no_gpu(self.name(), self.format))
+    fn cuda_supports(&self, _: &mut dyn Submit) -> crate::Result<bool> {
+        Ok(false)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, _: &mut dyn Submit, _: &Launch) -> crate::Result<()> {
+        unreachable!("the functions ask whether the device supports it")
     }
 }
 
@@ -56,15 +61,12 @@ impl Operation for QuantizedEmbedding {
     }
 
     #[cfg(feature = "cuda")]
-    fn launch_cuda(&self, _gpu: &mut dyn Submit, _launch: &Launch) -> crate::Result<()> {
-        Err(no_gpu(self.name(), self.format))
+    fn cuda_supports(&self, _: &mut dyn Submit) -> crate::Result<bool> {
+        Ok(false)
     }
-}
 
-#[cfg(feature = "cuda")]
-fn no_gpu(op: &'static str, format: BlockFormat) -> crate::Error {
-    let why = format!(
-        "weights in blocks ({format}) are not supported on GPUs yet; load this one as a `Param` there"
-    );
-    crate::Error::Argument { op, why }
+    #[cfg(feature = "cuda")]
+    fn launch_cuda(&self, _: &mut dyn Submit, _: &Launch) -> crate::Result<()> {
+        unreachable!("the functions ask whether the device supports it")
+    }
 }

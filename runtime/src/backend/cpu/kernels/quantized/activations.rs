@@ -135,6 +135,28 @@ mod tests {
         }
     }
 
+    /// Many rows are quantised on several threads, each row as it is alone.
+    #[test]
+    fn rows_on_several_threads_are_those_of_one() {
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        for (rows, width) in [(2, PARALLEL), (64, 1024), (2048, RUN), (PARALLEL / RUN - 1, RUN)] {
+            let mut rng = StdRng::seed_from_u64(rows as u64);
+            let mut values: Vec<f32> = (0..rows * width).map(|_| rng.random_range(-1.0..1.0)).collect();
+            values[width + 5] = f32::NAN;
+            let row = |i: usize, to: &mut [f32]| to.copy_from_slice(&values[i * width..][..width]);
+            let all = threads.install(|| Activations::new(rows, width, true, row));
+            for i in 0..rows {
+                let one = Activations::new(1, width, true, |_, to| row(i, to));
+                let bits = |scales: &[f32]| scales.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(all.scales(i)), bits(one.scales(0)), "row {i} of {rows}");
+                assert!(
+                    all.integers(i) == one.integers(0) && all.sums(i) == one.sums(0),
+                    "row {i} of {rows}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn ties_are_rounded_to_even() {
         // The scale is 1.

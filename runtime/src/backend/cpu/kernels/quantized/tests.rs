@@ -1,7 +1,7 @@
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::quantized::testing::blocks;
+use crate::quantized::testing::{blocks, blocks_of_scale, bound, sizes};
 
 fn floats(rng: &mut StdRng, count: usize) -> Vec<f32> {
     let size = 10f32.powi(rng.random_range(-4..4));
@@ -17,11 +17,13 @@ fn activations(format: BlockFormat, rows: &[Vec<f32>]) -> Activations {
 fn products_are_near_those_of_the_values() {
     let mut rng = StdRng::seed_from_u64(1);
     for &format in BlockFormat::ALL {
-        for count in [1, 2, 3, 9] {
+        for (count, scale) in [(1, 0.1), (2, 1e-4), (3, 1000.0), (9, 0.1), (2, 60_000.0)] {
             let width = count * format.elements();
-            let weight = blocks(&mut rng, format, count);
+            let weight = blocks_of_scale(&mut rng, format, count, scale);
             let mut values = vec![0.0; width];
             format.dequantize_row(&weight, &mut values);
+            let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+            let sizes = sizes(format, &weight);
             let rows: Vec<Vec<f32>> = (0..6).map(|_| floats(&mut rng, width)).collect();
             let activations = activations(format, &rows);
             for level in Level::all() {
@@ -29,15 +31,9 @@ fn products_are_near_those_of_the_values() {
                 dot(level, format, &weight, &activations, 0, &mut got[..4]);
                 dot(level, format, &weight, &activations, 4, &mut got[4..]);
                 for (row, got) in rows.iter().zip(got) {
-                    let exact: f64 =
-                        row.iter().zip(&values).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
-                    let mut bound = 0.0;
-                    for (x, w) in row.chunks(RUN).zip(values.chunks(RUN)) {
-                        let most = x.iter().fold(0.0f64, |most, x| most.max(f64::from(x.abs())));
-                        bound += most / 254.0 * w.iter().map(|w| f64::from(w.abs())).sum::<f64>();
-                        // What cancels between scales and minima is rounded before it does.
-                        bound += 1e-5 * most * 32.0 * 32.0 * 0.1 * 63.0;
-                    }
+                    let row: Vec<f64> = row.iter().map(|x| f64::from(*x)).collect();
+                    let exact: f64 = row.iter().zip(&values).map(|(x, w)| x * w).sum();
+                    let bound = bound(&row, &values, &sizes);
                     let off = (f64::from(got) - exact).abs();
                     assert!(
                         off <= bound,
@@ -109,6 +105,44 @@ fn the_largest_integers_do_not_overflow() {
                 dot(level, format, &weight, &activations, 0, &mut got);
                 assert_eq!(got.map(f32::to_bits), expected.map(f32::to_bits), "{level:?} {format} {byte:x}");
             }
+        }
+    }
+}
+
+/// Each value is zero, as its product and its minimum cancel; what the products round does not.
+#[test]
+fn what_cancels_is_rounded_before_it_does() {
+    let (format, mut weight) = (BlockFormat::Q4_1, vec![0x77; 20]);
+    weight[..2].copy_from_slice(&half::f16::from_f32(100.0).to_le_bytes());
+    weight[2..4].copy_from_slice(&half::f16::from_f32(-700.0).to_le_bytes());
+    let mut values = [1.0; 32];
+    format.dequantize_row(&weight, &mut values);
+    assert_eq!(values, [0.0; 32]);
+    let sizes = sizes(format, &weight);
+    assert_eq!(sizes, [1400.0; 32]);
+    let activations = activations(format, &[vec![1.0; 32]]);
+    for level in Level::all() {
+        let mut got = [f32::NAN];
+        dot(level, format, &weight, &activations, 0, &mut got);
+        assert!(got[0] != 0.0, "{level:?}: if nothing is rounded here, the document says too much");
+        let bound = bound(&[1.0; 32], &[0.0; 32], &sizes);
+        assert!(f64::from(got[0].abs()) <= bound, "{level:?}: {} of {bound}", got[0]);
+    }
+}
+
+/// The scale of a group times that of the activations is a float, too: where it overflows, no finite result hides it.
+#[test]
+fn scales_that_overflow_together_are_not_finite() {
+    for &format in BlockFormat::ALL {
+        let mut weight = vec![0x55; format.bytes()];
+        for &at in crate::quantized::testing::halves(format) {
+            weight[at..at + 2].copy_from_slice(&half::f16::MAX.to_le_bytes());
+        }
+        let activations = activations(format, &[vec![3e38; format.elements()], vec![1.0; format.elements()]]);
+        for level in Level::all() {
+            let mut got = [0.0; 2];
+            dot(level, format, &weight, &activations, 0, &mut got);
+            assert!(!got[0].is_finite() && got[1].is_finite(), "{level:?} {format}: {got:?}");
         }
     }
 }
