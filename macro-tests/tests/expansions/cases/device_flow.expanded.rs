@@ -48,8 +48,10 @@ fn decode<'__a0, 's: '__a0>(
                             #[allow(unused_variables)]
                             let mut pair = ::core::clone::Clone::clone(&pair);
                             pair.0 = __o0;
+                            #[allow(unused_variables)]
+                            let pair = pair;
                             #[allow(unused_mut, unused_variables)]
-                            let mut i = __o1;
+                            let i = __o1;
                             #[allow(unused_variables)]
                             let n = ::core::clone::Clone::clone(&n);
                             *__given = ::core::option::Option::Some(
