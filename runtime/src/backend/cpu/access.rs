@@ -2,8 +2,8 @@
 //!
 //! A kernel gets an [`Access`] for the duration of one launch and obtains from it the memory that the launch
 //! names. It has no other access to the memory of the device, and every slice it gets is valid: inside a
-//! usable block (for writing, not one of a mapped file, to which nobody writes), aligned, of the size of its type, and disjoint from every exclusive slice of the same
-//! launch. An invalid request ends the stream with a message, as an invalid pointer does on a GPU.
+//! usable block (for writing, not one of a mapped file, to which nobody writes), aligned, of the size of its type, and
+//! disjoint from every exclusive slice of the same launch. An invalid request ends the stream with a message, as an invalid pointer does on a GPU.
 
 use std::{any::Any, cell::RefCell, panic};
 
@@ -79,9 +79,10 @@ impl<'a> Access<'a> {
     pub(crate) fn slice<T: Pod>(&self, view: &View) -> &'a [T] {
         let span = view.layout.span();
         match self.give(view.addr, span, elements::<T>(view), false) {
-            // SAFETY: `give` proved that the range is in one mapping, which `'a` keeps and lets nobody else
-            // write (of a mapped file, that is what opening it promises) (the launch of which this one is a part gives out nothing), is aligned for `T` and overlaps no exclusive slice; bytes of a mapping are initialised,
-            // and `T: Pod` accepts any of them.
+            // SAFETY: `give` proved that the range is in one mapping, which `'a` keeps and lets nobody else write (the launch
+            // of which this one is a part gives out nothing; that nobody writes to a mapped file is what opening it
+            // promises), is aligned for `T` and overlaps no exclusive slice; bytes of a mapping are initialised, and
+            // `T: Pod` accepts any of them.
             Some(pointer) => unsafe { std::slice::from_raw_parts(pointer.cast(), span) },
             None => &[],
         }

@@ -1,7 +1,7 @@
 //! Products with weights in blocks.
 //!
-//! A row of activations is quantised, too: to 8 bits, with a scale for each [`RUN`] of 32 (`activations.rs`), as llama.cpp and
-//! candle do it. So the inner products of a run are products of small integers, which are exact in any order, and a block is
+//! A row of activations is quantised, too: to 8 bits, with a scale for each [`RUN`] of 32 (`activations.rs`), whatever
+//! the format of the weight. So the inner products of a run are products of small integers, which are exact in any order, and a block is
 //! never expanded to floats. What remains are sums of floats, one for each run:
 //!
 //! - A run has eight lanes of four neighbours. A lane's integers are multiplied and added exactly; the sum becomes a float, and
