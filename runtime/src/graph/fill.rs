@@ -81,7 +81,9 @@ impl<T: Element> StaticInput<'_, T> {
         self.write(inputs)
     }
 
-    /// Copies a tensor to the memory of the input, and returns the copy.
+    /// Copies a tensor to the memory of the input, and returns the copy, which is contiguous whatever the strides of
+    /// `tensor` are. A product of floats may add in another order for another layout, so its result may differ in the last
+    /// bits from that of `tensor` itself.
     ///
     /// # Errors
     /// See [`fill`](Self::fill); returns [`Error::NeverComputed`] for a tensor whose memory is gone.

@@ -49,7 +49,9 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
             if val.shape() != shape_of(&input.ty, call.b) {
                 return Err(nonsense("an input of another shape".into()));
             }
-            vars[i] = Some(val);
+            // A copy to static memory is contiguous, and the bits of a product depend on the layout of what it multiplies.
+            let copied = call.fills.iter().any(|fill| fill.input == i && fill.given);
+            vars[i] = Some(if copied && source.is_some() { machine.keep(val.contiguous()?) } else { val });
         }
         let (result, mut end) = match machine.call(func, call, vars) {
             Err(error) => (Vec::new(), Some(End::of(&error).ok_or(error)?)),
@@ -99,6 +101,11 @@ impl<'s> Machine<'_, 's> {
         let mut scene = Scene { vars, hosts, pretends: func.buckets.is_some() };
         self.body(&func.body, &mut scene)?;
         func.outputs.iter().map(|&v| scene.var(v)).collect()
+    }
+
+    fn keep(&mut self, val: Val<'s>) -> Val<'s> {
+        self.kept.push(val.clone());
+        val
     }
 
     fn block(&mut self, block: &Block, scene: &mut Scene<'s>) -> Result<()> {

@@ -90,6 +90,15 @@ impl<'s> Val<'s> {
         }
     }
 
+    pub(crate) fn contiguous(&self) -> Result<Self> {
+        Ok(match self {
+            Self::F(t) => ops::contiguous(t)?.into(),
+            Self::H(t) => ops::contiguous(t)?.into(),
+            Self::U(t) => ops::contiguous(t)?.into(),
+            Self::B(t) => ops::contiguous(t)?.into(),
+        })
+    }
+
     /// The elements on the host, and the real shape.
     pub(crate) fn read(&self, cx: &Eager<'s>) -> Result<Flat> {
         let bits = match self {
