@@ -21,4 +21,13 @@ pub(crate) const FOUND: &[(Entry, &str, &str)] = &[
         Err(why(format!(\"{{½}} {{²,3}}: {a:²>w$}\")))
     }",
     ),
+    (
+        Entry::Graphable,
+        "",
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        #[cfg(on)] let y = #[eager] f(x)?;
+        while #[device] let Some(z) = g(&y) && #[key] let 1 = z {}
+        if a && #[eager(cx)] let Some(z) = #[eager] g(&y)? { z } else if #[piecewise] let b = y { b } else { x }
+    }",
+    ),
 ];

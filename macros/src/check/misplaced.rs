@@ -6,7 +6,7 @@ use syn::{
 };
 
 use crate::{
-    diag::{Code, Errors, nearest},
+    diag::{Code, Errors, nearest, shortened},
     parse::{attributes, instrument, parameter_kind, syntax},
 };
 
@@ -112,7 +112,24 @@ impl Check<'_> {
         }
     }
 
+    /// Reports boundaries on a `let`, which belong on its value; `right` begins the code that was meant.
+    fn on_let(&mut self, attrs: &[Attribute], right: impl Fn() -> String, end: &str) {
+        for a in attrs.iter().filter(|a| attributes::is_ours(a)) {
+            let name = &a.path().segments[0].ident;
+            self.errors.push(
+                Code::MisplacedAttribute,
+                a,
+                format!("`#[{name}]` marks an expression, not a `let`"),
+                format!("write `{} = #[{name}] …{end}`", right()),
+            );
+        }
+    }
+
     fn left_operand(&mut self, operand: &Expr, whole: &str, example: &str) {
+        // One on a `let` is wrong whatever follows.
+        if matches!(operand, Expr::Let(_)) {
+            return;
+        }
         for a in attributes::of(operand) {
             if attributes::is_ours(a) {
                 self.errors.push(
@@ -185,25 +202,19 @@ impl<'a> Visit<'a> for Check<'_> {
                 "keep it on the device as a tensor, or convert it to an integer or a `bool` in the region",
             );
         }
-        for a in &local.attrs {
-            if attributes::is_ours(a) {
-                let name = &a.path().segments[0].ident;
-                let text = match syntax::bound(&local.pat).first() {
-                    Some(b) => b.ident.to_string(),
-                    None => "x".to_owned(),
-                };
-                self.errors.push(
-                    Code::MisplacedAttribute,
-                    a,
-                    format!("`#[{name}]` marks an expression, not a `let`"),
-                    format!("write `let {text} = #[{name}] …;`"),
-                );
-            }
-        }
+        let name = || syntax::bound(&local.pat).first().map_or("x".to_owned(), |b| b.ident.to_string());
+        self.on_let(&local.attrs, || format!("let {}", name()), ";");
         visit::visit_local(self, local);
     }
 
     fn visit_expr(&mut self, expr: &'a Expr) {
+        if let Expr::Let(condition) = expr
+            && attributes::boundary(expr).is_some()
+            && self.depth == 0
+        {
+            self.on_let(&condition.attrs, || format!("let {}", shortened(&condition.pat)), "");
+            return visit::visit_expr_let(self, condition);
+        }
         match expr {
             Expr::Assign(e) => self.left_operand(&e.left, "assignment", "a = #[eager] f(&x)?"),
             Expr::Binary(e) => self.left_operand(&e.left, "operator", "let v = #[eager] f(&x)?; … v + 1"),

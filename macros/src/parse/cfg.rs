@@ -29,6 +29,9 @@ use crate::krate;
 /// The macro that carries attributes.
 const MARK: &str = "__graphable_mark";
 
+/// The macro that carries the attributes of a condition `let P = value`, in front of its value.
+const LET_MARK: &str = "__graphable_let_mark";
+
 /// The attribute that carries the arguments of `#[graphable]`.
 const ARGUMENTS: &str = "configured";
 
@@ -139,15 +142,21 @@ fn without_empty(tokens: TokenStream, in_call: bool) -> TokenStream {
 /// Moves our attributes from expressions into calls of [`MARK`].
 struct Put;
 
-impl Put {
-    /// `{ mark! { #[eager] } f(x) }` of `#[eager] f(x)`, if the expression is marked.
-    fn marked(expr: &mut Expr) -> Option<(Vec<Attribute>, Expr)> {
+/// Attributes of an expression that travel as calls of a macro, and those that stay on it.
+struct Marked {
+    marks: TokenStream,
+    outside: Vec<Attribute>,
+}
+
+impl Marked {
+    /// Takes the attributes off the expression, if it is marked.
+    fn take(expr: &mut Expr, carrier: &str) -> Option<Self> {
         let (mut marks, mut outside, mut inside) = (Vec::new(), Vec::new(), Vec::new());
         for a in attributes::take(expr) {
             if travels(&a) {
-                marks.push(mark(None, &a));
+                marks.push(mark(carrier, None, &a));
             } else if let Some((condition, ours)) = conditional(&a) {
-                marks.extend(ours.iter().map(|a| mark(Some(&condition), a)));
+                marks.extend(ours.iter().map(|a| mark(carrier, Some(&condition), a)));
             } else if is_condition(&a) {
                 outside.push(a);
             } else {
@@ -159,10 +168,30 @@ impl Put {
             attributes::put(expr, outside);
             return None;
         }
-        let carried = inside.iter().map(|a| mark(None, a));
+        let carried = inside.iter().map(|a| mark(carrier, None, a));
         // The first one determines the kind of the block, even if no condition holds.
-        let own = mark(None, &TokenStream::new());
-        Some((outside, braced(&quote!(#own #(#carried)* #(#marks)* #expr))))
+        let own = mark(carrier, None, &TokenStream::new());
+        Some(Self { marks: quote!(#own #(#carried)* #(#marks)*), outside })
+    }
+}
+
+impl Put {
+    /// `{ mark! { #[eager] } f(x) }` of `#[eager] f(x)`, if the expression is marked.
+    fn marked(expr: &mut Expr) -> Option<(Vec<Attribute>, Expr)> {
+        let Marked { marks, outside } = Marked::take(expr, MARK)?;
+        Some((outside, braced(&quote!(#marks #expr))))
+    }
+
+    /// `let P = ({ mark! { #[eager] } x })` of the condition `#[eager] let P = x`: a `let` is a condition only
+    /// outside of blocks and parentheses.
+    fn mark_condition(expr: &mut Expr) {
+        let Some(Marked { marks, outside }) = Marked::take(expr, LET_MARK) else { return };
+        attributes::put(expr, outside);
+        if let Expr::Let(condition) = expr {
+            let value = &condition.expr;
+            let block = braced(&quote!(#marks #value));
+            *condition.expr = Expr::Verbatim(quote!((#block)));
+        }
     }
 }
 
@@ -175,8 +204,8 @@ fn braced(tokens: &TokenStream) -> Expr {
     Expr::Verbatim(TokenTree::Group(Group::new(Delimiter::Brace, tokens.clone())).into())
 }
 
-fn mark(condition: Option<&TokenStream>, a: &impl ToTokens) -> TokenStream {
-    let name = Ident::new(MARK, Span::call_site());
+fn mark(carrier: &str, condition: Option<&TokenStream>, a: &impl ToTokens) -> TokenStream {
+    let name = Ident::new(carrier, Span::call_site());
     let condition = condition.map(|c| quote!(#[cfg(#c)]));
     quote!(#condition #name! { #a })
 }
@@ -207,7 +236,9 @@ impl VisitMut for Put {
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         visit_mut::visit_expr_mut(self, expr);
-        if let Some((outside, block)) = Self::marked(expr) {
+        if matches!(expr, Expr::Let(_)) {
+            Self::mark_condition(expr);
+        } else if let Some((outside, block)) = Self::marked(expr) {
             // No `}` is allowed before the `else` of a `let`.
             *expr = Expr::Verbatim(quote!(#(#outside)* (#block)));
         }
@@ -219,32 +250,45 @@ struct Take;
 
 impl Take {
     fn unmarked(expr: &mut Expr) {
+        if let Expr::Let(condition) = expr {
+            let Some((carried, value)) = Self::carried(&mut condition.expr, LET_MARK) else { return };
+            *condition.expr = value;
+            condition.attrs.extend(carried);
+        } else if let Some((carried, mut inner)) = Self::carried(expr, MARK) {
+            let mut own = attributes::take(expr);
+            own.extend(carried);
+            own.extend(attributes::take(&mut inner));
+            attributes::put(&mut inner, own);
+            *expr = inner;
+        }
+    }
+
+    /// Takes apart a block of [`Put`], if this is one: the attributes that it carries, and what they were on.
+    fn carried(expr: &mut Expr, carrier: &str) -> Option<(Vec<Attribute>, Expr)> {
         let block = match expr {
             Expr::Block(e) => &mut e.block,
             Expr::Paren(e) => match &mut *e.expr {
                 Expr::Block(e) => &mut e.block,
-                _ => return,
+                _ => return None,
             },
-            _ => return,
+            _ => return None,
         };
-        let Some(carried) = carried(block) else { return };
-        let Some(Stmt::Expr(mut inner, _)) = block.stmts.pop() else { return };
-        let mut own = attributes::take(expr);
-        own.extend(carried);
-        own.extend(attributes::take(&mut inner));
-        attributes::put(&mut inner, own);
-        *expr = inner;
+        let carried = carried(block, carrier)?;
+        match block.stmts.pop()? {
+            Stmt::Expr(inner, _) => Some((carried, inner)),
+            _ => None,
+        }
     }
 }
 
 /// Returns the attributes that a block of [`Put`] carries, if it is one.
-fn carried(block: &Block) -> Option<Vec<Attribute>> {
+fn carried(block: &Block, carrier: &str) -> Option<Vec<Attribute>> {
     let (last, marks) = block.stmts.split_last()?;
     let Stmt::Expr(..) = last else { return None };
     let mut carried = Vec::new();
     for stmt in marks {
         let Stmt::Macro(m) = stmt else { return None };
-        if !m.mac.path.is_ident(MARK) {
+        if !m.mac.path.is_ident(carrier) {
             return None;
         }
         carried.extend(Attribute::parse_outer.parse2(m.mac.tokens.clone()).ok()?);

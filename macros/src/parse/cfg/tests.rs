@@ -15,6 +15,9 @@ fn what_is_carried_comes_back() {
         "fn f(#[cfg_attr(a, dims(B))] #[host] x: u8) { let y = (#[eager] a) + b; if #[eager] c()? {} match #[piecewise] d() { _ => #[eager] e() } }",
         "impl A { #[cfg(a)] fn f(&self) { let Some(y) = #[eager] g() else { return #[eager] h() }; #[allow(unused)] #[eager] k(y); } }",
         "fn f() { #[cfg(a)] m! { #[eager] x, , y } #[eager] m!(); #[eagr] f(); { plain } }",
+        "fn f() { #[cfg(a)] if #[eager] let Some(y) = #[eager] g() && #[piecewise(cx)] let Ok(z) = y && #[eager] h(z) {} else if #[allow(unused)] #[eager] let x = { y } {} }",
+        "fn f() { #[cfg(a)] while #[device] let Some(y) = #[key] (g()) { match y { x if #[eager] let 1 = x => {} x if #[eager] x => #[eager] {}, _ => {} } } }",
+        "fn f() { #[cfg(a)] g([#[eager] 1; #[eager] 2], S { a: #[eager] 3, ..#[eager] s }, -#[eager] 4, &#[eager] x, h[#[eager] n], #[eager] 1..#[eager] 2); break 'a #[eager] t; }",
     ] {
         let (_, item) = configured(there(text)).unwrap().unwrap();
         let given: Item = syn::parse_str(&text.replace("#[cfg(a)] ", "").replace("#[cfg(b)] ", "")).unwrap();
