@@ -4,6 +4,7 @@
 mod arrange;
 mod attention;
 mod attention_variants;
+mod blocks_refused;
 mod capturable;
 mod compare;
 mod context;
