@@ -6,10 +6,12 @@
 use syn::{
     Attribute, BinOp, Block, Expr, ExprIf, ExprMatch, ExprWhile, FnArg, ReturnType, Signature, Stmt, Type,
     UnOp,
+    ext::IdentExt,
     visit::{self, Visit},
 };
 
 use crate::{
+    analyze::device_flow,
     diag::{Code, Errors, shortened},
     parse::{
         attributes, device,
@@ -222,6 +224,7 @@ impl Flows<'_, '_> {
 
     fn rounds(&mut self, e: &ExprWhile) {
         self.predicate(&e.cond, "while");
+        self.assigned_by_predicate(&e.cond);
         self.expr(&e.cond, Position::Value);
         if let Some(label) = &e.label {
             self.errors.push(
@@ -294,6 +297,18 @@ impl Flows<'_, '_> {
             _ => return,
         };
         self.errors.push(Code::DeviceOperator, bare(cond), message, help);
+    }
+
+    /// Reports variables around a loop that its predicate assigns: only the predicate's value leaves it.
+    fn assigned_by_predicate(&mut self, cond: &Expr) {
+        for device_flow::Changed { ident, .. } in device_flow::effects(cond, true).changed {
+            self.errors.push(
+                Code::DevicePredicateChange,
+                &ident,
+                format!("the predicate of a `#[device] while` cannot change `{ident}`, which lives outside of it"),
+                format!("give the value a name of its own here, `let next_{} = …;`, and change `{ident}` in the body", ident.unraw()),
+            );
+        }
     }
 
     /// An operand as an argument of an operation: a parameter is a reference already.

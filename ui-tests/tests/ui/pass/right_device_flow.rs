@@ -178,4 +178,23 @@ mod g128 {
     }
 }
 
+mod g129 {
+    use graphable::prelude::*;
+
+    #[graphable]
+    fn decode(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let mut y = ops::neg(x)?;
+        let mut turn = ops::full(x.scope(), (), 0i32)?;
+        #[device]
+        while {
+            let next_turn = ops::add(&turn, 1)?;
+            ops::lt(&next_turn, 3)?
+        } {
+            y = ops::scale(&y, 2.0)?;
+            turn = ops::add(&turn, 1)?;
+        }
+        Ok(y)
+    }
+}
+
 fn main() {}
