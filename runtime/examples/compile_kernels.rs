@@ -291,9 +291,8 @@ impl Part {
     }
 }
 
-/// Kernels in Rust, as a user has them and as the operations have them: bf16 as machine code, which computes what f32 does
-/// with as many registers or more, because a vector of its elements has twice as many; and as PTX what that leaves out, which
-/// is f32, f16, and the text of kernels of rows for devices without clusters.
+/// Kernels in Rust, as a user has them and as the operations have them: f32 and bf16 as machine code, and as PTX what
+/// that leaves out, which is f16, and the text of kernels of rows for devices without clusters.
 fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
         floats::DEFINITION,
@@ -336,9 +335,9 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
             ));
         };
         if is_machine {
+            unit(compile_all::<f32>);
             unit(compile_all::<bf16>);
         } else {
-            unit(compile_all::<f32>);
             unit(compile_all::<f16>);
         }
     }
@@ -347,9 +346,9 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         let name = format!("a chain of {}", names.join(", "));
         let mut unit = |compile: Compile| units.push((name.clone(), chain.clone(), compile));
         if is_machine {
+            unit(compile_chain::<f32>);
             unit(compile_chain::<bf16>);
         } else {
-            unit(compile_chain::<f32>);
             unit(compile_chain::<f16>);
         }
     }
@@ -358,17 +357,15 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         let mut unit = |compile: Compile| units.push((name.clone(), vec![definition], compile));
         let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
         let has_floats = types.any(|compute| *compute == Compute::F32);
-        let of = |is_wanted: bool, compile: Compile| is_wanted.then_some(compile);
-        let rows = matches!(definition.kind, Kind::Rows(_));
-        // Without floats, one type stands for all.
-        let compiles = [
-            of(if has_floats { !is_machine } else { is_machine || rows }, |one, arch| {
-                compile::<f32>(one[0], arch)
-            }),
-            of(has_floats && (is_machine || rows), |one, arch| compile::<bf16>(one[0], arch)),
-            of(has_floats && !is_machine, |one, arch| compile::<f16>(one[0], arch)),
-        ];
-        compiles.into_iter().flatten().for_each(&mut unit);
+        if is_machine || matches!(definition.kind, Kind::Rows(_)) {
+            unit(|one, arch| compile::<f32>(one[0], arch));
+            if has_floats {
+                unit(|one, arch| compile::<bf16>(one[0], arch));
+            }
+        }
+        if has_floats && !is_machine {
+            unit(|one, arch| compile::<f16>(one[0], arch));
+        }
     }
     // Of one kernel, types take similar times, and kernels of one kind follow each other: whatever the number of parts,
     // each gets some of all.

@@ -44,8 +44,7 @@ fn invalidated(
             .map(|e| format!("{what}: reset: {e}"));
     }
     if bad.is_none() {
-        // Each bucket is warmed up, recorded, and replayed twice in each.
-        'rounds: for round in 0..2 {
+        'rounds: for round in 0..3 {
             for (i, &n) in SIZES.iter().enumerate() {
                 let count = 100.0 + (round * SIZES.len() + i + 1) as f32;
                 match program.step(&mut rt, n) {

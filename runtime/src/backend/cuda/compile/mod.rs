@@ -206,17 +206,13 @@ fn too_new(error: Error, unit: Unit) -> Error {
 /// # Errors
 /// [`Error::NoDevice`] without the compiler; [`Error::Device`] with its log.
 pub(crate) fn compile_source(source: &'static SourceFile, arch: &str) -> Result<String> {
-    check(Nvrtc::get()?, Unit { source, t: None }, &named(arch))
-}
-
-/// Compiles a unit, and returns the compiler's remarks.
-fn check(nvrtc: &Nvrtc, unit: Unit, target: &Target) -> Result<String> {
-    let mut options = checking(unit);
+    let mut options = checking(Unit { source, t: None });
+    let (nvrtc, target) = (Nvrtc::get()?, named(arch));
     // The code is thrown away: that the text is accepted is all that is asked, which takes a third of the time.
     if matches!(target, Target::Virtual(_)) && nvrtc.version() >= FAST_COMPILE {
         options.push("--Ofast-compile=max".into());
     }
-    Ok(nvrtc.compile(of(unit.source), target, &options)?.1)
+    Ok(nvrtc.compile(of(source), &target, &options)?.1)
 }
 
 /// The target of a compilation, by its name.
@@ -229,7 +225,7 @@ fn named(arch: &str) -> Target {
 
 /// Compiles a `.cu` file of this crate for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, for every
 /// element type that its line `// Types: …` states, and again with the macros of each line `// Also: …`, and returns the
-/// compiler's remarks, one entry per unit. Machine code is made of f32 and bf16, PTX of f16, too. `header` is the name and the text of a header of its own.
+/// compiler's remarks, one entry per unit. `header` is the name and the text of a header of its own.
 ///
 /// # Errors
 /// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
@@ -258,12 +254,12 @@ pub fn compile_file(
         let source: &'static SourceFile =
             Box::leak(Box::new(SourceFile { name, options: options.leak(), ..source }));
         for t in types.list() {
-            // Of machine code, f16 is as bf16.
-            if t == Some(DType::F16) && matches!(target, Target::Machine(_)) {
+            // Of more variants of machine code, f16 is as bf16.
+            if t == Some(DType::F16) && !names.is_empty() && matches!(target, Target::Machine(_)) {
                 continue;
             }
             let unit = Unit { source, t };
-            let log = check(nvrtc, unit, &target)?;
+            let (_, log) = nvrtc.compile(of(source), &target, &checking(unit))?;
             out.push((format!("{unit:?}"), log));
         }
     }
