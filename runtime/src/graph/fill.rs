@@ -82,8 +82,8 @@ impl<T: Element> StaticInput<'_, T> {
     }
 
     /// Copies a tensor to the memory of the input, and returns the copy, which is contiguous whatever the strides of
-    /// `tensor` are. A product of floats may add in another order for another layout, so its result may differ in the last
-    /// bits from that of `tensor` itself.
+    /// `tensor` are. A product of floats is summed in an order that depends on the strides of its operands, so a product of the
+    /// copy may differ in the last bits from one of `tensor`.
     ///
     /// # Errors
     /// See [`fill`](Self::fill); returns [`Error::NeverComputed`] for a tensor whose memory is gone.

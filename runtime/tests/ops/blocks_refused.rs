@@ -193,7 +193,7 @@ fn only_blocks_of_two_dimensions_are_used() {
 
 #[test]
 fn modes_compute_with_the_floats() {
-    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+    for mode in Mode::ALL {
         let mut rt = refusing(&READERS);
         let source = Source::new(&mut StdRng::seed_from_u64(2), BlockFormat::Q4_K);
         let model: Model<f32> = load::load(&rt, &source, &256).unwrap();

@@ -51,7 +51,6 @@ pub(crate) fn blocks(rng: &mut StdRng, format: BlockFormat, rows: usize, width: 
     all
 }
 
-/// A weight of random blocks, and its values.
 /// The values of blocks.
 fn values(format: BlockFormat, blocks: &[u8], rows: usize, width: usize) -> Array {
     let mut values = vec![0.0; rows * width];
