@@ -193,7 +193,8 @@ fn only_blocks_of_two_dimensions_are_used() {
 
 #[test]
 fn modes_compute_with_the_floats() {
-    for mode in Mode::ALL {
+    // Without a uniform batch, the other modes run as one of these.
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = refusing(&READERS);
         let source = Source::new(&mut StdRng::seed_from_u64(2), BlockFormat::Q4_K);
         let model: Model<f32> = load::load(&rt, &source, &256).unwrap();
