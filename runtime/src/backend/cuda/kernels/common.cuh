@@ -73,7 +73,16 @@ template <> struct From<f16> {
     static DEVICE f16 f(f32 x) { f16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
 };
 template <> struct From<bf16> {
-    static DEVICE bf16 f(f32 x) { bf16 r; asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x)); return r; }
+    // A pair whose other half is zero: it is converted by another unit than a single one, four times as often, and its bits are the
+    // rounded value as f32.
+    static DEVICE bf16 f(f32 x) {
+        u32 pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(x), "f"(0.f));
+        __builtin_assume((pair & 0xffffu) == 0u);
+        bf16 r;
+        r.bits = (u16)(pair >> 16);
+        return r;
+    }
 };
 // Rounds to nearest, ties to even.
 template <typename E> DEVICE E from_f32(f32 x) { return From<E>::f(x); }
