@@ -12,6 +12,7 @@ mod lists;
 mod made;
 mod parts;
 mod steered;
+mod taken;
 
 #[derive(Params)]
 struct Layer {
