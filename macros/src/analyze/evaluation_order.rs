@@ -24,8 +24,9 @@ impl Analysis<'_, '_> {
         let theirs = self.run.uses();
         let uses = self.scope.with_captures(uses.clone());
         let changed = |name: &str| {
+            let known = self.scope.lookup(name);
             theirs.get(name).is_some_and(|u| {
-                u.through || u.changes(self.scope.lookup(name).is_some_and(|b| b.mutable || b.exclusive))
+                u.through || u.changes(false) || known.is_some_and(|b| b.is_changed_by(u))
             })
         };
         uses.0.iter().any(|(name, u)| {

@@ -232,7 +232,12 @@ impl Analysis<'_, '_> {
                 && statement.value.names().all(known)
                 && (statement.value.names().all(reference) || self.repeatable(&init.expr, before));
         }
-        (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
+        // What did not fail in the segment does not fail behind it.
+        let value = match &*init.expr {
+            Expr::Try(e) => &*e.expr,
+            other => other,
+        };
+        (by_ref || init.diverge.is_some() || lends(value)) && self.repeatable(value, before())
     }
 }
 

@@ -37,6 +37,11 @@ impl Use {
     pub(crate) fn changes(&self, mutable: bool) -> bool {
         self.assigned || (self.touched || self.through || self.in_macro) && mutable
     }
+
+    /// Returns whether other code may get the value: what is done with a `&mut` there is not seen.
+    pub(crate) fn passes_on(&self) -> bool {
+        self.by_value || self.handed_on
+    }
 }
 
 /// All outer names of a piece of code, in order of first use.
