@@ -33,7 +33,7 @@ impl VisitMut for Blocks<'_> {
             };
             let unused = closure.is_some_and(|mut given| {
                 let direct = given.is_used_by(&rest);
-                given.visit_block_mut(&mut rest);
+                given.statements(&mut rest.stmts);
                 given.found && !given.left && !direct
             });
             if unused {
@@ -130,7 +130,22 @@ impl Given<'_> {
         self.meaning = around;
     }
 
-    /// Items mean the same in all of their block.
+    /// Visits statements of a block; its items mean the same in all of it.
+    fn statements(&mut self, stmts: &mut [Stmt]) {
+        for stmt in stmts {
+            self.visit_stmt_mut(stmt);
+            match stmt {
+                Stmt::Local(local) => self.bind(&local.pat),
+                Stmt::Macro(m) => {
+                    // One of the user's may bind what it is given.
+                    let names = macro_bindings::named_by(&m.mac);
+                    self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
+                }
+                _ => {}
+            }
+        }
+    }
+
     fn items(&mut self, stmts: &[Stmt]) {
         match syntax::items_among(stmts) {
             None => self.meaning.hides_used = true,
@@ -159,18 +174,7 @@ impl VisitMut for Given<'_> {
     fn visit_block_mut(&mut self, block: &mut Block) {
         self.scoped(|s| {
             s.items(&block.stmts);
-            for stmt in &mut block.stmts {
-                s.visit_stmt_mut(stmt);
-                match stmt {
-                    Stmt::Local(local) => s.bind(&local.pat),
-                    Stmt::Macro(m) => {
-                        // One of the user's may bind what it is given.
-                        let names = macro_bindings::named_by(&m.mac);
-                        s.meaning.hides_used |= names.iter().any(|n| *n == s.name || s.uses.contains(n));
-                    }
-                    _ => {}
-                }
-            }
+            s.statements(&mut block.stmts);
         });
     }
 

@@ -7,6 +7,7 @@ mod assigned;
 mod borrowed;
 mod changed;
 mod chosen;
+mod exclusive;
 mod keyed;
 mod lists;
 mod made;
