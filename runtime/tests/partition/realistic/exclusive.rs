@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use graphable::{graphable, prelude::*};
+use graphable::{Mode, graphable, prelude::*};
 
 use super::{Model, gives, mix};
 
@@ -84,7 +84,7 @@ fn renamed(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
         *l = ops::add(l, &*r)?;
         let t = #[eager]
         mix(r)?;
-        *r = ops::sub(l, &t)?;
+        *r = ops::sub(&*l, &t)?;
         let one = if n > 0 { l } else { &mut h };
         *one = ops::neg(one)?;
         let t = #[eager]
@@ -94,10 +94,13 @@ fn renamed(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     ops::add(&h, &ops::add(&ops::scale(&pair.0, 10.0)?, &ops::scale(&pair.1, 100.0)?)?)
 }
 
+fn missing(why: &str) -> Error {
+    Error::Argument { op: "layer", why: why.into() }
+}
+
 /// References that `?` gives, and failures in their order.
 #[graphable]
 fn behind_question_marks(x: &Tensor<f32>, model: &Model, #[key] n: usize) -> Result<Tensor<f32>> {
-    let missing = |why: &str| Error::Argument { op: "layer", why: why.into() };
     let layer = model.layers.get(n).ok_or_else(|| missing("the first"))?;
     let last = model.layers.iter().last().ok_or(Error::Argument { op: "layer", why: "the second".into() })?;
     if n > 5 {
@@ -134,7 +137,7 @@ fn references_that_question_marks_give() {
 
 #[test]
 fn failures_come_in_their_order() {
-    for mode in [graphable::Mode::None, graphable::Mode::Piecewise, graphable::Mode::Full] {
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = crate::support::runtime();
         let model = super::model(&rt);
         let graph = BehindQuestionMarksGraph::builder().mode(mode).build(&mut rt).unwrap();
