@@ -134,7 +134,9 @@ impl Analysis<'_, '_> {
         if exclusive && (changes || u.whole) {
             return all.push(LiveIn::Exclusive { ident, eager });
         }
-        let taken = u.taken && self.scope.owned.contains(&id);
+        let owned = self.scope.owned.contains(&id);
+        // Of what eager code made, a part may enter where the whole cannot.
+        let taken = owned && (u.taken || u.called && !eager);
         if u.whole || taken || changes || bound_inside.contains(name) || u.fields.is_empty() {
             return all.push(LiveIn::Whole { ident, eager, changes, moves: u.by_value && name != "self" });
         }

@@ -24,6 +24,8 @@ pub(crate) struct Use {
     pub(crate) through: bool,
     /// A field path of it is used where the field may be moved out.
     pub(crate) taken: bool,
+    /// A method is called on a field path of it that may take the field.
+    pub(crate) called: bool,
     /// The value of a field path is wanted, there or elsewhere.
     pub(crate) parted: bool,
     /// Its value, or that of a field path, is wanted by more than an operator: a number is copied there, any other value moved.
@@ -96,6 +98,7 @@ impl Uses {
                 touched: false,
                 through: false,
                 taken: false,
+                called: false,
                 parted: false,
                 handed_on: false,
                 in_macro: false,
@@ -120,6 +123,7 @@ impl Uses {
         mine.touched |= u.touched;
         mine.through |= u.through;
         mine.taken |= u.taken;
+        mine.called |= u.called;
         mine.parted |= u.parted;
         mine.handed_on |= u.handed_on;
         mine.in_macro |= u.in_macro;
