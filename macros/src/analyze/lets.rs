@@ -12,7 +12,7 @@ use super::{
     partition::{Draft, Walk, only_piecewise},
     scope::Binding,
     statement::Statement,
-    uses::{self, Sequence, Uses},
+    uses::{self, Sequence, Use, Uses},
 };
 use crate::{
     model::{Block, HostLet, Location, Part, Value},
@@ -262,7 +262,12 @@ impl Analysis<'_, '_> {
         let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
         let alone = must || mixed || classify::assigns(&init.expr);
         // What a segment writes through the name is written through it by host code.
-        let renamed = lends_exclusively(init) && binds.iter().any(|b| value.has(&b.ident.to_string()));
+        let plain = classify::call_free(&init.expr) && init.diverge.is_none() && !on_device;
+        let passes = |name: &str, u: &Use| {
+            u.passes_on() && !self.run.binds(name) && self.scope.lookup(name).is_some_and(|b| b.exclusive)
+        };
+        let renamed = lends_exclusively(init) && binds.iter().any(|b| value.has(&b.ident.to_string()))
+            || plain && statement.uses.0.iter().any(|(name, u)| passes(name, u));
         let passed_on = depends && evaluated && self.passes_on_exclusive(found, from, &walk.run);
         if !renamed && (!(must || evaluated) || depends && !alone && !passed_on) {
             return Place::Run;

@@ -160,7 +160,8 @@ impl Analysis<'_, '_> {
                 ident: ident.clone(),
                 output,
                 exclusive,
-                kept: shadowed_at.is_some(),
+                // What it refers to keeps its name.
+                kept: shadowed_at.is_some() && !exclusive,
             });
         }
         for bound in &outs.carried {
@@ -313,14 +314,13 @@ impl Analysis<'_, '_> {
 /// Values that are kept before later statements take their names, and where.
 fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, Step)> {
     let changed = changed.iter().zip(live_outs).filter_map(|(c, out)| match out {
-        LiveOut::Changed { ident, output, exclusive, .. } => {
-            let (ident, output) = (ident.clone(), output.clone());
-            Some((c.shadowed_at?, Step::Keep { output, ident, exclusive: *exclusive }))
+        LiveOut::Changed { ident, output, kept: true, .. } => {
+            Some((c.shadowed_at?, Step::Keep { output: output.clone(), ident: ident.clone() }))
         }
         _ => None,
     });
     let shadowed = outs.shadowed.iter().cloned();
-    let shadowed = shadowed.map(|(ident, output, at)| (at, Step::Keep { output, ident, exclusive: false }));
+    let shadowed = shadowed.map(|(ident, output, at)| (at, Step::Keep { output, ident }));
     changed.chain(shadowed).collect()
 }
 

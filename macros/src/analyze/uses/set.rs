@@ -42,7 +42,7 @@ impl Use {
 
     /// Returns whether other code may get the value: what is done with a `&mut` there is not seen.
     pub(crate) fn passes_on(&self) -> bool {
-        self.by_value || self.handed_on
+        self.by_value || self.handed_on && self.whole
     }
 }
 
