@@ -25,9 +25,9 @@ impl Analysis<'_, '_> {
         let uses = self.scope.with_captures(uses.clone());
         let changed = |name: &str| {
             let known = self.scope.lookup(name);
-            theirs.get(name).is_some_and(|u| {
-                u.through || u.changes(false) || known.is_some_and(|b| b.is_changed_by(u))
-            })
+            theirs
+                .get(name)
+                .is_some_and(|u| u.through || u.changes(false) || known.is_some_and(|b| b.is_changed_by(u)))
         };
         uses.0.iter().any(|(name, u)| {
             self.run.may_bind(name)

@@ -98,7 +98,8 @@ impl Entering {
                 let shown = shown(ident);
                 self.keys.push(facade(shown, &quote!(*#ident), *eager, Form::ToChange));
                 let own = referent(ident);
-                self.lets.extend(quote_spanned!(shown=> let mut #own = #source.copy(); let #ident = &mut *#own;));
+                self.lets
+                    .extend(quote_spanned!(shown=> let mut #own = #source.copy(); let #ident = &mut *#own;));
             }
             LiveIn::Whole { ident, eager, .. } if ident == "self" => {
                 let shown = shown(ident);

@@ -130,9 +130,17 @@ fn each_arm_makes_the_closures_that_it_calls() {
                 let step = rt.step().unwrap();
                 let x = [turn as f32, 0.5];
                 let y = taken.call(&step, &x, q, n).unwrap();
-                assert_eq!(step.read(&y).unwrap(), x.map(|x| taken_names_by_hand(x, q, n)), "{setup:?} {q} {n}");
+                assert_eq!(
+                    step.read(&y).unwrap(),
+                    x.map(|x| taken_names_by_hand(x, q, n)),
+                    "{setup:?} {q} {n}"
+                );
                 let y = on_the_way.call(&step, &x, q, n).unwrap();
-                assert_eq!(step.read(&y).unwrap(), x.map(|x| on_the_way_by_hand(x, q, n)), "{setup:?} {q} {n}");
+                assert_eq!(
+                    step.read(&y).unwrap(),
+                    x.map(|x| on_the_way_by_hand(x, q, n)),
+                    "{setup:?} {q} {n}"
+                );
             }
         }
     }

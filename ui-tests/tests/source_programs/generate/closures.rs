@@ -55,7 +55,9 @@ impl Generator {
         self.fresh += 1;
         let own = format!("own{}", self.fresh);
         let taken = match self.rng.random_range(0..3) {
-            0 => format!("let {name} = |v| scaled(v, 3.0); let {own} = {name}(&{own})?; {held} = {name}(&{own})?;"),
+            0 => format!(
+                "let {name} = |v| scaled(v, 3.0); let {own} = {name}(&{own})?; {held} = {name}(&{own})?;"
+            ),
             1 => format!("{held} = {{ let {name} = {name}(&{own})?; ops::neg(&{name})? }};"),
             _ => format!("{held} = {name}(&{own})?;"),
         };
@@ -63,7 +65,10 @@ impl Generator {
         let arm = format!("let {own} = {value}?; let {own} = {name}(&{own})?; {taken}");
         let flow = format!("⟦device⟧if {} {{ {arm} }}", self.predicate(scope));
         let flow = match self.rng.random_range(0..3) {
-            0 => format!("if {} {{ {flow} }} else {{ let {name} = {held}.clone(); {held} = ops::neg(&{name})?; }}", self.condition(&others)),
+            0 => format!(
+                "if {} {{ {flow} }} else {{ let {name} = {held}.clone(); {held} = ops::neg(&{name})?; }}",
+                self.condition(&others)
+            ),
             1 => format!("{{ {flow} }}"),
             _ => flow,
         };

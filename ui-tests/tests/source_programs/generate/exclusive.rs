@@ -102,7 +102,9 @@ impl Generator {
         let mut body: Vec<Stmt> =
             (0..self.rng.random_range(1..4)).flat_map(|_| self.written(&inner, &by)).collect();
         if head.contains("layer") {
-            body.push(Stmt::text(format!("change({by}, &scaled(x, 0.5)?)?; *{by} = ops::add(&*{by}, &layer.a)?;")));
+            body.push(Stmt::text(format!(
+                "change({by}, &scaled(x, 0.5)?)?; *{by} = ops::add(&*{by}, &layer.a)?;"
+            )));
         }
         scope.add(&name, Kind::Tensor, true);
         vec![
@@ -119,7 +121,8 @@ impl Generator {
         let (a, b, n) = (self.tensor(scope), self.tensor(scope), self.number(scope));
         let (mut stmts, last) = match self.rng.random_range(0..4) {
             0 => {
-                let stmts = vec![format!("let mut {sum} = Sum::new().with({a});"), format!("{sum}.push({b});")];
+                let stmts =
+                    vec![format!("let mut {sum} = Sum::new().with({a});"), format!("{sum}.push({b});")];
                 (stmts, format!("{sum}.finish()?"))
             }
             1 => (
