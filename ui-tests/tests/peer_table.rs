@@ -1,4 +1,5 @@
-//! `docs/PEER_TESTS.md` names tests: each is there, and each row of the collection has its line.
+//! `docs/PEER_TESTS.md` and `docs/REVIEW_11.md` name tests: each is there, and each row of the collection, or point of the review,
+//! has its line.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,8 +12,14 @@ const GAPS: [u32; 15] = [7, 9, 13, 20, 34, 50, 53, 66, 76, 79, 88, 99, 106, 107,
 const LAST: u32 = 120;
 
 /// Folders that the table shortens.
-const SHORT: [(&str, &str); 9] = [
+const SHORT: [(&str, &str); 15] = [
     ("core/", "runtime/tests/core/"),
+    ("control/", "runtime/tests/control/"),
+    ("sizes/", "runtime/tests/sizes/"),
+    ("ops/", "runtime/tests/ops/"),
+    ("macros/", "macros/src/"),
+    ("examples/", "examples/tests/all/"),
+    ("uitests/", "ui-tests/tests/"),
     ("dispatch/", "runtime/tests/dispatch/"),
     ("limits/", "runtime/tests/limits/"),
     ("graphs/", "runtime/tests/graphs/"),
@@ -59,8 +66,12 @@ fn tests(text: &str) -> Vec<&str> {
 
 /// Says what is wrong with one test of the table, if anything is.
 fn missing(test: &str) -> Option<String> {
+    if let Some(file) = test.strip_prefix("ui:pass/") {
+        let file = root().join("ui-tests/tests/ui/pass").join(file);
+        return (!file.is_file()).then(|| format!("{} is not there", file.display()));
+    }
     if let Some(file) = test.strip_prefix("ui:") {
-        let file = root().join("ui-tests/tests/ui/fail").join(file);
+        let file = root().join("ui-tests/tests/ui/fail").join(file.strip_prefix("fail/").unwrap_or(file));
         let gone = [file.clone(), file.with_extension("stderr")].into_iter().find(|f| !f.is_file())?;
         return Some(format!("{} is not there", gone.display()));
     }
@@ -108,6 +119,35 @@ fn every_row_is_there_and_names_tests_that_exist() {
     println!("{} rows: {:?}", rows.len(), STATES.map(|state| (state, count(state))));
 }
 
+/// The points of the review, which are the headings of its page.
+const POINTS: u32 = 27;
+
+/// The text of each point, by number.
+fn points(page: &str) -> BTreeMap<u32, &str> {
+    let sections = page.split("\n### ").skip(1);
+    // Until the next chapter.
+    let sections = sections.map(|section| section.split("\n## ").next().unwrap_or_default());
+    sections.filter_map(|section| Some((section.split_once('.')?.0.parse().ok()?, section))).collect()
+}
+
+#[test]
+fn every_point_of_the_review_is_answered() {
+    let page = fs::read_to_string(root().join("docs/REVIEW_11.md")).unwrap();
+    let points = points(&page);
+    assert_eq!(points.keys().copied().collect::<Vec<_>>(), (1..=POINTS).collect::<Vec<_>>());
+    let mut wrong = Vec::new();
+    for (number, text) in &points {
+        // The rest are names of our API.
+        let named: Vec<&str> =
+            tests(text).into_iter().filter(|t| t.starts_with("ui:") || t.contains(".rs::")).collect();
+        if named.is_empty() && !text.contains("docs/BENCHMARKS.md") {
+            wrong.push(format!("point {number} names neither a test nor the page of the figures"));
+        }
+        wrong.extend(named.into_iter().filter_map(missing).map(|why| format!("point {number}: {why}")));
+    }
+    assert!(wrong.is_empty(), "docs/REVIEW_11.md:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn what_is_not_there_is_found() {
     assert_eq!(missing("core/walk.rs::random_walks"), None);
@@ -117,6 +157,7 @@ fn what_is_not_there_is_found() {
         "core/nowhere.rs::random_walks",
         "elsewhere/walk.rs::random_walks",
         "ui:lifetimes/nothing.rs",
+        "ui:pass/nothing.rs",
     ] {
         assert!(missing(test).is_some(), "{test}");
     }

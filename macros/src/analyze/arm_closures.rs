@@ -4,13 +4,15 @@
 //! fixed. If the parameters of an outer closure have no written type, `g` of `let g = |v| ops::neg(v);` would refuse a
 //! reference to a variable of the arm.
 
+use std::collections::{BTreeSet, HashSet};
+
 use quote::ToTokens;
 use syn::{
-    Block, Expr, ExprClosure, Local, Pat, Stmt,
+    Block, Expr, ExprBlock, ExprClosure, Local, Pat, Stmt,
     visit_mut::{self, VisitMut},
 };
 
-use super::uses;
+use super::{macro_bindings, uses};
 use crate::parse::{device, syntax};
 
 /// Moves or copies such closures of a body with `#[device]` control flow into arms. `keep` are those that stay where they are.
@@ -26,12 +28,13 @@ impl VisitMut for Blocks<'_> {
         for at in (0..block.stmts.len()).rev() {
             let mut rest = Block { brace_token: block.brace_token, stmts: block.stmts.split_off(at + 1) };
             let closure = match &block.stmts[at] {
-                Stmt::Local(local) => movable(local, &rest.stmts).filter(|e| !(self.0)(e)).map(|_| local),
+                Stmt::Local(local) => given(local, &rest.stmts).filter(|given| !(self.0)(given.value)),
                 _ => None,
             };
-            let unused = closure.is_some_and(|closure| {
-                let (direct, in_arms) = (uses_directly(&rest, closure), Given(closure).to(&mut rest));
-                in_arms && !direct
+            let unused = closure.is_some_and(|mut given| {
+                let direct = given.is_used_by(&rest);
+                given.statements(&mut rest.stmts);
+                given.found && !given.left && !direct
             });
             if unused {
                 // Nothing else would determine the types of its parameters.
@@ -45,24 +48,24 @@ impl VisitMut for Blocks<'_> {
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
-/// Returns the closure of a `let` that means the same wherever the statements after it make it: nothing there takes a name
-/// that it uses.
-fn movable<'l>(local: &'l Local, rest: &[Stmt]) -> Option<&'l Expr> {
+/// Returns the closure of a `let`, to be given to arms in `rest`, the statements after it.
+fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
     let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
     let (Expr::Closure(closure), Pat::Ident(name)) = (&*init.expr, &local.pat) else { return None };
     let plain = name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none();
     if !plain || !is_inferred(closure) || !rest.iter().any(device::is_anywhere_in) {
         return None;
     }
-    let (taken, items) = (syntax::bound_anywhere(rest), syntax::items_inside(rest)?);
-    let named = uses::of_expr(&init.expr);
-    // Also functions, modules, types and macros, which are no variables.
-    let mentioned = syntax::identifiers(init.expr.to_token_stream());
-    let is_taken = |name: &str| taken.contains(name) || items.contains(name);
-    (!is_taken(&name.ident.to_string())
-        && !named.names().any(is_taken)
-        && !mentioned.iter().any(|name| items.contains(name)))
-    .then_some(&init.expr)
+    Some(Given {
+        local,
+        value: &init.expr,
+        name: name.ident.to_string(),
+        uses: uses::of_expr(&init.expr).names().map(str::to_owned).collect(),
+        mentions: syntax::identifiers(init.expr.to_token_stream()),
+        meaning: Meaning::default(),
+        found: false,
+        left: false,
+    })
 }
 
 /// Returns whether rustc finds out the types of a closure's parameters, and whether it takes nothing.
@@ -72,89 +75,215 @@ fn is_inferred(closure: &ExprClosure) -> bool {
         && closure.inputs.iter().any(|input| !matches!(input, Pat::Type(_)))
 }
 
-/// Returns whether code names the closure outside the arms in it.
-fn uses_directly(block: &Block, closure: &Local) -> bool {
-    let mut outside = block.clone();
-    Arms(&mut |arm: &mut Block| arm.stmts.clear()).visit_block_mut(&mut outside);
-    let names = syntax::bound_by_let(closure);
-    outside.stmts.iter().any(|stmt| {
-        let uses = uses::of_stmt(stmt);
-        names.iter().any(|b| uses.has(&b.ident.to_string()))
-    })
+/// What names mean at some place, beside what they mean where a closure is made.
+#[derive(Clone, Copy, Default)]
+struct Meaning {
+    /// The closure's name means something else.
+    hides_closure: bool,
+    /// A name that the closure uses may mean something else.
+    hides_used: bool,
 }
 
-/// Gives a closure to the arms that use it.
-struct Given<'l>(&'l Local);
+/// Gives a closure to the arms that use it, where its names mean the same.
+struct Given<'l> {
+    local: &'l Local,
+    value: &'l Expr,
+    name: String,
+    /// The variables and functions that it uses.
+    uses: HashSet<String>,
+    /// All names in it: also those of functions, modules, types and macros in paths.
+    mentions: BTreeSet<String>,
+    meaning: Meaning,
+    /// Set if an arm makes it.
+    found: bool,
+    /// Set if an arm uses the one outside.
+    left: bool,
+}
 
 impl Given<'_> {
-    /// Returns whether there are any.
-    fn to(&self, code: &mut Block) -> bool {
-        let mut found = false;
-        Arms(&mut |arm: &mut Block| {
-            let direct = uses_directly(arm, self.0);
-            found |= self.to(arm) || direct;
+    /// Returns whether code names the closure outside the arms in it.
+    fn is_used_by(&self, code: &Block) -> bool {
+        let mut outside = code.clone();
+        Cleared.visit_block_mut(&mut outside);
+        self.is_named_by(outside)
+    }
+
+    fn is_named_by(&self, block: Block) -> bool {
+        let block = ExprBlock { attrs: Vec::new(), label: None, block };
+        uses::of_expr(&Expr::Block(block)).has(&self.name)
+    }
+
+    fn arm(&mut self, arm: &mut Block) {
+        let around = self.meaning;
+        self.items(&arm.stmts);
+        let Meaning { hides_closure, hides_used } = self.meaning;
+        if !hides_closure && hides_used {
+            self.left |= self.is_named_by(arm.clone());
+        } else if !hides_closure {
+            let direct = self.is_used_by(arm);
+            self.visit_block_mut(arm);
             if direct {
-                arm.stmts.insert(0, Stmt::Local(self.0.clone()));
+                self.found = true;
+                arm.stmts.insert(0, Stmt::Local(self.local.clone()));
             }
-        })
-        .visit_block_mut(code);
-        found
+        }
+        self.meaning = around;
+    }
+
+    /// Visits statements of a block; its items mean the same in all of it.
+    fn statements(&mut self, stmts: &mut [Stmt]) {
+        for stmt in stmts {
+            self.visit_stmt_mut(stmt);
+            match stmt {
+                Stmt::Local(local) => self.bind(&local.pat),
+                Stmt::Macro(m) => {
+                    // One of the user's may bind what it is given.
+                    let names = macro_bindings::named_by(&m.mac);
+                    self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn items(&mut self, stmts: &[Stmt]) {
+        match syntax::items_among(stmts) {
+            None => self.meaning.hides_used = true,
+            Some(items) => {
+                self.meaning.hides_closure |= items.contains(&self.name);
+                self.meaning.hides_used |= self.mentions.iter().any(|name| items.contains(name));
+            }
+        }
+    }
+
+    fn bind(&mut self, pat: &Pat) {
+        for name in syntax::bound_always(pat).iter().map(|b| b.ident.to_string()) {
+            self.meaning.hides_closure |= name == self.name;
+            self.meaning.hides_used |= self.uses.contains(&name);
+        }
+    }
+
+    fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
+        let around = self.meaning;
+        f(self);
+        self.meaning = around;
     }
 }
 
-/// Visits the bodies of the outermost control flow of the device.
-struct Arms<'f>(&'f mut dyn FnMut(&mut Block));
+impl VisitMut for Given<'_> {
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        self.scoped(|s| {
+            s.items(&block.stmts);
+            s.statements(&mut block.stmts);
+        });
+    }
 
-impl VisitMut for Arms<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        if !device::is_flow(expr) {
-            return visit_mut::visit_expr_mut(self, expr);
+        if device::is_flow(expr) {
+            decided(expr).into_iter().for_each(|by| self.visit_expr_mut(by));
+            return each_arm(expr, &mut |arm| self.arm(arm));
         }
         match expr {
-            Expr::If(e) => {
-                self.visit_expr_mut(&mut e.cond);
-                (self.0)(&mut e.then_branch);
-                match e.else_branch.as_mut().map(|(_, other)| &mut **other) {
-                    Some(Expr::Block(other)) => (self.0)(&mut other.block),
-                    // `else if`, which is in an arm of its own.
-                    Some(other) => self.arm(other),
-                    None => {}
-                }
-            }
-            Expr::While(e) => {
-                self.visit_expr_mut(&mut e.cond);
-                (self.0)(&mut e.body);
-            }
-            Expr::Match(e) => {
+            Expr::Closure(e) => self.scoped(|s| {
+                e.inputs.iter().for_each(|pat| s.bind(pat));
+                s.visit_expr_mut(&mut e.body);
+            }),
+            Expr::Let(e) => {
                 self.visit_expr_mut(&mut e.expr);
-                e.arms.iter_mut().for_each(|arm| self.arm(&mut arm.body));
+                self.bind(&e.pat);
             }
-            _ => {}
+            Expr::If(e) => {
+                self.scoped(|s| {
+                    s.visit_expr_mut(&mut e.cond);
+                    s.visit_block_mut(&mut e.then_branch);
+                });
+                e.else_branch.iter_mut().for_each(|(_, other)| self.visit_expr_mut(other));
+            }
+            Expr::While(e) => self.scoped(|s| {
+                s.visit_expr_mut(&mut e.cond);
+                s.visit_block_mut(&mut e.body);
+            }),
+            Expr::ForLoop(e) => {
+                self.visit_expr_mut(&mut e.expr);
+                self.scoped(|s| {
+                    s.bind(&e.pat);
+                    s.visit_block_mut(&mut e.body);
+                });
+            }
+            other => visit_mut::visit_expr_mut(self, other),
         }
+    }
+
+    fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
+        self.scoped(|s| {
+            s.bind(&arm.pat);
+            visit_mut::visit_arm_mut(s, arm);
+        });
     }
 
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
-impl Arms<'_> {
-    /// Visits an arm that need not be a block.
-    fn arm(&mut self, body: &mut Expr) {
-        if let Expr::Block(e) = body
-            && e.attrs.is_empty()
-            && e.label.is_none()
-        {
-            return (self.0)(&mut e.block);
+/// Removes the code of arms.
+struct Cleared;
+
+impl VisitMut for Cleared {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        if !device::is_flow(expr) {
+            return visit_mut::visit_expr_mut(self, expr);
         }
-        let value = std::mem::replace(body, Expr::PLACEHOLDER);
-        let mut block: Block = syn::parse_quote!({});
-        block.stmts.push(Stmt::Expr(value, None));
-        (self.0)(&mut block);
-        *body = match block.stmts.pop() {
-            Some(Stmt::Expr(value, None)) if block.stmts.is_empty() => value,
-            last => {
-                block.stmts.extend(last);
-                Expr::Block(syn::ExprBlock { attrs: Vec::new(), label: None, block })
-            }
-        };
+        decided(expr).into_iter().for_each(|by| self.visit_expr_mut(by));
+        each_arm(expr, &mut |arm| arm.stmts.clear());
     }
+
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+}
+
+/// What control flow of the device decides by.
+fn decided(flow: &mut Expr) -> Option<&mut Expr> {
+    match flow {
+        Expr::If(e) => Some(&mut e.cond),
+        Expr::While(e) => Some(&mut e.cond),
+        Expr::Match(e) => Some(&mut e.expr),
+        _ => None,
+    }
+}
+
+/// Visits the bodies of control flow of the device; not those of more such control flow in it.
+fn each_arm(flow: &mut Expr, visit: &mut dyn FnMut(&mut Block)) {
+    match flow {
+        Expr::If(e) => {
+            visit(&mut e.then_branch);
+            match e.else_branch.as_mut().map(|(_, other)| &mut **other) {
+                Some(Expr::Block(other)) => visit(&mut other.block),
+                // `else if`, which is in an arm of its own.
+                Some(other) => as_block(other, visit),
+                None => {}
+            }
+        }
+        Expr::While(e) => visit(&mut e.body),
+        Expr::Match(e) => e.arms.iter_mut().for_each(|arm| as_block(&mut arm.body, visit)),
+        _ => {}
+    }
+}
+
+/// Visits an arm that need not be a block.
+fn as_block(body: &mut Expr, visit: &mut dyn FnMut(&mut Block)) {
+    if let Expr::Block(e) = body
+        && e.attrs.is_empty()
+        && e.label.is_none()
+    {
+        return visit(&mut e.block);
+    }
+    let value = std::mem::replace(body, Expr::PLACEHOLDER);
+    let mut block: Block = syn::parse_quote!({});
+    block.stmts.push(Stmt::Expr(value, None));
+    visit(&mut block);
+    *body = match block.stmts.pop() {
+        Some(Stmt::Expr(value, None)) if block.stmts.is_empty() => value,
+        last => {
+            block.stmts.extend(last);
+            Expr::Block(ExprBlock { attrs: Vec::new(), label: None, block })
+        }
+    };
 }

@@ -152,25 +152,36 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// The names of a pattern that are `&mut` when `expr` is matched with it, or iterated over.
-pub(super) fn exclusive(pat: &Pat, expr: &Expr) -> HashSet<String> {
-    let mut names = HashSet::new();
-    add_exclusive(pat, expr, &mut names);
-    names
+impl Analysis<'_, '_> {
+    /// The names of a pattern that are `&mut` when `expr` is matched with it, or iterated over.
+    pub(super) fn exclusive(&self, pat: &Pat, expr: &Expr) -> HashSet<String> {
+        let known = syntax::plain_name(expr).and_then(|name| self.scope.lookup(&name.to_string()));
+        let mut names = HashSet::new();
+        if known.is_some_and(|b| b.exclusive) {
+            add_all(pat, &mut names);
+        } else {
+            add_exclusive(pat, expr, &mut names);
+        }
+        names
+    }
+}
+
+fn add_all(pat: &Pat, names: &mut HashSet<String>) {
+    // `&mut x` in a pattern dereferences the value.
+    if !matches!(pat, Pat::Reference(_)) {
+        names.extend(syntax::bound(pat).into_iter().filter(|b| !b.by_ref).map(|b| b.ident.to_string()));
+    }
 }
 
 fn add_exclusive(pat: &Pat, expr: &Expr, names: &mut HashSet<String>) {
-    let all = |pat: &Pat, names: &mut HashSet<String>| {
-        // `&mut x` in a pattern dereferences the value.
-        if !matches!(pat, Pat::Reference(_)) {
-            names.extend(syntax::bound(pat).into_iter().filter(|b| !b.by_ref).map(|b| b.ident.to_string()));
-        }
-    };
     match (pat, expr) {
         (Pat::Type(t), _) => add_exclusive(&t.pat, expr, names),
         (Pat::Paren(p), _) => add_exclusive(&p.pat, expr, names),
         (_, Expr::Paren(e)) => add_exclusive(pat, &e.expr, names),
-        (_, Expr::Reference(r)) if r.mutability.is_some() => all(pat, names),
+        (_, Expr::If(_) | Expr::Match(_) | Expr::Block(_)) => {
+            syntax::tails(expr).into_iter().for_each(|tail| add_exclusive(pat, tail, names));
+        }
+        (_, Expr::Reference(r)) if r.mutability.is_some() => add_all(pat, names),
         (Pat::Tuple(t), Expr::Tuple(e)) if t.elems.len() == e.elems.len() => {
             t.elems.iter().zip(&e.elems).for_each(|(p, e)| add_exclusive(p, e, names));
         }
@@ -183,7 +194,7 @@ fn add_exclusive(pat: &Pat, expr: &Expr, names: &mut HashSet<String>) {
         (Pat::Tuple(t), Expr::MethodCall(m)) if m.method == "enumerate" && t.elems.len() == 2 => {
             add_exclusive(&t.elems[1], &m.receiver, names);
         }
-        (_, Expr::MethodCall(m)) if m.method.to_string().ends_with("_mut") => all(pat, names),
+        (_, Expr::MethodCall(m)) if m.method.to_string().ends_with("_mut") => add_all(pat, names),
         (_, Expr::MethodCall(m)) if PASS_ON.iter().any(|p| m.method == p) && m.method != "clone" => {
             add_exclusive(pat, &m.receiver, names);
         }

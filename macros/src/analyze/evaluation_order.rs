@@ -24,9 +24,10 @@ impl Analysis<'_, '_> {
         let theirs = self.run.uses();
         let uses = self.scope.with_captures(uses.clone());
         let changed = |name: &str| {
-            theirs.get(name).is_some_and(|u| {
-                u.through || u.changes(self.scope.lookup(name).is_some_and(|b| b.mutable || b.exclusive))
-            })
+            let known = self.scope.lookup(name);
+            theirs
+                .get(name)
+                .is_some_and(|u| u.through || u.changes(false) || known.is_some_and(|b| b.is_changed_by(u)))
         };
         uses.0.iter().any(|(name, u)| {
             self.run.may_bind(name)
@@ -49,13 +50,14 @@ impl Analysis<'_, '_> {
             })
     }
 
-    /// Returns whether the code moves an owned value that the run uses.
+    /// Returns whether the code moves an owned value, or a `&mut`, that the run uses.
     pub(super) fn moves_from_run(&self, uses: &Uses) -> bool {
         // By an operator, owned values are moved, and host values copied.
         let moves = |name: &str, u: &Use| {
             let is_in = |ids: &HashSet<usize>| self.scope.lookup(name).is_some_and(|b| ids.contains(&b.id));
             is_in(&self.scope.owned) && (u.by_value || u.parted || u.handed_on)
                 || is_in(&self.scope.host_results) && u.handed_on
+                || u.passes_on() && self.scope.lookup(name).is_some_and(|b| b.exclusive)
         };
         let mut moved = uses.0.iter().filter(|(name, u)| moves(name, u)).peekable();
         if moved.peek().is_none() {

@@ -3,6 +3,8 @@
 //! effect: it is a guard. Only types can decide this, so generated code asks them (`boundary.rs` of the
 //! runtime).
 
+use std::ops::Range;
+
 use syn::{Expr, Stmt};
 
 use super::{Analysis, classify, liveness::Outs, statement::Statement};
@@ -54,7 +56,7 @@ impl Analysis<'_, '_> {
                     // A pattern or a field may move a part of it: nothing can refer to it afterwards.
                     let parted = (at + 1..end)
                         .find(|&i| run[i].uses.get(&name).is_some_and(|u| u.handed_on || u.taken));
-                    let end = parted.unwrap_or(end);
+                    let end = parted.or_else(|| given_to_method(run, at + 1..end, &name)).unwrap_or(end);
                     let guard = Guard { ident: bound.ident, lent: lends_temporary(value) };
                     asked.push((end, Step::AskEnd(guard)));
                 }
@@ -69,6 +71,23 @@ impl Analysis<'_, '_> {
         let name = ident.to_string();
         let alone = self.scope.lookup(&name).is_some_and(|b| b.uninit) && !changed.contains(&name);
         alone.then(|| syntax::Bound { ident: ident.clone(), mutable: false, by_ref: false })
+    }
+}
+
+/// Returns the first statement that calls a method on a part of a variable, or the last one that uses it, if it calls a method on
+/// it, whose result is used: the method may take it. Whatever determines the variable's type stands above.
+fn given_to_method(run: &[Statement], mut among: Range<usize>, name: &str) -> Option<usize> {
+    let calls = |at: usize| run[at].uses.get(name).is_some_and(|u| u.touched) && !discards(&run[at].stmt);
+    let on_part = |at: &usize| calls(*at) && run[*at].uses.get(name).is_some_and(|u| !u.whole);
+    among.clone().find(on_part).or_else(|| among.rfind(|&at| run[at].uses.has(name)).filter(|at| calls(*at)))
+}
+
+/// Returns whether the statement is a call of a method that nothing uses the result of, such as `list.push(x);`.
+fn discards(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Expr(Expr::Try(e), _) => matches!(&*e.expr, Expr::MethodCall(_)),
+        Stmt::Expr(expr, _) => matches!(expr, Expr::MethodCall(_)),
+        _ => false,
     }
 }
 

@@ -42,6 +42,11 @@ const VALUES: [&str; 16] = [
 const READS: [&str; 9] =
     ["iter", "first", "last", "get", "clone", "contains", "as_slice", "as_ref", "chunks"];
 
+/// Returns whether a method of this name only reads its receiver.
+pub(super) fn only_reads(method: &syn::Ident) -> bool {
+    sizes::is_number(method) || READS.iter().any(|read| method == read)
+}
+
 /// Macros that evaluate only their expressions.
 const MACROS: [&str; 3] = ["vec", "matches", "format"];
 
@@ -232,7 +237,12 @@ impl Analysis<'_, '_> {
                 && statement.value.names().all(known)
                 && (statement.value.names().all(reference) || self.repeatable(&init.expr, before));
         }
-        (by_ref || init.diverge.is_some() || lends(&init.expr)) && self.repeatable(&init.expr, before())
+        // What did not fail in the segment does not fail behind it.
+        let value = match &*init.expr {
+            Expr::Try(e) => &*e.expr,
+            other => other,
+        };
+        (by_ref || init.diverge.is_some() || lends(value)) && self.repeatable(value, before())
     }
 }
 
@@ -489,8 +499,7 @@ impl Repeatable<'_, '_, '_> {
                 self.roots += 1;
                 return;
             }
-            let reads = sizes::is_number(&m.method) || READS.iter().any(|read| m.method == read);
-            self.fails |= name == Name::Changing && !reads;
+            self.fails |= name == Name::Changing && !only_reads(&m.method);
         }
         self.visit_expr(&m.receiver);
     }

@@ -8,11 +8,11 @@ use syn::{
 };
 
 use super::{
-    Analysis, Made, Tail, classify, eager_values, host_values,
+    Analysis, Made, Tail, classify, host_values,
     partition::{Draft, Walk, only_piecewise},
     scope::Binding,
     statement::Statement,
-    uses::{self, Sequence, Uses},
+    uses::{self, Sequence, Use, Uses},
 };
 use crate::{
     model::{Block, HostLet, Location, Part, Value},
@@ -135,11 +135,14 @@ impl Analysis<'_, '_> {
         let Some(init) = local.init.as_ref().filter(|init| !classify::expr_has_boundary(&init.expr)) else {
             return false;
         };
+        if lends_exclusively(init) {
+            return false;
+        }
         let uses = uses::of_expr(&init.expr);
         syntax::bound_by_let(local).iter().any(|bound| {
             let name = bound.ident.to_string();
             let outer = self.scope.lookup(&name).filter(|b| b.made.is_none());
-            let changes = |b: &Binding| uses.get(&name).is_some_and(|u| u.changes(b.mutable || b.exclusive));
+            let changes = |b: &Binding| uses.get(&name).is_some_and(|u| b.is_changed_by(u));
             outer.is_some_and(changes)
         })
     }
@@ -258,11 +261,30 @@ impl Analysis<'_, '_> {
         // holds for an expression that moves one part of a value and borrows another.
         let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
         let alone = must || mixed || classify::assigns(&init.expr);
-        if !(must || evaluated) || depends && !alone {
+        // What a segment writes through the name is written through it by host code.
+        let plain = classify::call_free(&init.expr) && init.diverge.is_none() && !on_device;
+        let passes = |name: &str, u: &Use| {
+            u.passes_on() && !self.run.binds(name) && self.scope.lookup(name).is_some_and(|b| b.exclusive)
+        };
+        let renamed = lends_exclusively(init) && binds.iter().any(|b| value.has(&b.ident.to_string()))
+            || plain && statement.uses.0.iter().any(|(name, u)| passes(name, u));
+        let passed_on = depends && evaluated && self.passes_on_exclusive(found, from, &walk.run);
+        if !renamed && (!(must || evaluated) || depends && !alone && !passed_on) {
             return Place::Run;
         }
         let behind_run = *has_boundary || leaves || depends || self.moves_from_run(&statement.uses);
         Place::HostCode { behind_run }
+    }
+
+    /// Returns whether a `let` gives another name to a `&mut` of the pending run, for code after a boundary: host code makes the
+    /// `&mut` again behind the run, and can pass it on then.
+    fn passes_on_exclusive(&self, found: &Let<'_>, from: &[Statement], run: &[Statement]) -> bool {
+        let Some(name) = syntax::plain_name(&found.init.expr).map(ToString::to_string) else { return false };
+        let made = run.iter().rev().find(|s| s.binds(&name));
+        let bounded = from[1..].iter().position(|s| s.has_boundary || s.leaves).map(|at| &from[at + 1..]);
+        let later = Sequence::of(bounded.unwrap_or_default());
+        made.is_some_and(makes_exclusive)
+            && found.statement.binds.iter().any(|b| later.has(&b.ident.to_string()))
     }
 
     /// Adds a `let` that host code evaluates; `rest` are the statements after it.
@@ -292,14 +314,14 @@ impl Analysis<'_, '_> {
         let host_results = !is_number
             && (found.says_host() && host_values::gives_owned(&init.expr)
                 || self.scope.hands_on(&statement.uses));
+        let exclusive =
+            if statement.has_boundary { HashSet::new() } else { self.exclusive(&plain.pat, &init.expr) };
         let first = self.scope.next_id;
         self.bind_described(binds, described, owned);
         if host_results {
             self.scope.host_results.extend(first..self.scope.next_id);
         }
-        if !statement.has_boundary {
-            self.scope.mark_exclusive(&eager_values::exclusive(&plain.pat, &init.expr));
-        }
+        self.scope.mark_exclusive(&exclusive);
     }
 
     /// Returns the known facts about the value of a `let` before it is evaluated.
@@ -387,6 +409,18 @@ fn written_type(local: &Local) -> Option<syn::Type> {
     }
 }
 
+/// Returns whether a statement is a `let` of a `&mut`, or of a value that contains one.
+pub(super) fn makes_exclusive(statement: &Statement) -> bool {
+    let init = statement.local().and_then(|local| local.init.as_ref());
+    init.is_some_and(|init| borrows_mutably(&init.expr))
+}
+
+/// Returns whether the value of a `let` only refers to variables, to some of them by `&mut`.
+fn lends_exclusively(init: &LocalInit) -> bool {
+    let plain = classify::call_free(&init.expr) && init.diverge.is_none() && !classify::assigns(&init.expr);
+    plain && borrows_mutably(&init.expr)
+}
+
 /// Returns whether an expression is `&mut …`, or contains one.
 fn borrows_mutably(expr: &Expr) -> bool {
     match expr {
@@ -394,6 +428,7 @@ fn borrows_mutably(expr: &Expr) -> bool {
         Expr::Paren(p) => borrows_mutably(&p.expr),
         Expr::Tuple(t) => t.elems.iter().any(borrows_mutably),
         Expr::Call(c) => c.args.iter().any(borrows_mutably),
+        Expr::If(_) | Expr::Match(_) | Expr::Block(_) => syntax::tails(expr).into_iter().any(borrows_mutably),
         _ => false,
     }
 }

@@ -15,7 +15,7 @@ use syn::{
 use super::{
     Analysis, host_values,
     host_values::BoundInRun,
-    operations,
+    lets, operations,
     statement::Statement,
     uses::{Sequence, Use, Uses},
 };
@@ -259,14 +259,16 @@ impl Analysis<'_, '_> {
 
     /// Returns whether a use after the statements `before` may change the variable.
     fn changes(&self, before: &[Statement], u: &Use) -> bool {
-        let mutable = || {
-            let own = before.iter().rev().flat_map(|s| &s.binds).find(|b| b.ident == u.ident);
-            own.map_or_else(
-                || self.scope.lookup(&u.ident.to_string()).is_some_and(|b| b.mutable),
-                |b| b.mutable,
-            )
+        let name = u.ident.to_string();
+        let known = match before.iter().rev().find(|s| s.binds(&name)) {
+            None => self.scope.lookup(&name).is_some_and(|b| b.is_changed_by(u)),
+            Some(own) => {
+                let is_exclusive = lets::makes_exclusive(own);
+                let mutable = own.binds.iter().any(|b| b.ident == u.ident && b.mutable);
+                u.changes(mutable || is_exclusive) || is_exclusive && u.passes_on()
+            }
         };
-        u.through || u.changes(mutable())
+        u.through || known
     }
 
     /// Outer variables that the run changes and later code sees, with the statement that shadows them.
@@ -280,7 +282,7 @@ impl Analysis<'_, '_> {
         let mut changed = Vec::new();
         for (name, u) in &uses.0 {
             let Some(b) = self.outside(name).filter(|b| b.made.is_none()) else { continue };
-            if !u.changes(b.mutable || b.exclusive) {
+            if !b.is_changed_by(u) {
                 continue;
             }
             let made = || run.iter().any(|s| s.made.as_ref() == Some(name));

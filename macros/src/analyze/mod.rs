@@ -166,7 +166,7 @@ impl Analysis<'_, '_> {
         let derived = self.derivation_of(expr).names(pat);
         let host = !region && self.repeatable(expr, &[]);
         let lenders = self.scope.roots(&uses::of_expr(expr));
-        let exclusive = eager_values::exclusive(pat, expr);
+        let exclusive = self.exclusive(pat, expr);
         let references = host_values::matches_references(pat, expr);
         let owned = !host && host_values::gives_owned(expr) || self.scope.hands_over(&uses::of_expr(expr));
         let part = !owned && self.scope.hands_on(&uses::of_given(expr));

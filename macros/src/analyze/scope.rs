@@ -34,6 +34,14 @@ pub(super) struct Binding {
     pub(super) iterator: bool,
 }
 
+impl Binding {
+    /// Returns whether a use may change the variable, or what it refers to as a `&mut`: what other code does with one that it
+    /// gets is not seen.
+    pub(super) fn is_changed_by(&self, u: &Use) -> bool {
+        u.changes(self.mutable || self.exclusive) || self.exclusive && u.passes_on()
+    }
+}
+
 /// A `let` of a value that each segment which uses it recreates.
 pub(super) struct Made {
     pub(super) local: syn::Local,

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{Local, Stmt};
+use syn::{Expr, Local, Stmt};
 
 use super::{
     Analysis, Tail, classify, host_values,
@@ -55,13 +55,16 @@ impl Analysis<'_, '_> {
         // its own. Closures that only host code uses are evaluated only there.
         let outs = self.outs(run, rest);
         let borrows = outs.kept_borrows(run, rest);
-        let host =
-            |at: usize| outs.again.iter().any(|(i, _)| *i == at) && !borrows.iter().any(|(i, _)| *i == at);
+        // One that fails does so in its place, above other failures.
+        let host = |at: usize| {
+            let again = outs.again.iter().any(|(i, _)| *i == at) && !may_fail(&run[at]);
+            again && !borrows.iter().any(|(i, _)| *i == at)
+        };
         let unused = unused(run, value, host);
         let mut parts: Vec<Part> = outs.copies.iter().cloned().map(Part::Written).collect();
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
-            self.bind_run(run, &Uses::default(), &outs.emptied);
+            self.bind_run(run, &Uses::default(), &outs);
             return (parts, outs.again);
         }
         let again = outs.again.clone();
@@ -97,7 +100,7 @@ impl Analysis<'_, '_> {
             .then(|| self.fresh("o"));
         let moved = gives_outputs && live_ins.iter().any(LiveIn::moves);
         let outputs = moved.then(|| self.fresh("outputs"));
-        self.bind_run(run, &uses, &device.outs.emptied);
+        self.bind_run(run, &uses, &device.outs);
         Segment { location, live_ins, closures, steps, live_outs, ending, unreached, outputs }
     }
 
@@ -131,7 +134,9 @@ impl Analysis<'_, '_> {
         if exclusive && (changes || u.whole) {
             return all.push(LiveIn::Exclusive { ident, eager });
         }
-        let taken = u.taken && self.scope.owned.contains(&id);
+        let owned = self.scope.owned.contains(&id);
+        // Of what eager code made, a part may enter where the whole cannot.
+        let taken = owned && (u.taken || u.called && !eager);
         if u.whole || taken || changes || bound_inside.contains(name) || u.fields.is_empty() {
             return all.push(LiveIn::Whole { ident, eager, changes, moves: u.by_value && name != "self" });
         }
@@ -155,7 +160,8 @@ impl Analysis<'_, '_> {
                 ident: ident.clone(),
                 output,
                 exclusive,
-                kept: shadowed_at.is_some(),
+                // What it refers to keeps its name.
+                kept: shadowed_at.is_some() && !exclusive,
             });
         }
         for bound in &outs.carried {
@@ -262,7 +268,7 @@ impl Analysis<'_, '_> {
     }
 
     /// The run's names are in scope from here on.
-    fn bind_run(&mut self, run: &[Statement], uses: &Uses, emptied: &[Ident]) {
+    fn bind_run(&mut self, run: &[Statement], uses: &Uses, outs: &Outs) {
         for (name, u) in &uses.0 {
             if u.assigned
                 && let Some(id) = self.scope.lookup(name).map(|b| b.id)
@@ -270,7 +276,7 @@ impl Analysis<'_, '_> {
                 self.scope.assigned.insert(id);
             }
         }
-        for statement in run {
+        for (at, statement) in run.iter().enumerate() {
             self.note_capture(statement);
             // A closure is bound at its position; its name may be shadowed.
             let Some(local) = statement.local().filter(|_| statement.made.is_none()) else { continue };
@@ -283,6 +289,9 @@ impl Analysis<'_, '_> {
             let reference = self.binds_references(local, |n| self.scope.is_reference(n));
             let lends = value.is_some_and(host_values::lends) || statement.binds.iter().any(|b| b.by_ref);
             let lenders = if lends { self.scope.roots(given) } else { HashSet::new() };
+            // Host code has a `&mut` of its own from here on, through which later segments write.
+            let again = value.filter(|_| outs.again.iter().any(|(again, _)| *again == at));
+            let exclusive = again.map(|value| self.exclusive(&local.pat, value)).unwrap_or_default();
             for b in statement.binds.clone() {
                 let id = self.scope.bind(b.ident.to_string(), b.mutable);
                 self.scope.describe(id, host, device);
@@ -292,11 +301,12 @@ impl Analysis<'_, '_> {
                 if owned {
                     self.scope.owned.insert(id);
                 }
-                if emptied.contains(&b.ident) {
+                if outs.emptied.contains(&b.ident) {
                     self.emptied.push((b.ident, id));
                     self.scope.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
                 }
             }
+            self.scope.mark_exclusive(&exclusive);
         }
     }
 }
@@ -304,14 +314,13 @@ impl Analysis<'_, '_> {
 /// Values that are kept before later statements take their names, and where.
 fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, Step)> {
     let changed = changed.iter().zip(live_outs).filter_map(|(c, out)| match out {
-        LiveOut::Changed { ident, output, exclusive, .. } => {
-            let (ident, output) = (ident.clone(), output.clone());
-            Some((c.shadowed_at?, Step::Keep { output, ident, exclusive: *exclusive }))
+        LiveOut::Changed { ident, output, kept: true, .. } => {
+            Some((c.shadowed_at?, Step::Keep { output: output.clone(), ident: ident.clone() }))
         }
         _ => None,
     });
     let shadowed = outs.shadowed.iter().cloned();
-    let shadowed = shadowed.map(|(ident, output, at)| (at, Step::Keep { output, ident, exclusive: false }));
+    let shadowed = shadowed.map(|(ident, output, at)| (at, Step::Keep { output, ident }));
     changed.chain(shadowed).collect()
 }
 
@@ -325,6 +334,12 @@ fn kept_under_other_names(run: &[Statement], outs: &Outs) -> Uses {
         }
     }
     uses
+}
+
+/// Returns whether a `let` may end the function.
+fn may_fail(statement: &Statement) -> bool {
+    let init = statement.local().and_then(|local| local.init.as_ref());
+    init.is_some_and(|init| init.diverge.is_some() || matches!(&*init.expr, Expr::Try(_)))
 }
 
 /// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.

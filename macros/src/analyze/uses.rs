@@ -10,7 +10,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{classify, macros};
+use super::{classify, host_values, macros};
 use crate::parse::{
     attributes, format_strings,
     syntax::{
@@ -282,6 +282,11 @@ impl<'a> Free {
         } else {
             if consumes(&m.method) {
                 self.taken(&m.receiver);
+            } else if !host_values::only_reads(&m.method)
+                && let Expr::Field(f) = &*m.receiver
+                && let Some((base, _)) = field_path(f)
+            {
+                self.note(base, |u| u.called = true);
             }
             if let Some(base) = place_base(&m.receiver) {
                 self.note(base, |u| u.touched = true);

@@ -97,7 +97,9 @@ impl Entering {
             LiveIn::Exclusive { ident, eager } => {
                 let shown = shown(ident);
                 self.keys.push(facade(shown, &quote!(*#ident), *eager, Form::ToChange));
-                self.lets.extend(quote_spanned!(shown=> let #ident = &mut *#source.copy();));
+                let own = referent(ident);
+                self.lets
+                    .extend(quote_spanned!(shown=> let mut #own = #source.copy(); let #ident = &mut *#own;));
             }
             LiveIn::Whole { ident, eager, .. } if ident == "self" => {
                 let shown = shown(ident);
@@ -120,6 +122,11 @@ impl Entering {
             }
         }
     }
+}
+
+/// The segment's own variable, to which its `&mut` refers.
+fn referent(ident: &Ident) -> Ident {
+    format_ident!("__own_{}", ident, span = Span::mixed_site().located_at(ident.span()))
 }
 
 fn place(base: &Ident, path: &[String]) -> TokenStream {
@@ -155,7 +162,11 @@ pub(super) fn leaving(live_outs: &[LiveOut]) -> Leaving {
             LiveOut::Changed { ident, output, exclusive, kept } => {
                 let value = match (kept, exclusive) {
                     (true, _) => quote!(#output),
-                    (false, true) => quote!(::core::clone::Clone::clone(&*#ident)),
+                    (false, true) => {
+                        // The reference may have been moved.
+                        let own = referent(ident);
+                        quote!(::core::clone::Clone::clone(&*#own))
+                    }
                     (false, false) => quote!(#ident),
                 };
                 leaving.push(ident.span(), &quote!(#output), &value);

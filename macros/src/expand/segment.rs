@@ -71,10 +71,7 @@ impl HostWriter<'_> {
                 let after = probes.iter().map(|probe| self.same_variable(probe, macro_name));
                 quote!(#(#before)* #stmt #(#after)*)
             }
-            Step::Keep { output, ident, exclusive } => {
-                let deref = exclusive.then(|| quote!(*));
-                quote!(let #output = ::core::clone::Clone::clone(&#deref #ident);)
-            }
+            Step::Keep { output, ident } => quote!(let #output = ::core::clone::Clone::clone(&#ident);),
             Step::AskEnd(guard) => question(guard),
             Step::StillUsed { ident, at } => {
                 quote_spanned!(krate::generated_at(*at)=> let _ = &#ident;)

@@ -49,7 +49,6 @@ pub(crate) enum Step {
     Keep {
         output: Ident,
         ident: Ident,
-        exclusive: bool,
     },
     /// A check whether a value that ends with the segment is a guard.
     AskEnd(Guard),

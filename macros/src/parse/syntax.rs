@@ -79,6 +79,26 @@ pub(crate) fn plain_name(expr: &Expr) -> Option<&Ident> {
     }
 }
 
+/// The values that an `if`, a `match` or a block may have.
+pub(crate) fn tails(expr: &Expr) -> Vec<&Expr> {
+    fn of_block(block: &syn::Block) -> Vec<&Expr> {
+        match block.stmts.last() {
+            Some(Stmt::Expr(value, None)) => tails(value),
+            _ => Vec::new(),
+        }
+    }
+    match expr {
+        Expr::If(e) => {
+            let mut all = of_block(&e.then_branch);
+            all.extend(e.else_branch.iter().flat_map(|(_, other)| tails(other)));
+            all
+        }
+        Expr::Match(e) => e.arms.iter().flat_map(|arm| tails(&arm.body)).collect(),
+        Expr::Block(e) => of_block(&e.block),
+        other => vec![other],
+    }
+}
+
 /// Returns whether an operator only reads its operands.
 pub(crate) fn compares(op: &BinOp) -> bool {
     matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))

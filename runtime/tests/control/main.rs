@@ -2,6 +2,7 @@
 
 mod attribute;
 mod bodies;
+mod closures;
 #[path = "../common/device.rs"]
 mod device;
 mod effects;

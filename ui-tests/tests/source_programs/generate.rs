@@ -4,6 +4,7 @@
 mod assigned;
 mod closures;
 mod device_flow;
+mod exclusive;
 mod host_moved;
 mod moved_by_patterns;
 mod passed_over;
@@ -317,7 +318,7 @@ impl Generator {
             .filter(|v| self.device == 0 || !v.mutable)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..41) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..45) };
         match choice {
             // Nothing leaves an arm, and an error in it would be one of every call.
             5 | 11 | 15 | 24 | 31 if self.device > 0 => {
@@ -579,6 +580,8 @@ impl Generator {
             32 => self.taken_name(scope),
             33..36 if self.device == 0 => self.moved_by_pattern(scope, depth, &owned),
             36..40 => self.device_flow(scope, depth),
+            41..44 if self.device == 0 => self.written_through(scope),
+            44 if self.device == 0 => self.called_in_arm(scope),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);

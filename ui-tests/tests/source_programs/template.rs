@@ -78,6 +78,37 @@ pub struct Whole {
 pub fn weighted<'s>(t: &Tensor<'s, f32>, list: &[f32]) -> Result<Tensor<'s, f32>> {
     ops::scale(t, list.iter().sum())
 }
+/// Writes to what it refers to; what was there before.
+pub fn change<'s>(t: &mut Tensor<'s, f32>, by: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    let sum = ops::add(t, by)?;
+    Ok(std::mem::replace(t, sum))
+}
+/// Its methods take it, change it or read it.
+#[derive(Clone, Debug, GraphOutput)]
+pub struct Sum<'s> {
+    pub parts: Vec<Tensor<'s, f32>>,
+}
+impl<'s> Sum<'s> {
+    pub fn new() -> Self {
+        Self { parts: Vec::new() }
+    }
+    pub fn with(mut self, part: &Tensor<'s, f32>) -> Self {
+        self.parts.push(part.clone());
+        self
+    }
+    pub fn push(&mut self, part: &Tensor<'s, f32>) {
+        self.parts.push(part.clone());
+    }
+    pub fn first(&self) -> Result<Tensor<'s, f32>> {
+        ops::neg(&self.parts[0])
+    }
+    pub fn finish(self) -> Result<Tensor<'s, f32>> {
+        self.parts[1..].iter().try_fold(self.parts[0].clone(), |sum, part| ops::add(&sum, part))
+    }
+}
+pub fn missing() -> graphable::Error {
+    graphable::Error::Argument { op: "layer", why: "there is none".into() }
+}
 pub fn refuse(n: usize) -> Result<()> {
     if n == 9 { Err(graphable::Error::Argument { op: "refuse", why: "n is 9".into() }) } else { Ok(()) }
 }

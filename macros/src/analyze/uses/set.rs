@@ -24,6 +24,8 @@ pub(crate) struct Use {
     pub(crate) through: bool,
     /// A field path of it is used where the field may be moved out.
     pub(crate) taken: bool,
+    /// A method is called on a field path of it that may take the field.
+    pub(crate) called: bool,
     /// The value of a field path is wanted, there or elsewhere.
     pub(crate) parted: bool,
     /// Its value, or that of a field path, is wanted by more than an operator: a number is copied there, any other value moved.
@@ -36,6 +38,11 @@ impl Use {
     /// Returns whether the code may change the variable, given whether it is declared `mut`.
     pub(crate) fn changes(&self, mutable: bool) -> bool {
         self.assigned || (self.touched || self.through || self.in_macro) && mutable
+    }
+
+    /// Returns whether other code may get the value: what is done with a `&mut` there is not seen.
+    pub(crate) fn passes_on(&self) -> bool {
+        self.by_value || self.handed_on && self.whole
     }
 }
 
@@ -91,6 +98,7 @@ impl Uses {
                 touched: false,
                 through: false,
                 taken: false,
+                called: false,
                 parted: false,
                 handed_on: false,
                 in_macro: false,
@@ -115,6 +123,7 @@ impl Uses {
         mine.touched |= u.touched;
         mine.through |= u.through;
         mine.taken |= u.taken;
+        mine.called |= u.called;
         mine.parted |= u.parted;
         mine.handed_on |= u.handed_on;
         mine.in_macro |= u.in_macro;

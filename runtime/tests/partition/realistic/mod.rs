@@ -7,11 +7,13 @@ mod assigned;
 mod borrowed;
 mod changed;
 mod chosen;
+mod exclusive;
 mod keyed;
 mod lists;
 mod made;
 mod parts;
 mod steered;
+mod taken;
 
 #[derive(Params)]
 struct Layer {

@@ -8,7 +8,7 @@ use crate::program::{Part, Stmt};
 
 impl Generator {
     /// A predicate, in both forms.
-    fn predicate(&mut self, scope: &Scope) -> String {
+    pub(super) fn predicate(&mut self, scope: &Scope) -> String {
         let k = self.pick(&["0", "1", "2"]);
         match self.rng.random_range(0..7) {
             0 => format!("⟪ops::gt(q, {k})?¦q > {k}⟫"),
@@ -25,7 +25,7 @@ impl Generator {
     }
 
     /// Runs with the scope of an arm: what would change a list of the host there, or leave it, is not generated.
-    fn arm<R>(&mut self, scope: &Scope, f: impl FnOnce(&mut Self, &Scope) -> R) -> R {
+    pub(super) fn arm<R>(&mut self, scope: &Scope, f: impl FnOnce(&mut Self, &Scope) -> R) -> R {
         let mut inner = scope.clone();
         inner.labels.clear();
         inner.vars.iter_mut().filter(|v| v.kind == Kind::List).for_each(|v| v.kind = Kind::Gone);
