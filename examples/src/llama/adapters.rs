@@ -42,8 +42,7 @@ pub struct Adapters<T: Float = f32> {
 }
 
 /// A matrix of a layer by its name in GGUF files.
-const MATRICES: [&str; 7] =
-    ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"];
+const MATRICES: [&str; 7] = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"];
 
 /// What PEFT calls a matrix of a layer.
 fn module(layer: usize, matrix: &str) -> String {
@@ -54,7 +53,8 @@ fn module(layer: usize, matrix: &str) -> String {
 impl<T: Float> Adapters<T> {
     /// No slots: the model is what its weights make it.
     pub fn none(config: &Config) -> Self {
-        let layer = |_| LayerAdapters { q: None, k: None, v: None, o: None, gate: None, up: None, down: None };
+        let layer =
+            |_| LayerAdapters { q: None, k: None, v: None, o: None, gate: None, up: None, down: None };
         Self { layers: (0..config.layers).map(layer).collect(), slot: None, slots: 0, rank: 0 }
     }
 
@@ -91,7 +91,13 @@ impl<T: Float> Adapters<T> {
     ///
     /// # Errors
     /// Everything that does not fit the model, together.
-    pub fn load(&self, step: &Step<'_>, slot: usize, config: &Config, file: &AdapterFile) -> Result<(), Error> {
+    pub fn load(
+        &self,
+        step: &Step<'_>,
+        slot: usize,
+        config: &Config,
+        file: &AdapterFile,
+    ) -> Result<(), Error> {
         let weights = Reordered { file: &file.weights, config };
         let names = self.layers.iter().enumerate().flat_map(|(i, layer)| {
             let LayerAdapters { q, k, v, o, gate, up, down } = layer;
@@ -118,23 +124,24 @@ impl<T: Float> Adapters<T> {
 }
 
 /// Where the rows of a call, one for each of `tokens`, `[T]`, go; `None` without slots.
-#[graphable]
-pub(super) fn routes<T: Float>(tokens: &Tensor<u32>, adapters: &Adapters<T>) -> Result<Option<MoeRoutes>> {
+pub(super) fn route<'s, T: Float>(
+    tokens: &Tensor<'s, u32>,
+    adapters: &Adapters<T>,
+) -> Result<Option<MoeRoutes<'s>>> {
     let Some(slot) = &adapters.slot else { return Ok(None) };
     let room = Room { slots: adapters.slots, rank: adapters.rank };
     // All rows are of one conversation.
-    let slots = ops::broadcast_to(&tokens.scope().view(slot)?, tokens.dim(0))?;
+    let slots = ops::broadcast_to(&tokens.scope().view(slot)?, (tokens.dim(0),))?;
     Ok(Some(lora::route(&slots, room)?))
 }
 
 /// What a matrix made of `x`, `y`, with what the adapters add.
-#[graphable]
-pub(super) fn adapted<T: Float>(
-    y: Tensor<T>,
-    x: &Tensor<T>,
+pub(super) fn adapted<'s, T: Float>(
+    y: Tensor<'s, T>,
+    x: &Tensor<'s, T>,
     lora: &Option<Lora<T>>,
-    routes: &Option<MoeRoutes>,
-) -> Result<Tensor<T>> {
+    routes: &Option<MoeRoutes<'s>>,
+) -> Result<Tensor<'s, T>> {
     match (lora, routes) {
         (Some(lora), Some(routes)) => lora.add(&y, x, routes),
         _ => Ok(y),
@@ -175,13 +182,19 @@ impl AdapterConfig {
         let pattern = patterns.into_iter().find(|pattern| !is_plain(pattern));
         let saves = self.modules_to_save.as_ref().is_some_and(|modules| !modules.is_empty());
         match () {
-            () if self.peft_type != "LORA" => Some(format!("it is of the type `{}`, not `LORA`", self.peft_type)),
+            () if self.peft_type != "LORA" => {
+                Some(format!("it is of the type `{}`, not `LORA`", self.peft_type))
+            }
             () if self.use_dora => Some("it has magnitudes (`use_dora`)".into()),
             () if self.fan_in_fan_out => Some("its matrices are transposed (`fan_in_fan_out`)".into()),
-            () if self.bias.as_ref().is_some_and(|bias| bias != "none") => Some("it has biases (`bias`)".into()),
+            () if self.bias.as_ref().is_some_and(|bias| bias != "none") => {
+                Some("it has biases (`bias`)".into())
+            }
             () if saves => Some("it replaces whole modules (`modules_to_save`)".into()),
             () if self.r == 0 => Some("its rank (`r`) is 0".into()),
-            () => pattern.map(|pattern| format!("`{pattern}` of a pattern is not the end of a module's name")),
+            () => {
+                pattern.map(|pattern| format!("`{pattern}` of a pattern is not the end of a module's name"))
+            }
         }
     }
 }
@@ -204,7 +217,8 @@ impl AdapterFile {
         let wrong = |path: PathBuf, why: String| Error::File {
             path,
             why,
-            help: "use an adapter that PEFT saved: LoRA of linear layers, without biases or magnitudes".into(),
+            help: "use an adapter that PEFT saved: LoRA of linear layers, without biases or magnitudes"
+                .into(),
         };
         let config: AdapterConfig =
             serde_json::from_slice(&text).map_err(|e| wrong(path.clone(), e.to_string()))?;

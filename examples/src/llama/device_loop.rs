@@ -73,7 +73,16 @@ impl<T: Float> DeviceLoop<T> {
     ) -> Result<usize> {
         let step = rt.step()?;
         let mut reader = self.tokens.reader(&step)?;
-        let count = self.graph.call(&step, &[row as u32], &[rounds as u32], model, adapters, kv, turn, &self.tokens)?;
+        let count = self.graph.call(
+            &step,
+            &[row as u32],
+            &[rounds as u32],
+            model,
+            adapters,
+            kv,
+            turn,
+            &self.tokens,
+        )?;
         let count = step.read_later(&count)?;
         let mut seen = 0;
         reader.follow(&count, |token| {

@@ -28,7 +28,7 @@ use graphable::{
 
 use super::{
     Config,
-    adapters::{Adapters, LayerAdapters, adapted, routes},
+    adapters::{Adapters, LayerAdapters, adapted, route},
 };
 use crate::sampling::SamplingOptions;
 
@@ -248,14 +248,13 @@ fn heads<T: Float>(x: &Tensor<T>, norm: &Option<Param<T>>, layer: &Layer<T>) -> 
 
 /// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries are rotated by
 /// their positions, keys not yet.
-#[graphable]
-fn project_heads<T: Float>(
-    h: &Tensor<T>,
-    positions: &Tensor<u32>,
+fn project_heads<'s, T: Float>(
+    h: &Tensor<'s, T>,
+    positions: &Tensor<'s, u32>,
     layer: &Layer<T>,
     adapters: &LayerAdapters<T>,
-    routes: &Option<MoeRoutes>,
-) -> Result<[Tensor<T>; 3]> {
+    routes: &Option<MoeRoutes<'s>>,
+) -> Result<[Tensor<'s, T>; 3]> {
     let x = ops::rms_norm(h, &layer.attn_norm, layer.eps)?;
     let q = adapted(project(&x, &layer.q, &layer.q_bias)?, &x, &adapters.q, routes)?;
     let q = heads(&q, &layer.q_norm, layer)?;
@@ -292,14 +291,13 @@ fn attend<T: Float>(
 }
 
 /// The rest of a layer: adds what attention found to `h`, then the feed-forward part.
-#[graphable]
-fn feed_forward<T: Float>(
-    h: &Tensor<T>,
-    attended: &Tensor<T>,
+fn feed_forward<'s, T: Float>(
+    h: &Tensor<'s, T>,
+    attended: &Tensor<'s, T>,
     layer: &Layer<T>,
     adapters: &LayerAdapters<T>,
-    routes: &Option<MoeRoutes>,
-) -> Result<Tensor<T>> {
+    routes: &Option<MoeRoutes<'s>>,
+) -> Result<Tensor<'s, T>> {
     let out = adapted(ops::linear(attended, &layer.o)?, attended, &adapters.o, routes)?;
     let (h, x) = ops::add_rms_norm(h, &out, &layer.ffn_norm, layer.eps)?;
     let gate = adapted(ops::linear(&x, &layer.gate)?, &x, &adapters.gate, routes)?;
@@ -386,12 +384,12 @@ pub fn prefill<T: Float>(
     if turn.repetition_penalty != 1.0 {
         ops::mark_tokens(&turn.seen, tokens)?;
     }
-    let routes = routes(tokens, adapters)?;
+    let routes = route(tokens, adapters)?;
     let mut h = ops::embedding(tokens, &model.embed)?;
-    for ((layer, cache), adapters) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
-        let qkv = project_heads(&h, positions, layer, adapters, &routes)?;
+    for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
+        let qkv = project_heads(&h, positions, layer, lora, &routes)?;
         let attended = attend(&qkv, positions, positions, layer, cache)?;
-        h = feed_forward(&h, &attended, layer, adapters, &routes)?;
+        h = feed_forward(&h, &attended, layer, lora, &routes)?;
     }
     // One row of many: the vocabulary is by far the widest matrix.
     let logits = logits(&ops::gather(&h, 0, last)?, model)?;
@@ -413,14 +411,14 @@ pub fn decode<T: Float>(
     let ended = ops::load(position.scope(), &turn.ended)?;
     let row = ops::where_(&ended, u32::MAX, position)?;
     let token = ops::where_(&ended, 0, &turn.token)?;
-    let routes = routes(&token, adapters)?;
+    let routes = route(&token, adapters)?;
     let mut h = ops::embedding(&token, &model.embed)?;
-    for ((layer, cache), adapters) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
-        let qkv = project_heads(&h, position, layer, adapters, &routes)?;
+    for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
+        let qkv = project_heads(&h, position, layer, lora, &routes)?;
         // Its shape never changes, so the whole call can be one graph too (`--mode full`).
         let attended = #[eager(support = Always)]
         attend(&qkv, position, &row, layer, cache)?;
-        h = feed_forward(&h, &attended, layer, adapters, &routes)?;
+        h = feed_forward(&h, &attended, layer, lora, &routes)?;
     }
     choose_unless(&ended, &logits(&h, model)?, turn)
 }
@@ -448,16 +446,16 @@ pub fn decode_loop<T: Float>(
     tokens: &PinnedLog<u32>,
 ) -> Result<Tensor<u32>> {
     let end = ops::add(position, rounds)?;
-    let routes = routes(position, adapters)?;
+    let routes = route(position, adapters)?;
     let mut next = position.clone();
     #[device(limit = LONGEST)]
     while ops::squeeze(&goes_on(&next, &end, &turn.ended)?, 0)? {
         let token = ops::load(next.scope(), &turn.token)?;
         let mut h = ops::embedding(&token, &model.embed)?;
-        for ((layer, cache), adapters) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
-            let qkv = project_heads(&h, &next, layer, adapters, &routes)?;
+        for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
+            let qkv = project_heads(&h, &next, layer, lora, &routes)?;
             let attended = attend(&qkv, &next, &next, layer, cache)?;
-            h = feed_forward(&h, &attended, layer, adapters, &routes)?;
+            h = feed_forward(&h, &attended, layer, lora, &routes)?;
         }
         // Each round counts: the loop ends behind the one that ends the answer.
         let token = choose(&logits(&h, model)?, turn)?;

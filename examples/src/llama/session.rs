@@ -195,7 +195,9 @@ impl<T: Float> Session<T> {
         let Self { prefill, decode, device_loop, model, adapters, kv, turn, rt, .. } = self;
         prefill.capture_all_with(rt, model, adapters, kv, turn, |p| progress("prefill", p))?;
         match device_loop {
-            Some(device_loop) => device_loop.capture(rt, model, adapters, kv, turn, |p| progress("decode_loop", p)),
+            Some(device_loop) => {
+                device_loop.capture(rt, model, adapters, kv, turn, |p| progress("decode_loop", p))
+            }
             None => {
                 let captured =
                     decode.capture_all_with(rt, model, adapters, kv, turn, |p| progress("decode", p));
@@ -270,7 +272,8 @@ impl<T: Float> Session<T> {
         for (start, piece) in pieces(0, tokens) {
             let step = self.rt.step()?;
             let [positions, last] = places(start, piece);
-            let Self { prefill, model, adapters, kv, turn, .. } = &*self;
+            let (prefill, model, adapters) = (&self.prefill, &self.model, &self.adapters);
+            let (kv, turn) = (&self.kv, &self.turn);
             let (_, out) =
                 prefill.call(&step, piece, &positions, &last, &[true], model, adapters, kv, turn)?;
             logits = step.read(&out)?;
@@ -310,7 +313,8 @@ impl<T: Float> Session<T> {
             let step = self.rt.step()?;
             let [positions, last] = places(at, piece);
             let unfinished = at + piece.len() < start + prompt.len();
-            let Self { prefill, model, adapters, kv, turn, .. } = &*self;
+            let (prefill, model, adapters) = (&self.prefill, &self.model, &self.adapters);
+            let (kv, turn) = (&self.kv, &self.turn);
             let (token, _) =
                 prefill.call(&step, piece, &positions, &last, &[unfinished], model, adapters, kv, turn)?;
             launched = Some(step.read_later(&token)?);

@@ -113,9 +113,8 @@ fn adapters_are_as_if_merged() {
 #[test]
 fn adapters_change_without_a_recording() {
     for mode in [Mode::Piecewise, Mode::Full] {
-        let made = [("one", &ALL[..], 2), ("two", &["q_proj", "down_proj"], 4), ("three", &ALL, 1)].map(
-            |(name, modules, rank)| adapter(&format!("{name}-{mode}"), "llama", modules, rank, false),
-        );
+        let made = [("one", &ALL[..], 2), ("two", &["q_proj", "down_proj"], 4), ("three", &ALL, 1)]
+            .map(|(name, modules, rank)| adapter(&format!("{name}-{mode}"), "llama", modules, rank, false));
         let files = made.each_ref().map(|(folder, _)| AdapterFile::open(folder.path()).unwrap());
         let wanted: Vec<Vec<f32>> = made
             .iter()
@@ -127,9 +126,9 @@ fn adapters_change_without_a_recording() {
         let without = session.logits(&PROMPT).unwrap();
         // The widest of them makes room for all: of rank 4 and for every module.
         let [one, two, three] = &files;
-        let error = session.use_adapters(&[AdapterFile::open(made[1].0.path()).unwrap()], 2).and_then(|()| {
-            session.load_adapter(0, one)
-        });
+        let error = session
+            .use_adapters(&[AdapterFile::open(made[1].0.path()).unwrap()], 2)
+            .and_then(|()| session.load_adapter(0, one));
         let error = error.unwrap_err().to_string();
         assert!(error.contains("for which the model has no slots"), "{error}");
         let (wide, _) = adapter(&format!("wide-{mode}"), "llama", &ALL, 4, false);
@@ -168,7 +167,9 @@ fn answers_have_the_adapter() {
     let wanted = tokens(&mut session(&Files::open(merged.path()).unwrap(), Mode::None));
     let files = Files::open(plain.path()).unwrap();
     assert_ne!(tokens(&mut session(&files, Mode::None)), wanted);
-    for (mode, looped) in [(Mode::None, false), (Mode::Piecewise, false), (Mode::Full, false), (Mode::Full, true)] {
+    for (mode, looped) in
+        [(Mode::None, false), (Mode::Piecewise, false), (Mode::Full, false), (Mode::Full, true)]
+    {
         let mut session = session(&files, mode);
         session.use_adapters(&[AdapterFile::open(adapter.path()).unwrap()], 1).unwrap();
         if looped {

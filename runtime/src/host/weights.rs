@@ -194,8 +194,11 @@ impl<'w> Place<'w> {
             return refuse(format!("rows {}..{} of {all}", rows.start, rows.end));
         }
         let row_bytes = row.iter().product::<usize>() * dtype.size();
-        let view =
-            View { addr: addr + (rows.start * row_bytes) as u64, dtype, layout: layout.with_dim(0, rows.len()) };
+        let view = View {
+            addr: addr + (rows.start * row_bytes) as u64,
+            dtype,
+            layout: layout.with_dim(0, rows.len()),
+        };
         Ok(Self { view, ..self })
     }
 

@@ -120,7 +120,14 @@ impl<T: Float> Lora<T> {
     /// # Errors
     /// Returns [`Error::Argument`] if there is no such slot, no room for the rank, or the lengths do not fit, and the errors of
     /// [`Param::write_rows`].
-    pub fn put(&self, cx: &Eager<'_>, slot: usize, rank: usize, [a, b]: [&[f64]; 2], scale: f64) -> Result<()> {
+    pub fn put(
+        &self,
+        cx: &Eager<'_>,
+        slot: usize,
+        rank: usize,
+        [a, b]: [&[f64]; 2],
+        scale: f64,
+    ) -> Result<()> {
         self.padded("Lora::put", slot, rank, [a, b], scale)?.write(cx)
     }
 
@@ -141,7 +148,12 @@ impl<T: Float> Lora<T> {
     /// # Errors
     /// Returns [`Error::Shape`] if shapes do not fit, or `routes` are of another number of slots; [`Error::PaddedMix`] if `T` is padded
     /// differently.
-    pub fn add<'s>(&self, y: &Tensor<'s, T>, x: &Tensor<'s, T>, routes: &MoeRoutes<'s>) -> Result<Tensor<'s, T>> {
+    pub fn add<'s>(
+        &self,
+        y: &Tensor<'s, T>,
+        x: &Tensor<'s, T>,
+        routes: &MoeRoutes<'s>,
+    ) -> Result<Tensor<'s, T>> {
         let name = |error: Error| error.of_operation("Lora::add");
         let rows = ops::moe_permute(x, routes).map_err(name)?;
         let low = ops::grouped_mm_nt(&rows, &self.a, routes.ends()).map_err(name)?;
@@ -166,7 +178,9 @@ impl<T: Float> Lora<T> {
             return refuse(format!("slot {slot} of {slots}"));
         }
         if rank > most {
-            return refuse(format!("an adapter of rank {rank}, where the largest is {most}; make room for it (`Room::rank`)"));
+            return refuse(format!(
+                "an adapter of rank {rank}, where the largest is {most}; make room for it (`Room::rank`)"
+            ));
         }
         if (a.len(), b.len()) != (rank * width, out * rank) || !scale.is_finite() {
             return refuse(format!(

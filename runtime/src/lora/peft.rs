@@ -4,7 +4,9 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{Lora, Slot};
 use crate::{
-    DType, Eager, Element, Error, Float, Result, base::dtype::from_bytes, bf16, f16,
+    DType, Eager, Element, Error, Float, Result,
+    base::dtype::from_bytes,
+    bf16, f16,
     load::{HostTensor, TensorSource},
 };
 
@@ -89,7 +91,9 @@ impl<'a> Peft<'a> {
                 Err(error) => return Err(error),
             }
         }
-        problems.extend(pairs.into_keys().map(|module| format!("it adapts `{module}`, for which the model has no slots")));
+        problems.extend(
+            pairs.into_keys().map(|module| format!("it adapts `{module}`, for which the model has no slots")),
+        );
         self.unless(problems, ())?;
         slots.iter().try_for_each(|slot| slot.write(cx))
     }
@@ -121,15 +125,25 @@ impl<'a> Peft<'a> {
         pairs
     }
 
-    fn slot<'l, T: Float>(&self, module: &str, pair: &Pair, slot: usize, lora: &'l Lora<T>) -> Result<Slot<'l, T>> {
-        let ((a_shape, a), (b_shape, b)) = (self.matrix(module, &pair.a, 'A')?, self.matrix(module, &pair.b, 'B')?);
+    fn slot<'l, T: Float>(
+        &self,
+        module: &str,
+        pair: &Pair,
+        slot: usize,
+        lora: &'l Lora<T>,
+    ) -> Result<Slot<'l, T>> {
+        let ((a_shape, a), (b_shape, b)) =
+            (self.matrix(module, &pair.a, 'A')?, self.matrix(module, &pair.b, 'B')?);
         let [out, width] = lora.shape();
         let rank = a_shape[0];
         if a_shape[1] != width || b_shape != [out, rank] {
-            let why = format!("lora_A is {a_shape:?} and lora_B {b_shape:?}; of a layer of [{out}, {width}], they are [rank, {width}] and [{out}, rank]");
+            let why = format!(
+                "lora_A is {a_shape:?} and lora_B {b_shape:?}; of a layer of [{out}, {width}], they are [rank, {width}] and [{out}, rank]"
+            );
             return Err(Error::Argument { op: "Peft::load", why });
         }
-        let own = |end: &str| module == end || module.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
+        let own =
+            |end: &str| module == end || module.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
         let alpha = self.alphas.iter().find(|(end, _)| own(end)).map_or(self.alpha, |(_, alpha)| *alpha);
         let rank_of = rank.max(1) as f64;
         let scale = alpha / if self.by_root { rank_of.sqrt() } else { rank_of };
@@ -145,13 +159,20 @@ impl<'a> Peft<'a> {
         };
         let Some(tensor) = tensor else { return refuse(format!("there is no `lora_{which}.weight`")) };
         let &[rows, columns] = &tensor.shape[..] else {
-            return refuse(format!("lora_{which} has the shape {:?}; `{module}` is no linear layer", tensor.shape));
+            return refuse(format!(
+                "lora_{which} has the shape {:?}; `{module}` is no linear layer",
+                tensor.shape
+            ));
         };
         let Some(values) = floats(&tensor) else {
             return refuse(format!("lora_{which} is {}; floats are needed", tensor.dtype));
         };
         if rows.checked_mul(columns) != Some(values.len()) {
-            return refuse(format!("lora_{which} has {} elements, which is not what {:?} takes", values.len(), tensor.shape));
+            return refuse(format!(
+                "lora_{which} has {} elements, which is not what {:?} takes",
+                values.len(),
+                tensor.shape
+            ));
         }
         Ok(([rows, columns], values))
     }

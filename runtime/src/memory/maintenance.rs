@@ -57,7 +57,8 @@ impl Memory {
     /// committed by then. Of the memory for weights that can sleep, what lies behind the last weight is released.
     pub(crate) fn trim(&mut self, backend: &mut dyn Backend, needed: Extent) -> Result<u64> {
         let weights = self.weights.as_mut().map_or(Ok(0), |weights| weights.trim(backend))?;
-        Ok(weights + self.pool_arena.trim(backend, needed.pool)?
+        Ok(weights
+            + self.pool_arena.trim(backend, needed.pool)?
             + self.results.trim(backend, needed.results)?
             + self.eager.trim(backend, 0)?)
     }

@@ -252,7 +252,8 @@ impl Memory {
 
     /// Returns whether a tensor of this step shows the owned memory that begins there. This looks at the tensors that are alive.
     pub(crate) fn has_view_of(&self, addr: u64) -> bool {
-        let shows = |slot: &Slot| slot.is_held() && slot.placement() == Placement::Owned && slot.base() == addr;
+        let shows =
+            |slot: &Slot| slot.is_held() && slot.placement() == Placement::Owned && slot.base() == addr;
         self.slots.iter().any(shows)
     }
 

@@ -254,9 +254,10 @@ impl WeightArena {
     pub(super) fn fault(&self) -> Option<(u64, u64)> {
         let is_live = |addr| self.arena.live.iter().any(|block| block.addr == addr);
         let is_committed = |end| self.is_asleep || self.arena.page > 0 || end <= self.arena.committed_end();
-        self.weights.iter().map(|(&addr, &bytes)| (addr, bytes)).find(|&(addr, bytes)| {
-            !is_live(addr) || !is_committed(addr + bytes)
-        })
+        self.weights
+            .iter()
+            .map(|(&addr, &bytes)| (addr, bytes))
+            .find(|&(addr, bytes)| !is_live(addr) || !is_committed(addr + bytes))
     }
 }
 
@@ -359,7 +360,8 @@ impl super::Memory {
             Some(weights) => weights.sleep(backend, saves),
             None => Err(Error::Config {
                 what: "Runtime::sleep".into(),
-                why: "no weight can sleep; call `Runtime::weights_can_sleep(true)` before a model is loaded".into(),
+                why: "no weight can sleep; call `Runtime::weights_can_sleep(true)` before a model is loaded"
+                    .into(),
             }),
         }
     }

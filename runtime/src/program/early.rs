@@ -22,9 +22,8 @@ impl Pass for LoadEarly {
     fn run(&self, program: &mut Program, report: &mut PassReport) {
         let mut commands = std::mem::take(&mut program.commands);
         let written = program.written_constants(&commands);
-        let is_constant = |view: &View| {
-            program.is_constant(view) && written.iter().all(|written| !view.overlaps(written))
-        };
+        let is_constant =
+            |view: &View| program.is_constant(view) && written.iter().all(|written| !view.overlaps(written));
         for command in &mut commands {
             let Command::Launch { launch, .. } = command else { continue };
             let early = launch.op.operation().early(launch, &is_constant);
@@ -84,7 +83,12 @@ mod tests {
     }
 
     fn launch(op: Op, from: View, to: View) -> Command {
-        let launch = Launch { op, inputs: [from].into_iter().collect(), outputs: [to].into_iter().collect(), workspace: 0 };
+        let launch = Launch {
+            op,
+            inputs: [from].into_iter().collect(),
+            outputs: [to].into_iter().collect(),
+            workspace: 0,
+        };
         Command::Launch { launch: Box::new(launch), workspace: 0 }
     }
 
@@ -117,7 +121,11 @@ mod tests {
         assert_eq!(asks_early(view(990, 10)), [true, true], "just before one");
         assert_eq!(asks_early(view(2000, 40)), [true, true], "the other half of one");
         assert_eq!(asks_early(view(2000, 51)), [true, false]);
-        assert_eq!(asks_early(view(1050, 1000)), [false, true], "up to the second one's end, of which it reads other bytes");
+        assert_eq!(
+            asks_early(view(1050, 1000)),
+            [false, true],
+            "up to the second one's end, of which it reads other bytes"
+        );
         assert_eq!(asks_early(view(900, 1190)), [false, false]);
     }
 }

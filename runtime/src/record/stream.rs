@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 use crate::{
     Error, Result,
     backend::{
-        Backend, DeviceCopy, GraphExec, HostBlock, HostCopy, HostMemory, Launch, Op, PendingBytes, SharedMemory, View,
+        Backend, DeviceCopy, GraphExec, HostBlock, HostCopy, HostMemory, Launch, Op, PendingBytes,
+        SharedMemory, View,
     },
     memory::COPY,
 };

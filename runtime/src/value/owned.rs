@@ -92,11 +92,7 @@ impl Owned {
     }
 
     /// A part of a mapped file.
-    pub(crate) fn mapped(
-        runtime: u64,
-        memory: SharedMemory,
-        retire: Arc<RetireQueue<OwnerId>>,
-    ) -> Arc<Self> {
+    pub(crate) fn mapped(runtime: u64, memory: SharedMemory, retire: Arc<RetireQueue<OwnerId>>) -> Arc<Self> {
         Self::constant_of(runtime, memory, true, retire)
     }
 
@@ -106,7 +102,15 @@ impl Owned {
         is_mapped: bool,
         retire: Arc<RetireQueue<OwnerId>>,
     ) -> Arc<Self> {
-        Arc::new(Self { id: OwnerId::new(), runtime, memory, graph: None, is_constant: true, is_mapped, retire })
+        Arc::new(Self {
+            id: OwnerId::new(),
+            runtime,
+            memory,
+            graph: None,
+            is_constant: true,
+            is_mapped,
+            retire,
+        })
     }
 }
 

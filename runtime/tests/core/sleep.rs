@@ -203,7 +203,10 @@ fn weights_that_are_dropped_make_room() {
         let param = if seed.is_multiple_of(3) {
             let zeros = Param::<f32>::zeros(&rt, &[values.len()]).unwrap();
             let step = rt.step().unwrap();
-            assert!(zeros.read(&step).unwrap().wait().unwrap().iter().all(|v| *v == 0.0), "zeros, whatever was there");
+            assert!(
+                zeros.read(&step).unwrap().wait().unwrap().iter().all(|v| *v == 0.0),
+                "zeros, whatever was there"
+            );
             zeros.write(&step, &values).unwrap();
             zeros
         } else {

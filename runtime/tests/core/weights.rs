@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use graphable::{
-    BlockFormat, Error, Event, KeptTensor, Mode, Param, Passes, PinnedBuffer, Result, Runtime, Schedule, Step,
-    Weight, backend::faulty::FaultCall, ops,
+    BlockFormat, Error, Event, KeptTensor, Mode, Param, Passes, PinnedBuffer, Result, Runtime, Schedule,
+    Step, Weight, backend::faulty::FaultCall, ops,
 };
 
 use crate::support::*;
@@ -81,7 +81,8 @@ fn writes_between_calls_record_nothing() {
                 let first = step.read_later(&y).unwrap();
                 w.write(&step, &weights(-1.0, 3.0)).unwrap();
                 let z = apply(&graph, &step, In::Host((&x).into()), &w, |_| Ok(())).unwrap();
-                let (then, now) = (product(&product(&x, by), by), product(&product(&x, [-1.0, 3.0]), [-1.0, 3.0]));
+                let (then, now) =
+                    (product(&product(&x, by), by), product(&product(&x, [-1.0, 3.0]), [-1.0, 3.0]));
                 let what = format!("{mode}, audits {audit_every}, shares {shares}, round {round}");
                 assert_eq!(first.wait().unwrap(), then, "{what}");
                 assert_eq!(step.read(&z).unwrap(), now, "{what}");
@@ -117,7 +118,11 @@ fn writes_in_a_region_lie_between_its_neighbours() {
                     w.write(e, &next)
                 });
                 let want = product(&product(&x, [2.0, 4.0]), by);
-                assert_eq!(step.read(&y.unwrap()).unwrap(), want, "{mode}, audits {audit_every}, round {round}");
+                assert_eq!(
+                    step.read(&y.unwrap()).unwrap(),
+                    want,
+                    "{mode}, audits {audit_every}, round {round}"
+                );
             }
             assert!(mode == Mode::None || rt.stats().replays > 10);
         }
@@ -131,7 +136,8 @@ fn weights_that_are_asked_for_early_are_written_in_order() {
     for passes in [Passes::default(), Passes::none()] {
         let mut rt = runtime();
         rt.set_passes(passes);
-        let graph = Spec::inputs(vec![host("x", &[Dim::Const(1), Dim::Const(N)])]).mode(Mode::Full).build(&mut rt);
+        let graph =
+            Spec::inputs(vec![host("x", &[Dim::Const(1), Dim::Const(N)])]).mode(Mode::Full).build(&mut rt);
         let eye = |by: f32| (0..N * N).map(|i| if i % N == i / N { by } else { 0.0 }).collect::<Vec<f32>>();
         let w = Param::new(&rt, &[N, N], &eye(0.0)).unwrap();
         let ones = Param::new(&rt, &[N], &[1.0f32; N]).unwrap();
@@ -306,7 +312,10 @@ fn values_of_a_call_keep_a_parameter_from_being_written() {
         let w = Param::new(&rt, &[2, 2], &[1.0f32; 4]).unwrap();
         let is_refused = |e: &graphable::Eager<'_>, what: &str| {
             let refused = w.write(e, &[-1.0; 4]);
-            assert!(matches!(refused, Err(Error::Argument { op: "Param::write", .. })), "{mode}, {what}: {refused:?}");
+            assert!(
+                matches!(refused, Err(Error::Argument { op: "Param::write", .. })),
+                "{mode}, {what}: {refused:?}"
+            );
             Ok::<_, Error>(())
         };
         for rows in [1, 2, 2, 1, 2, 1] {
@@ -401,7 +410,8 @@ fn writes_fail_as_everything_does() {
     let buffer = PinnedBuffer::new(&rt, &weights(4.0, 4.0)).unwrap();
     for round in 0..12 {
         let step = rt.step().unwrap();
-        let call = [FaultCall::HostWrite, FaultCall::HostWrite, FaultCall::WriteFrom, FaultCall::Read][round % 4];
+        let call =
+            [FaultCall::HostWrite, FaultCall::HostWrite, FaultCall::WriteFrom, FaultCall::Read][round % 4];
         w.write(&step, &weights(2.0, 2.0)).unwrap();
         let next = step.tensor(&[2, 2], &weights(4.0, 4.0)).unwrap();
         plan.arm(Some(call), 0, false);

@@ -1,8 +1,8 @@
 //! Adapters in slots, against the weights that one gets by adding `scale · B A`.
 
 use graphable::{
-    BlockFormat, DType, Error, Float, Mode, Param, Params, Result, Runtime, Schedule, Tensor, Weight, bf16, f16,
-    graphable,
+    BlockFormat, DType, Error, Float, Mode, Param, Params, Result, Runtime, Schedule, Tensor, Weight, bf16,
+    f16, graphable,
     load::{HostTensor, TensorMap, TensorSource},
     lora::{self, Lora, NO_ADAPTER, Peft, Room},
     ops,
@@ -107,7 +107,10 @@ fn check<T: Float>(x: &[f64], slots: &[u32], plain: &[T], got: &[T], adapters: &
             // Each of the two products and the sum are rounded, the first before it is multiplied again.
             let bound = unit * (3.0 * absolute + plain.abs() + 1e-3) + 1e-5 * absolute;
             let error = (got - plain - added).abs();
-            assert!(error <= bound, "{what}, row {row}, slot {slot}: {got} is not {plain} + {added}, by {error}");
+            assert!(
+                error <= bound,
+                "{what}, row {row}, slot {slot}: {got} is not {plain} + {added}, by {error}"
+            );
         }
     }
 }
@@ -137,7 +140,8 @@ fn adapters_come_and_go<T: Float>() {
         let weight = weight::<T>(&rt, rng, format);
         let layer = Layer { weight, lora: Lora::new(&rt, ROOM, [OUT, IN]).unwrap() };
         assert_eq!((layer.lora.room(), layer.lora.shape()), (ROOM, [OUT, IN]));
-        let graph = PaddedGraph::<T>::builder().bucket("T", Schedule::new([4, 8])).mode(mode).build(&mut rt).unwrap();
+        let graph =
+            PaddedGraph::<T>::builder().bucket("T", Schedule::new([4, 8])).mode(mode).build(&mut rt).unwrap();
         let plain = AdaptedGraph::<T>::builder().mode(Mode::None).build(&mut rt).unwrap();
         let mut adapters = vec![Adapter::default(); ROOM.slots];
         let mut recordings = 0;
@@ -154,9 +158,12 @@ fn adapters_come_and_go<T: Float>() {
             }
             let rows = [3, 8, 4, 1][round % 4];
             let x: Vec<f32> = (0..rows * IN).map(|_| rng.random_range(-8..8) as f32 / 8.0).collect();
-            let slots: Vec<u32> = (0..rows)
-                .map(|_| if rng.random_bool(0.3) { NO_ADAPTER } else { rng.random_range(0..ROOM.slots as u32) })
-                .collect();
+            let slots: Vec<u32> =
+                (0..rows)
+                    .map(|_| {
+                        if rng.random_bool(0.3) { NO_ADAPTER } else { rng.random_range(0..ROOM.slots as u32) }
+                    })
+                    .collect();
             let y = graph.call(&step, &x, &slots, &layer).unwrap();
             let wide: Vec<f64> = x.iter().map(|&v| v.into()).collect();
             let narrow: Vec<T> = wide.iter().map(|&v| T::from_f64(v)).collect();
@@ -183,7 +190,8 @@ fn each_row_has_its_adapter() {
 fn slots_that_do_not_exist_are_told() {
     let mut rt = Runtime::new(device()).unwrap();
     let rng = &mut StdRng::seed_from_u64(3);
-    let layer = Layer { weight: weight::<f32>(&rt, rng, None), lora: Lora::new(&rt, ROOM, [OUT, IN]).unwrap() };
+    let layer =
+        Layer { weight: weight::<f32>(&rt, rng, None), lora: Lora::new(&rt, ROOM, [OUT, IN]).unwrap() };
     let graph = AdaptedGraph::<f32>::builder().build(&mut rt).unwrap();
     for _ in 0..4 {
         let step = rt.step().unwrap();
@@ -268,7 +276,8 @@ fn files_of_peft_are_loaded() {
         let x: Vec<f64> = (0..IN).map(|i| (i % 3) as f64 - 1.0).collect();
         let narrow: Vec<f32> = x.iter().map(|&v| v as f32).collect();
         for (layer, adapter) in layers.iter().zip(adapters) {
-            let (x_of, slots) = (step.tensor(&[1, IN], &narrow).unwrap(), step.tensor(&[1], &[slot as u32]).unwrap());
+            let (x_of, slots) =
+                (step.tensor(&[1, IN], &narrow).unwrap(), step.tensor(&[1], &[slot as u32]).unwrap());
             let y = graph.call(&step, &x_of, &slots, layer).unwrap();
             let mut all = vec![Adapter::default(); ROOM.slots];
             all[slot] = adapter;
@@ -290,7 +299,8 @@ fn files_of_peft_are_loaded() {
 fn files_that_do_not_fit_change_nothing() {
     let mut rt = Runtime::new(device()).unwrap();
     let lora = Lora::<f32>::new(&rt, ROOM, [OUT, IN]).unwrap();
-    let layer = Layer { weight: Weight::from(Param::<f32>::zeros(&rt, &[OUT, IN]).unwrap()), lora: lora.clone() };
+    let layer =
+        Layer { weight: Weight::from(Param::<f32>::zeros(&rt, &[OUT, IN]).unwrap()), lora: lora.clone() };
     let graph = AdaptedGraph::<f32>::builder().build(&mut rt).unwrap();
     let step = rt.step().unwrap();
     lora.put(&step, 0, 1, [&[1.0; IN], &[1.0; OUT]], 1.0).unwrap();
@@ -326,7 +336,10 @@ fn files_that_do_not_fit_change_nothing() {
     integers.insert("q.lora_A.weight", &[1, IN], &[1i32; IN]).unwrap();
     insert(&mut integers, "q.lora_B.weight", OUT, 1, 1.0);
     assert!(problems_of(&Peft::new(&integers, 1.0)).contains("lora_A is i32; floats are needed"));
-    assert!(problems_of(&Peft::new(&Damaged, 1.0)).contains("lora_A has 3 elements, which is not what [1, 32] takes"));
+    assert!(
+        problems_of(&Peft::new(&Damaged, 1.0))
+            .contains("lora_A has 3 elements, which is not what [1, 32] takes")
+    );
     let x = step.tensor(&[1, IN], &[1.0; IN]).unwrap();
     let y = graph.call(&step, &x, &step.tensor(&[1], &[0]).unwrap(), &layer).unwrap();
     assert_eq!(step.read(&y).unwrap(), [IN as f32; OUT], "what was there");

@@ -51,7 +51,8 @@ pub(crate) fn draw(steps: &mut [StepPlan], seed: u64, params: usize) {
             step.writes.push(Write {
                 before: own.random_range(0..step.calls.len().max(1)),
                 param: own.random_range(0..params),
-                from: [From::Host, From::Pinned, From::Tensor, From::Strided, From::Rows][own.random_range(0..5)],
+                from: [From::Host, From::Pinned, From::Tensor, From::Strided, From::Rows]
+                    [own.random_range(0..5)],
                 seed: own.random(),
             });
         }
@@ -71,7 +72,13 @@ pub(crate) fn versions(rt: &Runtime, program: &Program, at: usize) -> Result<Ver
 }
 
 /// Makes the writes of step `at` that come before call `index`.
-pub(crate) fn write(step: &Step<'_>, world: &World, program: &Program, at: usize, index: usize) -> Result<()> {
+pub(crate) fn write(
+    step: &Step<'_>,
+    world: &World,
+    program: &Program,
+    at: usize,
+    index: usize,
+) -> Result<()> {
     for write in program.steps[at].writes.iter().filter(|write| write.before == index) {
         let param = world.param(write.param);
         let values = floats(write.seed, param.shape().iter().product());
@@ -83,13 +90,7 @@ pub(crate) fn write(step: &Step<'_>, world: &World, program: &Program, at: usize
     Ok(())
 }
 
-fn write_from(
-    step: &Step<'_>,
-    world: &World,
-    param: &Param<f32>,
-    values: &[f32],
-    from: From,
-) -> Result<()> {
+fn write_from(step: &Step<'_>, world: &World, param: &Param<f32>, values: &[f32], from: From) -> Result<()> {
     let shape = param.shape();
     match from {
         From::Host => param.write(step, values),

@@ -40,7 +40,9 @@ impl Core {
         }
         if self.memory.has_unusable_weights() {
             let operands = key.operands.iter();
-            operands.into_iter().try_for_each(|o| self.memory.check_weight("a live-in of a segment", o.addr))?;
+            operands
+                .into_iter()
+                .try_for_each(|o| self.memory.check_weight("a live-in of a segment", o.addr))?;
         }
         if self.settings.reuse_budget().is_some() {
             self.call.ordinals_mut().count(identity);
