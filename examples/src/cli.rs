@@ -66,6 +66,10 @@ pub struct Generate {
     #[arg(long, value_name = "DIR_OR_FILE")]
     pub model: Option<PathBuf>,
 
+    /// Adapter for the model (LoRA): a folder with adapter_config.json and adapter_model.safetensors, as PEFT saves it
+    #[arg(long, value_name = "DIR")]
+    pub adapter: Option<PathBuf>,
+
     /// Type of weights, activations and cache; auto is f32 or bf16 as the file stores it, and for weights in f16 or in quantised
     /// blocks f32 on the CPU and bf16 on a GPU. On the CPU, stored keeps weights in the blocks of the file, and q8_0 and the like
     /// turn matrices into blocks: they take less memory, and since products then round activations to 8 bits, answers may differ

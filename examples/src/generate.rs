@@ -13,7 +13,7 @@ use crate::{
     checkpoint::{Blocks, Checkpoint, Files},
     cli::{Generate, device, print, say},
     fetch::{Cache, SMOLLM2},
-    llama::{DecodeGraph, DecodeLoopGraph, Language, Session},
+    llama::{AdapterFile, DecodeGraph, DecodeLoopGraph, Language, Session},
     progress::{CaptureBar, LoadBar},
     report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
@@ -80,6 +80,9 @@ fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
     let mut show = |p| bar.show(p);
     let mut session =
         Session::<T>::load_with(&files, language, device, mode, capacity, sampling, blocks, &mut show)?;
+    if let Some(path) = &args.adapter {
+        session.use_adapters(&[AdapterFile::open(path)?], 1)?;
+    }
     if let Some(tokens) = args.device_loop {
         session.use_device_loop(tokens)?;
     }

@@ -30,6 +30,7 @@ pages! {
     readme: "README.md";
     serving: "serving.md";
     state: "state.md";
+    weights: "weights.md";
 }
 
 #[cfg(test)]

@@ -83,6 +83,47 @@ pub enum Error {
         found: DType,
     },
 
+    /// A weight in another format than requested.
+    #[error(
+        "{op}: the weight is in {expected}, and {found} was given or asked for; a weight keeps its format, which recordings contain: \
+         convert what is written, or make another weight"
+    )]
+    BlockFormat {
+        /// The function.
+        op: &'static str,
+        /// The format of the weight.
+        expected: String,
+        /// The other format.
+        found: String,
+    },
+
+    /// A weight that nothing can write, since its memory is that of a mapped file.
+    #[error(
+        "{op}: the weight is used from where its file is mapped, which nothing writes; copy its bytes (`Weight::blocks`), or load \
+         it from a file that is read instead of mapped"
+    )]
+    ReadOnly {
+        /// The function.
+        op: &'static str,
+    },
+
+    /// A weight was used while its memory is given back.
+    #[error("{op}: the weights sleep, and have no memory; wake them first (`Runtime::wake`)")]
+    Asleep {
+        /// The operation, or the use.
+        op: &'static str,
+    },
+
+    /// A weight was used that holds nothing since its contents were discarded.
+    #[error(
+        "{op}: the weight holds nothing, since its contents were discarded (`Sleep::Discard`); write all of it before it is used \
+         (`Param::write`, `Weight::write_blocks`)"
+    )]
+    Discarded {
+        /// The operation, or the use.
+        op: &'static str,
+    },
+
     /// Operands of two runtimes in one operation.
     #[error(
         "{op}: operands belong to different runtimes; copy through the host (`step.read`, then `step.tensor`)"

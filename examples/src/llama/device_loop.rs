@@ -2,7 +2,10 @@
 
 use graphable::{CaptureProgress, Float, Mode, PinnedLog, Runtime};
 
-use super::model::{DecodeLoopGraph, KvCache, LONGEST, Llama, Turn};
+use super::{
+    adapters::Adapters,
+    model::{DecodeLoopGraph, KvCache, LONGEST, Llama, Turn},
+};
 use crate::{Error, Result};
 
 /// The loop, and where it leaves its tokens as it chooses them.
@@ -43,11 +46,12 @@ impl<T: Float> DeviceLoop<T> {
         &self,
         rt: &mut Runtime,
         model: &Llama<T>,
+        adapters: &Adapters<T>,
         kv: &KvCache<T>,
         turn: &Turn,
         progress: impl FnMut(CaptureProgress<'_>),
     ) -> Result<()> {
-        Ok(self.graph.capture_all_with(rt, model, kv, turn, &self.tokens, progress).map(drop)?)
+        Ok(self.graph.capture_all_with(rt, model, adapters, kv, turn, &self.tokens, progress).map(drop)?)
     }
 
     /// Goes on with an answer whose last token goes to `row`: at least one token, and at most `rounds`, which is at most
@@ -62,13 +66,23 @@ impl<T: Float> DeviceLoop<T> {
         row: usize,
         rounds: usize,
         model: &Llama<T>,
+        adapters: &Adapters<T>,
         kv: &KvCache<T>,
         turn: &Turn,
         mut each: impl FnMut(u32) -> Result<()>,
     ) -> Result<usize> {
         let step = rt.step()?;
         let mut reader = self.tokens.reader(&step)?;
-        let count = self.graph.call(&step, &[row as u32], &[rounds as u32], model, kv, turn, &self.tokens)?;
+        let count = self.graph.call(
+            &step,
+            &[row as u32],
+            &[rounds as u32],
+            model,
+            adapters,
+            kv,
+            turn,
+            &self.tokens,
+        )?;
         let count = step.read_later(&count)?;
         let mut seen = 0;
         reader.follow(&count, |token| {

@@ -1,5 +1,6 @@
 //! A chat model of the Llama architecture and its relatives.
 
+mod adapters;
 mod config;
 mod device_loop;
 mod language;
@@ -7,6 +8,7 @@ mod model;
 mod names;
 mod session;
 
+pub use adapters::{AdapterFile, Adapters};
 pub use config::Config;
 pub use language::Language;
 pub use model::{

@@ -10,7 +10,9 @@
 //! 5. [`prefill`] has no boundary, so each bucket of prompt lengths is one graph.
 //! 6. [`decode`] has a boundary in every layer: attention runs on each call, and what lies between
 //!    two attentions is one segment.
-//! 7. [`decode_loop`] decodes until the end of the answer without the host: a loop on the device, in one graph. The host sees
+//! 7. [`Adapters`] change what the matrices make, in slots that are written without recording anything; without slots they are
+//!    not there.
+//! 8. [`decode_loop`] decodes until the end of the answer without the host: a loop on the device, in one graph. The host sees
 //!    the tokens in a [`PinnedLog`] while it runs.
 //!
 //! In shapes, `T` is the number of tokens of a call, `D` the width of the model, `H` and `K` its query
@@ -20,11 +22,14 @@ use std::collections::BTreeMap;
 
 use graphable::{
     BlockFormat, PinnedLog, Weight,
-    ops::{AttentionConfig, AttentionMask, RopeOptions, SampleConfig},
+    ops::{AttentionConfig, AttentionMask, MoeRoutes, RopeOptions, SampleConfig},
     prelude::*,
 };
 
-use super::Config;
+use super::{
+    Config,
+    adapters::{Adapters, LayerAdapters, adapted, route},
+};
 use crate::sampling::SamplingOptions;
 
 /// The largest number of rounds of [`decode_loop`].
@@ -243,18 +248,22 @@ fn heads<T: Float>(x: &Tensor<T>, norm: &Option<Param<T>>, layer: &Layer<T>) -> 
 
 /// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries are rotated by
 /// their positions, keys not yet.
-#[graphable]
-fn project_heads<T: Float>(
-    h: &Tensor<T>,
-    positions: &Tensor<u32>,
+fn project_heads<'s, T: Float>(
+    h: &Tensor<'s, T>,
+    positions: &Tensor<'s, u32>,
     layer: &Layer<T>,
-) -> Result<[Tensor<T>; 3]> {
+    adapters: &LayerAdapters<T>,
+    routes: &Option<MoeRoutes<'s>>,
+) -> Result<[Tensor<'s, T>; 3]> {
     let x = ops::rms_norm(h, &layer.attn_norm, layer.eps)?;
-    let q = heads(&project(&x, &layer.q, &layer.q_bias)?, &layer.q_norm, layer)?;
+    let q = adapted(project(&x, &layer.q, &layer.q_bias)?, &x, &adapters.q, routes)?;
+    let q = heads(&q, &layer.q_norm, layer)?;
     // Right behind its product, with nothing in between that could keep the two from becoming one launch.
     let q = ops::rope(&q, positions, layer.rope)?;
-    let k = heads(&project(&x, &layer.k, &layer.k_bias)?, &layer.k_norm, layer)?;
-    let v = heads(&project(&x, &layer.v, &layer.v_bias)?, &None, layer)?;
+    let k = adapted(project(&x, &layer.k, &layer.k_bias)?, &x, &adapters.k, routes)?;
+    let k = heads(&k, &layer.k_norm, layer)?;
+    let v = adapted(project(&x, &layer.v, &layer.v_bias)?, &x, &adapters.v, routes)?;
+    let v = heads(&v, &None, layer)?;
     Ok([q, k, v])
 }
 
@@ -282,11 +291,19 @@ fn attend<T: Float>(
 }
 
 /// The rest of a layer: adds what attention found to `h`, then the feed-forward part.
-#[graphable]
-fn feed_forward<T: Float>(h: &Tensor<T>, attended: &Tensor<T>, layer: &Layer<T>) -> Result<Tensor<T>> {
-    let (h, x) = ops::add_rms_norm(h, &ops::linear(attended, &layer.o)?, &layer.ffn_norm, layer.eps)?;
-    let inner = ops::silu_mul(&ops::linear(&x, &layer.gate)?, &ops::linear(&x, &layer.up)?)?;
-    ops::add(&h, &ops::linear(&inner, &layer.down)?)
+fn feed_forward<'s, T: Float>(
+    h: &Tensor<'s, T>,
+    attended: &Tensor<'s, T>,
+    layer: &Layer<T>,
+    adapters: &LayerAdapters<T>,
+    routes: &Option<MoeRoutes<'s>>,
+) -> Result<Tensor<'s, T>> {
+    let out = adapted(ops::linear(attended, &layer.o)?, attended, &adapters.o, routes)?;
+    let (h, x) = ops::add_rms_norm(h, &out, &layer.ffn_norm, layer.eps)?;
+    let gate = adapted(ops::linear(&x, &layer.gate)?, &x, &adapters.gate, routes)?;
+    let up = adapted(ops::linear(&x, &layer.up)?, &x, &adapters.up, routes)?;
+    let inner = ops::silu_mul(&gate, &up)?;
+    ops::add(&h, &adapted(ops::linear(&inner, &layer.down)?, &inner, &adapters.down, routes)?)
 }
 
 /// Logits `[T, V]` of `h: [T, D]`.
@@ -360,17 +377,19 @@ pub fn prefill<T: Float>(
     #[dims(1)]
     unfinished: &Tensor<bool>,
     model: &Llama<T>,
+    adapters: &Adapters<T>,
     kv: &KvCache<T>,
     turn: &Turn,
 ) -> Result<(Tensor<u32>, Tensor<T>)> {
     if turn.repetition_penalty != 1.0 {
         ops::mark_tokens(&turn.seen, tokens)?;
     }
+    let routes = route(tokens, adapters)?;
     let mut h = ops::embedding(tokens, &model.embed)?;
-    for (layer, cache) in model.layers.iter().zip(&kv.layers) {
-        let qkv = project_heads(&h, positions, layer)?;
+    for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
+        let qkv = project_heads(&h, positions, layer, lora, &routes)?;
         let attended = attend(&qkv, positions, positions, layer, cache)?;
-        h = feed_forward(&h, &attended, layer)?;
+        h = feed_forward(&h, &attended, layer, lora, &routes)?;
     }
     // One row of many: the vocabulary is by far the widest matrix.
     let logits = logits(&ops::gather(&h, 0, last)?, model)?;
@@ -385,19 +404,21 @@ pub fn decode<T: Float>(
     #[dims(1)]
     position: &Tensor<u32>,
     model: &Llama<T>,
+    adapters: &Adapters<T>,
     kv: &KvCache<T>,
     turn: &Turn,
 ) -> Result<Tensor<u32>> {
     let ended = ops::load(position.scope(), &turn.ended)?;
     let row = ops::where_(&ended, u32::MAX, position)?;
     let token = ops::where_(&ended, 0, &turn.token)?;
+    let routes = route(&token, adapters)?;
     let mut h = ops::embedding(&token, &model.embed)?;
-    for (layer, cache) in model.layers.iter().zip(&kv.layers) {
-        let qkv = project_heads(&h, position, layer)?;
+    for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
+        let qkv = project_heads(&h, position, layer, lora, &routes)?;
         // Its shape never changes, so the whole call can be one graph too (`--mode full`).
         let attended = #[eager(support = Always)]
         attend(&qkv, position, &row, layer, cache)?;
-        h = feed_forward(&h, &attended, layer)?;
+        h = feed_forward(&h, &attended, layer, lora, &routes)?;
     }
     choose_unless(&ended, &logits(&h, model)?, turn)
 }
@@ -419,20 +440,22 @@ pub fn decode_loop<T: Float>(
     #[dims(1)]
     rounds: &Tensor<u32>,
     model: &Llama<T>,
+    adapters: &Adapters<T>,
     kv: &KvCache<T>,
     turn: &Turn,
     tokens: &PinnedLog<u32>,
 ) -> Result<Tensor<u32>> {
     let end = ops::add(position, rounds)?;
+    let routes = route(position, adapters)?;
     let mut next = position.clone();
     #[device(limit = LONGEST)]
     while ops::squeeze(&goes_on(&next, &end, &turn.ended)?, 0)? {
         let token = ops::load(next.scope(), &turn.token)?;
         let mut h = ops::embedding(&token, &model.embed)?;
-        for (layer, cache) in model.layers.iter().zip(&kv.layers) {
-            let qkv = project_heads(&h, &next, layer)?;
+        for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
+            let qkv = project_heads(&h, &next, layer, lora, &routes)?;
             let attended = attend(&qkv, &next, &next, layer, cache)?;
-            h = feed_forward(&h, &attended, layer)?;
+            h = feed_forward(&h, &attended, layer, lora, &routes)?;
         }
         // Each round counts: the loop ends behind the one that ends the answer.
         let token = choose(&logits(&h, model)?, turn)?;

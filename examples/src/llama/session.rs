@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use graphable::{CaptureProgress, DType, Device, Float, Mode, PendingRead, RngState, Runtime, Schedule, ops};
 
 use super::{
+    Config,
+    adapters::{AdapterFile, Adapters},
     device_loop::DeviceLoop,
     language::Language,
     model::{DecodeGraph, KvCache, Llama, PrefillGraph, Turn},
@@ -27,9 +29,11 @@ pub struct Session<T: Float = f32> {
     /// If answers are decoded by a loop on the device.
     device_loop: Option<DeviceLoop<T>>,
     model: Llama<T>,
+    adapters: Adapters<T>,
     kv: KvCache<T>,
     turn: Turn,
     rt: Runtime,
+    config: Config,
     language: Language,
     mode: Mode,
     capacity: usize,
@@ -115,9 +119,11 @@ impl<T: Float> Session<T> {
             decode,
             device_loop: None,
             model,
+            adapters: Adapters::none(&config),
             kv,
             turn,
             rt,
+            config,
             language,
             mode,
             capacity,
@@ -132,6 +138,38 @@ impl<T: Float> Session<T> {
     pub fn use_device_loop(&mut self, tokens: usize) -> Result<()> {
         self.device_loop = Some(DeviceLoop::new(&mut self.rt, self.mode, tokens)?);
         Ok(())
+    }
+
+    /// Makes room for `slots` adapters like the first one of `files`, puts each into its slot, and has the first one answer. Before
+    /// anything is recorded; later, [`load_adapter`](Self::load_adapter) changes what slots hold.
+    ///
+    /// # Errors
+    /// Everything of the adapters that does not fit the model.
+    pub fn use_adapters(&mut self, files: &[AdapterFile], slots: usize) -> Result<()> {
+        let Some(first) = files.first() else { return Ok(()) };
+        self.adapters = Adapters::new(&self.rt, &self.config, slots.max(files.len()), first)?;
+        for (slot, file) in files.iter().enumerate() {
+            self.load_adapter(slot, file)?;
+        }
+        self.choose_adapter(Some(0))
+    }
+
+    /// Puts an adapter into a slot, from the next call on. Nothing is recorded anew.
+    ///
+    /// # Errors
+    /// See [`use_adapters`](Self::use_adapters).
+    pub fn load_adapter(&mut self, slot: usize, file: &AdapterFile) -> Result<()> {
+        let step = self.rt.step()?;
+        self.adapters.load(&step, slot, &self.config, file)
+    }
+
+    /// Chooses the adapter that answers from the next call on; `None` is the model itself.
+    ///
+    /// # Errors
+    /// If there is no such slot.
+    pub fn choose_adapter(&mut self, slot: Option<usize>) -> Result<()> {
+        let step = self.rt.step()?;
+        Ok(self.adapters.choose(&step, slot)?)
     }
 
     /// The weights.
@@ -154,11 +192,17 @@ impl<T: Float> Session<T> {
     /// # Errors
     /// What the runtime says.
     pub fn capture(&mut self, mut progress: impl FnMut(&str, CaptureProgress<'_>)) -> Result<()> {
-        let Self { prefill, decode, device_loop, model, kv, turn, rt, .. } = self;
-        prefill.capture_all_with(rt, model, kv, turn, |p| progress("prefill", p))?;
+        let Self { prefill, decode, device_loop, model, adapters, kv, turn, rt, .. } = self;
+        prefill.capture_all_with(rt, model, adapters, kv, turn, |p| progress("prefill", p))?;
         match device_loop {
-            Some(device_loop) => device_loop.capture(rt, model, kv, turn, |p| progress("decode_loop", p)),
-            None => Ok(decode.capture_all_with(rt, model, kv, turn, |p| progress("decode", p)).map(drop)?),
+            Some(device_loop) => {
+                device_loop.capture(rt, model, adapters, kv, turn, |p| progress("decode_loop", p))
+            }
+            None => {
+                let captured =
+                    decode.capture_all_with(rt, model, adapters, kv, turn, |p| progress("decode", p));
+                Ok(captured.map(drop)?)
+            }
         }
     }
 
@@ -203,8 +247,8 @@ impl<T: Float> Session<T> {
         let mut growing = Growing::new(&self.language, on_text);
         // The token that is launched next goes to this row.
         let row = start + read.len();
-        let Self { decode, device_loop, model, kv, turn, rt, capacity, .. } = self;
-        let device = Decoder { model, kv, turn, rt, capacity: *capacity };
+        let Self { decode, device_loop, model, adapters, kv, turn, rt, capacity, .. } = self;
+        let device = Decoder { model, adapters, kv, turn, rt, capacity: *capacity };
         let finish = match device_loop {
             None => one_by_one(device, decode, pending, row, max_new_tokens, &mut growing)?,
             Some(device_loop) => by_a_loop(device, device_loop, pending, row, max_new_tokens, &mut growing)?,
@@ -228,8 +272,10 @@ impl<T: Float> Session<T> {
         for (start, piece) in pieces(0, tokens) {
             let step = self.rt.step()?;
             let [positions, last] = places(start, piece);
-            let (prefill, model, kv) = (&self.prefill, &self.model, &self.kv);
-            let (_, out) = prefill.call(&step, piece, &positions, &last, &[true], model, kv, &self.turn)?;
+            let (prefill, model, adapters) = (&self.prefill, &self.model, &self.adapters);
+            let (kv, turn) = (&self.kv, &self.turn);
+            let (_, out) =
+                prefill.call(&step, piece, &positions, &last, &[true], model, adapters, kv, turn)?;
             logits = step.read(&out)?;
         }
         Ok(logits.into_iter().map(|v: T| v.to_f64() as f32).collect())
@@ -267,9 +313,10 @@ impl<T: Float> Session<T> {
             let step = self.rt.step()?;
             let [positions, last] = places(at, piece);
             let unfinished = at + piece.len() < start + prompt.len();
-            let (prefill, model, kv) = (&self.prefill, &self.model, &self.kv);
+            let (prefill, model, adapters) = (&self.prefill, &self.model, &self.adapters);
+            let (kv, turn) = (&self.kv, &self.turn);
             let (token, _) =
-                prefill.call(&step, piece, &positions, &last, &[unfinished], model, kv, &self.turn)?;
+                prefill.call(&step, piece, &positions, &last, &[unfinished], model, adapters, kv, turn)?;
             launched = Some(step.read_later(&token)?);
         }
         launched.ok_or_else(|| Error::Template { why: "it turns the prompt into nothing".into() })
@@ -351,6 +398,7 @@ impl<'a, F: FnMut(&str) -> Result<()>> Growing<'a, F> {
 /// What decodes.
 struct Decoder<'a, T: Float> {
     model: &'a Llama<T>,
+    adapters: &'a Adapters<T>,
     kv: &'a KvCache<T>,
     turn: &'a Turn,
     rt: &'a mut Runtime,
@@ -366,7 +414,7 @@ fn one_by_one<T: Float, F: FnMut(&str) -> Result<()>>(
     max_new_tokens: usize,
     growing: &mut Growing<'_, F>,
 ) -> Result<FinishReason> {
-    let Decoder { model, kv, turn, rt, capacity } = device;
+    let Decoder { model, adapters, kv, turn, rt, capacity } = device;
     let mut launched = 1;
     loop {
         // The next token is on its way before this one is known. If this one ends the answer, the device skips it.
@@ -374,7 +422,7 @@ fn one_by_one<T: Float, F: FnMut(&str) -> Result<()>>(
             launched += 1;
             row += 1;
             let step = rt.step()?;
-            let token = decode.call(&step, &[row as u32 - 1], model, kv, turn)?;
+            let token = decode.call(&step, &[row as u32 - 1], model, adapters, kv, turn)?;
             Some(step.read_later(&token)?)
         } else {
             None
@@ -399,7 +447,7 @@ fn by_a_loop<T: Float, F: FnMut(&str) -> Result<()>>(
     max_new_tokens: usize,
     growing: &mut Growing<'_, F>,
 ) -> Result<FinishReason> {
-    let Decoder { model, kv, turn, rt, capacity } = device;
+    let Decoder { model, adapters, kv, turn, rt, capacity } = device;
     if growing.push(token::<T>(pending)?)? {
         return Ok(FinishReason::Stop);
     }
@@ -413,7 +461,7 @@ fn by_a_loop<T: Float, F: FnMut(&str) -> Result<()>>(
             return Ok(FinishReason::Context);
         }
         let mut stops = false;
-        row += device_loop.run(rt, row, rounds, model, kv, turn, |id| {
+        row += device_loop.run(rt, row, rounds, model, adapters, kv, turn, |id| {
             stops = growing.push(number::<T>(id)?)?;
             Ok(())
         })?;

@@ -37,7 +37,7 @@ fixture! {
     "llama" "llama-linear" "llama-dynamic" "llama-llama3" "llama-yarn" "llama-longrope" "llama-tied" "mistral" "mistral-window" "qwen2" "qwen3"
 }
 
-fn weights(family: &str) -> &'static [u8] {
+pub(crate) fn weights(family: &str) -> &'static [u8] {
     match family {
         "llama" => include_bytes!("../families/llama.safetensors"),
         "qwen2" => include_bytes!("../families/qwen2.safetensors"),
@@ -60,7 +60,7 @@ fn expected() -> (Vec<Vec<u32>>, Vec<Model>) {
 }
 
 /// The folder `name` of the fixtures, for one test.
-fn folder(test: &str, name: &str, family: &str) -> Folder {
+pub(crate) fn folder(test: &str, name: &str, family: &str) -> Folder {
     let folder = Folder::new(&format!("{test}-{name}"));
     folder.write("config.json", config(name)).write("model.safetensors", weights(family));
     folder
@@ -179,7 +179,7 @@ fn shards_are_one_model() {
 }
 
 /// The model of a folder as `convert_hf_to_gguf.py` of llama.cpp writes it.
-fn converted(name: &str, family: &str, scaling: Option<(&str, f32)>) -> Gguf {
+pub(crate) fn converted(name: &str, family: &str, scaling: Option<(&str, f32)>) -> Gguf {
     let config: Value = serde_json::from_slice(config(name)).unwrap();
     let number = |key: &str| config[key].as_u64().unwrap() as u32;
     let key = |name: &str| format!("{family}.{name}");

@@ -1,5 +1,6 @@
 //! Tests of the examples' library, in one binary because linking the tokenizers takes long.
 
+mod adapters;
 mod allocations;
 mod answers;
 mod commands;

@@ -109,7 +109,11 @@ impl<'s> Eager<'s> {
         Ok(PinnedRead { buffer: to, count })
     }
 
-    fn start_read<T: Element>(&self, call: &'static str, tensor: &Tensor<'_, T>) -> Result<PendingRead<T>> {
+    pub(super) fn start_read<T: Element>(
+        &self,
+        call: &'static str,
+        tensor: &Tensor<'_, T>,
+    ) -> Result<PendingRead<T>> {
         self.start_read_as(call, tensor, tensor.raw.marks).map(|(pending, _)| pending)
     }
 

@@ -17,3 +17,4 @@ pub(crate) mod ragged;
 mod rng;
 pub(crate) mod step;
 mod values;
+mod weights;

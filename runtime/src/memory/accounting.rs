@@ -1,7 +1,7 @@
 //! Exact accounting: the live blocks of every arena are exactly those of the tensors.
 
 use super::{
-    GroupId, Memory, Origin, Placement, Slot,
+    GroupId, Memory, Origin, Placement, Slot, WeightArena,
     pool::{Block, LiveSet},
 };
 use crate::{Error, Result, error::MemoryFault};
@@ -31,6 +31,16 @@ impl Memory {
             let end = self.pool_arena.committed_end();
             let name = "the borrowed pool";
             self.check_arena(&Arena { placement: Placement::Borrowed, name, live, end }, site_of)?;
+        }
+        if let Some((addr, bytes)) = self.weights.as_ref().and_then(WeightArena::fault) {
+            return Err(Error::MemoryAccounting {
+                arena: "the arena of weights",
+                fault: MemoryFault::Missing,
+                op: "a parameter",
+                site: "outside any segment".into(),
+                bytes,
+                addr,
+            });
         }
         for (placement, name, live, arena) in arenas {
             let end = arena.committed_end();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::pool::{self, Block, LiveSet, guarded, rounded};
 use crate::{
     Result,
-    backend::{Arena, Backend},
+    backend::{Arena, Backend, SharedMemory},
 };
 
 /// The minimum growth of an arena.
@@ -32,6 +32,11 @@ impl ArenaAllocator {
 
     pub(super) fn base(&self) -> u64 {
         self.arena.memory.addr()
+    }
+
+    /// Returns the owner of the addresses.
+    pub(super) fn memory(&self) -> SharedMemory {
+        SharedMemory::clone(&self.arena.memory)
     }
 
     /// Returns the reserved addresses.

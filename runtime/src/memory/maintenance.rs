@@ -54,9 +54,11 @@ impl Memory {
     ///
     /// The memory of a recording in the pool or the results arena is retained, since a replay commits
     /// nothing. A device input in the eager arena is live when its recording is replayed, so its memory is
-    /// committed by then.
+    /// committed by then. Of the memory for weights that can sleep, what lies behind the last weight is released.
     pub(crate) fn trim(&mut self, backend: &mut dyn Backend, needed: Extent) -> Result<u64> {
-        Ok(self.pool_arena.trim(backend, needed.pool)?
+        let weights = self.weights.as_mut().map_or(Ok(0), |weights| weights.trim(backend))?;
+        Ok(weights
+            + self.pool_arena.trim(backend, needed.pool)?
             + self.results.trim(backend, needed.results)?
             + self.eager.trim(backend, 0)?)
     }

@@ -18,6 +18,7 @@ mod placement;
 pub(crate) mod pool;
 mod results_arena;
 mod slots;
+mod weights;
 
 use arena::ArenaAllocator;
 use learned_placements::LearnedPlacements;
@@ -25,6 +26,7 @@ use owned::OwnedTable;
 use persistent::PersistentSet;
 use pool::{Block, LiveSet, Pool, StateId, Treap, guarded, rounded};
 use slots::{NewSlot, Slots};
+use weights::WeightArena;
 
 use crate::{
     DType, Result,
@@ -103,6 +105,10 @@ pub(crate) struct Memory {
     lent: Option<LiveSet>,
     lent_peak: u64,
     slots: Slots,
+    /// Weights that can sleep, once there may be any.
+    weights: Option<WeightArena>,
+    /// Whether new weights are placed there.
+    places_weights: bool,
     owned: OwnedTable,
     persistent: PersistentSet,
     learned: LearnedPlacements,
@@ -121,6 +127,8 @@ impl Memory {
             lent: None,
             lent_peak: 0,
             slots: Slots::default(),
+            weights: None,
+            places_weights: false,
             owned: OwnedTable::default(),
             persistent: PersistentSet::default(),
             learned: LearnedPlacements::default(),
@@ -137,6 +145,9 @@ impl Memory {
         self.eager.live.clear();
         self.lent = None;
         self.learned.forget_region();
+        if let Some(weights) = &mut self.weights {
+            weights.free_dropped();
+        }
     }
 
     /// Begins a call; ends a forgotten borrow of the pool.
@@ -237,6 +248,13 @@ impl Memory {
     pub(crate) fn shows_static(&self, raw: &RawTensor) -> bool {
         let slot = self.slots.of_step(raw.slot, raw.epoch);
         slot.is_some_and(|s| s.is_held() && s.placement() == Placement::StaticInput && s.base() == raw.addr)
+    }
+
+    /// Returns whether a tensor of this step shows the owned memory that begins there. This looks at the tensors that are alive.
+    pub(crate) fn has_view_of(&self, addr: u64) -> bool {
+        let shows =
+            |slot: &Slot| slot.is_held() && slot.placement() == Placement::Owned && slot.base() == addr;
+        self.slots.iter().any(shows)
     }
 
     /// Creates a tensor of owned memory, with one reference.

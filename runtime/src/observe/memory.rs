@@ -101,7 +101,13 @@ pub struct MemoryStats {
     pub pool_recorded_bytes: u64,
     /// The bytes that they would need if each had memory of its own.
     pub pool_sum_bytes: u64,
-    /// Parameters and state.
+    /// The memory of weights that can sleep ([`Runtime::weights_can_sleep`](crate::Runtime::weights_can_sleep)).
+    pub weights: ArenaUsage,
+    /// The bytes of weights that sleep, and have no memory ([`Runtime::sleep`](crate::Runtime::sleep)).
+    pub sleeping_bytes: u64,
+    /// The bytes of host memory that hold what is in weights that sleep.
+    pub saved_bytes: u64,
+    /// Parameters and state, whether they sleep or not.
     pub owned_bytes: u64,
     /// Static inputs and host blocks of graph objects.
     pub static_bytes: u64,

@@ -56,6 +56,20 @@ impl Program {
         self.constants.range(..=from).next_back().is_some_and(|(_, end)| to <= *end)
     }
 
+    /// Returns the views of such memory that one of `commands` writes, against all expectation.
+    fn written_constants(&self, commands: &[Command]) -> Vec<View> {
+        let outputs = |command: &Command| match command {
+            Command::Launch { launch, .. } => launch.outputs.to_vec(),
+            _ => Vec::new(),
+        };
+        commands.iter().flat_map(outputs).filter(|view| self.touches_constants(view)).collect()
+    }
+
+    fn touches_constants(&self, view: &View) -> bool {
+        let (from, to) = view.range();
+        self.constants.range(..to).next_back().is_some_and(|(_, end)| from < *end)
+    }
+
     /// The commands, in their order.
     pub(crate) fn commands(&self) -> &[Command] {
         &self.commands

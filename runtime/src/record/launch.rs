@@ -55,11 +55,15 @@ impl Launcher<'_> {
         self.stream.flush(self.recorder.is_recording())
     }
 
-    /// Launches an operation of the runtime itself: no checks, not traced.
+    /// Launches an operation of the runtime itself: not traced, and not checked but for weights that sleep.
     ///
     /// # Errors
-    /// Returns errors of the device.
+    /// Returns [`Error::Asleep`] and [`Error::Discarded`], and errors of the device.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
+        if self.memory.has_unusable_weights() {
+            let all = inputs.iter().chain(outputs);
+            all.into_iter().try_for_each(|view| self.memory.check_weight(op.name(), view.addr))?;
+        }
         self.flush()?;
         // The launches of a recording are repeated exactly: nothing is chosen again meanwhile.
         let measure = !self.recorder.is_recording();
@@ -211,7 +215,7 @@ impl Launcher<'_> {
     }
 
     /// Does something with the address of a tensor's elements, row-major, and the number of their bytes.
-    fn packed<R>(
+    pub(super) fn packed<R>(
         &mut self,
         call: &'static str,
         raw: RawTensor,

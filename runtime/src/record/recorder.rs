@@ -93,12 +93,13 @@ impl Recorder {
     /// Rejects a tensor whose memory may have been reused, and notes the use of others.
     ///
     /// # Errors
-    /// Returns [`Error::UsedAfterLastUse`], [`Error::NeverComputed`].
+    /// Returns [`Error::UsedAfterLastUse`], [`Error::NeverComputed`]; and, of a view of a weight, [`Error::Asleep`] or
+    /// [`Error::Discarded`].
     pub(crate) fn check_live(&self, memory: &Memory, op: &'static str, raw: &RawTensor) -> Result<()> {
         match memory.liveness(raw) {
             Liveness::Live(origin) => {
                 self.note_use(raw.slot, origin);
-                Ok(())
+                memory.check_weight(op, raw.addr)
             }
             Liveness::Freed { producer } => {
                 if let Some(recording) = self.run.as_ref().and_then(Run::recording) {

@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 use crate::{
     Error, Result,
     backend::{
-        Backend, DeviceCopy, GraphExec, HostBlock, HostMemory, Launch, Op, PendingBytes, SharedMemory, View,
+        Backend, DeviceCopy, GraphExec, HostBlock, HostCopy, HostMemory, Launch, Op, PendingBytes,
+        SharedMemory, View,
     },
     memory::COPY,
 };
@@ -215,6 +216,16 @@ impl Stream {
 
     pub(crate) fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.backend.alloc(bytes)
+    }
+
+    /// Writes zeros in the order of the stream, as host bytes are written; there is at least one.
+    ///
+    /// # Errors
+    /// Returns errors of the device.
+    pub(crate) fn fill_with_zeros(&mut self, addr: u64, bytes: u64) -> Result<()> {
+        // One zero of the host, which the device continues.
+        let from = self.backend.host_memory(1)?.lend();
+        self.backend.write_from(HostCopy { to: addr, from, offset: 0, bytes: 1, zeros: bytes - 1 })
     }
 
     pub(crate) fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {

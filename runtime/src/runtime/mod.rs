@@ -12,6 +12,7 @@ mod numerics;
 mod passes;
 pub(crate) mod refused_sizes;
 pub(crate) mod scopes;
+pub(crate) mod sleep;
 #[cfg_attr(
     not(any(feature = "cuda", test)),
     expect(dead_code, reason = "only views for CUDA libraries are opened")
@@ -330,7 +331,8 @@ impl Runtime {
 
     /// Allocates memory that no operation writes, zeroed or filled with `init`.
     pub(crate) fn allocate_constant(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
-        self.allocate(bytes, init, |memory, retire| Owned::constant(self.id, memory, retire))
+        let placed = |core: &mut Core| core.memory.place_weight(core.stream.backend_mut(), bytes);
+        self.allocate_in(bytes, init, placed, |memory, retire| Owned::constant(self.id, memory, retire))
     }
 
     /// Returns whether the device can run an operation.
@@ -362,7 +364,7 @@ impl Runtime {
         if let Some(known) = core.memory.owned().beginning(memory.addr()) {
             return Ok(Some(known).filter(|known| known.memory.len() == len));
         }
-        let owned = Owned::constant(self.id, memory, Arc::clone(&self.retire));
+        let owned = Owned::mapped(self.id, memory, Arc::clone(&self.retire));
         core.own(&owned, &self.retire.take());
         Ok(Some(owned))
     }
@@ -398,9 +400,28 @@ impl Runtime {
         init: Option<Vec<u8>>,
         owned: impl FnOnce(SharedMemory, Arc<RetireQueue<OwnerId>>) -> Arc<Owned>,
     ) -> Result<Arc<Owned>> {
+        self.allocate_in(bytes, init, |_| Ok(None), owned)
+    }
+
+    /// Allocates memory that `place` returns, or else of its own.
+    fn allocate_in(
+        &self,
+        bytes: u64,
+        init: Option<Vec<u8>>,
+        place: impl FnOnce(&mut Core) -> Result<Option<SharedMemory>>,
+        owned: impl FnOnce(SharedMemory, Arc<RetireQueue<OwnerId>>) -> Arc<Owned>,
+    ) -> Result<Arc<Owned>> {
         let mut core = self.core.borrow_mut();
         core.call.may_look("an allocation of parameters or state")?;
-        let memory = core.stream.backend_mut().alloc(bytes.max(1))?;
+        let memory = match place(&mut core)? {
+            Some(placed) => {
+                if init.is_none() {
+                    core.stream.fill_with_zeros(placed.addr(), placed.len())?;
+                }
+                placed
+            }
+            None => core.stream.backend_mut().alloc(bytes.max(1))?,
+        };
         if let Some(bytes) = init
             && !bytes.is_empty()
         {

@@ -1,6 +1,7 @@
 //! Handles of values on the device.
 
 pub(crate) mod broadcast;
+pub(crate) mod contents;
 pub(crate) mod context;
 pub(crate) mod dim;
 mod live_in;
@@ -235,7 +236,8 @@ impl fmt::Debug for Scope<'_> {
 }
 
 impl<'s> Scope<'s> {
-    /// Returns a parameter as a tensor, without a copy.
+    /// Returns a parameter as a tensor, without a copy. [`Param::write`] refuses to change it while the tensor is
+    /// alive.
     ///
     /// # Errors
     /// Returns [`Error::DifferentRuntimes`] for a parameter of another runtime.

@@ -79,7 +79,8 @@ owned! {
     /// A weight: device memory with a stable address that segments read.
     ///
     /// It is never copied into a graph: a recording contains its address, and is evicted when the last handle
-    /// is dropped. Dropping is safe at any time and on any thread.
+    /// is dropped. Dropping is safe at any time and on any thread. [`write`](Self::write) replaces the elements in place, between the
+    /// work of segments, and records nothing; no operation writes it.
     Param, "Param", allocate_constant
 }
 

@@ -202,6 +202,20 @@ impl<T: Element> Weight<T> {
         }
     }
 
+    /// Returns whether its blocks are used from where a file is [mapped](Self::mapped). Nothing writes them then, and their memory is
+    /// the file's.
+    pub fn is_mapped(&self) -> bool {
+        self.owned().is_mapped
+    }
+
+    /// Returns the memory of its blocks, their format, and the layout of their bytes; `None` if it is a parameter of floats.
+    pub(crate) fn stored_blocks(&self) -> Option<(&Arc<Owned>, BlockFormat, Layout)> {
+        match &self.0 {
+            Kind::Floats(_) => None,
+            Kind::Blocks(blocks) => Some((&blocks.owned, blocks.format, blocks.layout)),
+        }
+    }
+
     pub(crate) fn owned(&self) -> &Arc<Owned> {
         match &self.0 {
             Kind::Floats(param) => &param.owned,

@@ -56,8 +56,11 @@ pub(crate) struct Owned {
     pub(crate) memory: SharedMemory,
     /// The id and name of the graph object that owns the buffer; `None` for the user's memory.
     pub(crate) graph: Option<Caller>,
-    /// Whether no operation writes it: kernels may read it before earlier ones have ended.
+    /// Whether no operation writes it: kernels may read it before earlier ones have ended. (`record/overwrite.rs` does, between
+    /// kernels.)
     pub(crate) is_constant: bool,
+    /// Whether it is a part of a mapped file, which nothing writes at all.
+    pub(crate) is_mapped: bool,
     retire: Arc<RetireQueue<OwnerId>>,
 }
 
@@ -68,7 +71,15 @@ impl Owned {
         graph: Option<Caller>,
         retire: Arc<RetireQueue<OwnerId>>,
     ) -> Arc<Self> {
-        Arc::new(Self { id: OwnerId::new(), runtime, memory, graph, is_constant: false, retire })
+        Arc::new(Self {
+            id: OwnerId::new(),
+            runtime,
+            memory,
+            graph,
+            is_constant: false,
+            is_mapped: false,
+            retire,
+        })
     }
 
     /// Memory of the user that no operation writes.
@@ -77,7 +88,29 @@ impl Owned {
         memory: SharedMemory,
         retire: Arc<RetireQueue<OwnerId>>,
     ) -> Arc<Self> {
-        Arc::new(Self { id: OwnerId::new(), runtime, memory, graph: None, is_constant: true, retire })
+        Self::constant_of(runtime, memory, false, retire)
+    }
+
+    /// A part of a mapped file.
+    pub(crate) fn mapped(runtime: u64, memory: SharedMemory, retire: Arc<RetireQueue<OwnerId>>) -> Arc<Self> {
+        Self::constant_of(runtime, memory, true, retire)
+    }
+
+    fn constant_of(
+        runtime: u64,
+        memory: SharedMemory,
+        is_mapped: bool,
+        retire: Arc<RetireQueue<OwnerId>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: OwnerId::new(),
+            runtime,
+            memory,
+            graph: None,
+            is_constant: true,
+            is_mapped,
+            retire,
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! looks, drops, copies. Some scripts fork on a bit of the call, so that paths part and meet again with
 //! equal or other live sets. Calls of a step hold results, in some episodes many of them, and pass them on; inputs
 //! move; parameters, state and graph objects are dropped and made again; a region has a result whose size changes;
-//! inputs are filled in place.
+//! inputs are filled in place; the parameter is overwritten in place between calls.
 //! Some steps run with capture closed, where nothing is recorded, and some in the plan of an estimate, after which
 //! counters and memory are as before. The reference is host arithmetic on values that are never freed. Every value that is looked
 //! at, returned or held must equal it bit by bit, every segment call must be counted exactly once, and counters must be
@@ -281,6 +281,8 @@ struct World {
     /// Estimates, and steps with capture closed that went through.
     estimates: u64,
     closed: u64,
+    /// Parameters that were overwritten in place.
+    writes: u64,
 }
 
 fn random_value(rng: &mut StdRng) -> Value {
@@ -308,6 +310,7 @@ fn world(rt: &mut Runtime, rng: &mut StdRng, audited: bool) -> World {
         steps: 0,
         estimates: 0,
         closed: 0,
+        writes: 0,
     }
 }
 
@@ -416,6 +419,11 @@ impl World {
         let mut held: Vec<(T<'_>, Value)> = Vec::new();
         let calls = if self.holds > 3 { 12 } else { 4 };
         for _ in 0..rng.random_range(1..calls) {
+            if rng.random_bool(0.1) {
+                self.means.1 = random_value(rng);
+                self.w.write(&step, &self.means.1[..])?;
+                self.writes += 1;
+            }
             let (at, bit, x) = (rng.random_range(0..SCRIPTS), rng.random(), random_value(rng));
             let whole: Vec<usize> = (0..held.len()).filter(|&h| held[h].1.len() == N).collect();
             let (d, mean) = match whole.choose(rng) {
@@ -490,7 +498,7 @@ fn a_lost_event_is_noticed() {
 }
 
 /// What an episode came to.
-fn counts(stats: &Stats, world: &World) -> [(&'static str, u64); 15] {
+fn counts(stats: &Stats, world: &World) -> [(&'static str, u64); 16] {
     [
         ("steps", world.steps),
         ("segment calls", world.segments),
@@ -507,11 +515,12 @@ fn counts(stats: &Stats, world: &World) -> [(&'static str, u64); 15] {
         ("estimates, times three", 3 * world.estimates),
         ("fills", world.fills.made),
         ("fills found again", world.fills.found),
+        ("writes of the parameter", world.writes),
     ]
 }
 
 /// A walk of `steps` through a runtime of its own.
-fn episode(seed: u64, steps: u64) -> [(&'static str, u64); 15] {
+fn episode(seed: u64, steps: u64) -> [(&'static str, u64); 16] {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut rt = runtime();
     rt.share_executables((seed % 5 > 2).then_some(Duration::MAX));

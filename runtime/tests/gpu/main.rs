@@ -20,3 +20,4 @@ mod products;
 mod soak;
 mod support;
 mod timing;
+mod weights;

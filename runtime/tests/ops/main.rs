@@ -26,6 +26,7 @@ mod harness;
 mod index;
 mod indexed;
 mod kernels;
+mod lora;
 mod losses;
 mod matmul;
 mod misuse;

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Whether the device computes with blocks; if not, the test that asks is skipped.
-fn computes() -> bool {
+pub(crate) fn computes() -> bool {
     let device = Runtime::new(device()).unwrap().device();
     let computes = device == "cpu";
     if !computes {
@@ -541,6 +541,56 @@ fn a_mapped_weight_outlives_the_handle_of_its_file() {
     }
     let nothing = ops::linear(&step.tensor(&[1, 32], &[1.0f32; 32]).unwrap(), &none).unwrap();
     assert_eq!(nothing.shape(), [1, 0]);
+}
+
+/// Nothing writes a file that is mapped; a device that copies it has memory of its own.
+#[test]
+fn a_mapped_weight_is_read_only() {
+    let format = BlockFormat::Q8_0;
+    let stored = format.quantize(&[2.0; 64]).unwrap();
+    let file = mapped("read-only", &stored);
+    let mut rt = Runtime::new(device()).unwrap();
+    let weight = Weight::<f32>::mapped(&rt, &[2, 32], format, &file, file.bytes()).unwrap();
+    let empty = Weight::<f32>::mapped(&rt, &[0, 32], format, &file, &[]).unwrap();
+    assert_eq!((weight.is_mapped(), empty.is_mapped()), (rt.device() == "cpu", false));
+    let step = rt.step().unwrap();
+    let rows = weight.write_block_rows(&step, 0..1, format, &stored[..34]);
+    for written in [weight.write_blocks(&step, format, &stored), rows] {
+        match written {
+            Err(Error::ReadOnly { .. }) => assert!(weight.is_mapped()),
+            written => written.unwrap(),
+        }
+    }
+    assert_eq!(weight.read_blocks(&step).unwrap().wait().unwrap(), stored);
+    assert_eq!(file.bytes(), stored);
+    empty.write_blocks(&step, format, &[]).unwrap();
+}
+
+/// In every format, a product with blocks that were written is that with blocks which were there from the start.
+#[test]
+fn blocks_that_are_written_are_multiplied() {
+    if !computes() {
+        return;
+    }
+    let rng = &mut StdRng::seed_from_u64(7);
+    let x: Vec<f32> = (0..512).map(|_| rng.random_range(-1.0..1.0)).collect();
+    for &format in BlockFormat::ALL {
+        let mut rt = Runtime::new(device()).unwrap();
+        let graph = TwoGraph::builder().build(&mut rt).unwrap();
+        let changing = Weight::<f32>::blocks(&rt, &[5, 256], format, blocks(rng, format, 5, 256)).unwrap();
+        for round in 0..5 {
+            let next = blocks(rng, format, 5, 256);
+            let fresh = Weight::<f32>::blocks(&rt, &[5, 256], format, &next[..]).unwrap();
+            let step = rt.step().unwrap();
+            changing.write_blocks(&step, format, &next).unwrap();
+            let (x, ids) = (step.tensor(&[2, 256], &x).unwrap(), step.tensor(&[3], &[4u32, 0, 2]).unwrap());
+            let (a, b) = graph.call(&step, &changing, &x, &ids).unwrap();
+            let (c, d) = (ops::linear(&x, &fresh).unwrap(), ops::embedding(&ids, &fresh).unwrap());
+            assert_eq!(step.read(&a).unwrap(), step.read(&c).unwrap(), "{format}, round {round}");
+            assert_eq!(step.read(&b).unwrap(), step.read(&d).unwrap(), "{format}, round {round}");
+        }
+        assert_eq!(rt.stats().recordings, 1, "{format}");
+    }
 }
 
 #[test]

@@ -104,6 +104,8 @@ pub(crate) struct Met {
     pub(crate) estimates: u64,
     pub(crate) rebuilt: u64,
     pub(crate) replaced: u64,
+    /// Parameters that were overwritten behind the first call of a step.
+    pub(crate) written: u64,
     /// Steps with another size of what regions make than the step before.
     pub(crate) sizes: u64,
     /// Programs that draw random numbers.
@@ -125,6 +127,7 @@ impl Met {
             estimates: steps(|s| s.estimate),
             rebuilt: steps(|s| !s.rebuild.is_empty()),
             replaced: steps(|s| !s.replace.is_empty()),
+            written: steps(|s| s.writes.iter().any(|write| write.before > 0)),
             draws: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Drawn)).into(),
             flows: program.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Flow)).into(),
             passes: Counts::default(),

@@ -11,7 +11,7 @@ use crate::{
         Block, Call, Code, Count, Elem, Func, Host, Input, Kind, Program, Size, Source, StepPlan, Stmt, Ty,
         Var, any_code,
     },
-    stated,
+    stated, written,
 };
 
 /// Sizes of rows of parameters, states and inputs: few, so that they meet often.
@@ -84,6 +84,7 @@ pub(crate) fn program(seed: u64) -> Program {
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let mut steps = steps(rng, &funcs, &params);
     fills::draw(&mut steps, &funcs, seed);
+    written::draw(&mut steps, seed, params.len());
     if extended {
         disturb(&mut steps, seed, funcs.len(), params.len());
     }
@@ -436,6 +437,7 @@ fn steps(rng: &mut StdRng, funcs: &[Func], params: &[Vec<usize>]) -> Vec<StepPla
             let calls = templates[template].clone();
             StepPlan {
                 replace,
+                writes: Vec::new(),
                 rebuild: Vec::new(),
                 twin: false,
                 estimate: false,

@@ -17,6 +17,7 @@
 //! One of three programs has control flow on the device ([`flow`]): branches and loops, nested, in segments, regions and
 //! branches that run side by side, which write state and draw.
 //! One of three programs fills inputs in place ([`fills`]), also while the device refuses.
+//! Two of five programs overwrite parameters in place ([`written`]), where the oracle makes others.
 //! Runs have all passes over their recordings, or some in any order ([`drawn_passes`]); one of four programs has equal operations.
 //! Some functions are captured before the first step, some calls fail or panic. [`run`] drives the runtime
 //! as generated code does; a segment's code is part of its key, since one closure interprets it. [`oracle`]
@@ -99,6 +100,7 @@ mod users_pass;
 mod value;
 mod windowed;
 mod world;
+mod written;
 
 use std::{
     cell::Cell,
@@ -219,6 +221,7 @@ fn random_programs() {
             ("estimates", met.estimates),
             ("graph objects made again", met.rebuilt),
             ("replaced parameters", met.replaced),
+            ("parameters overwritten between calls", met.written),
             ("sizes of regions that changed", met.sizes),
             ("programs that draw random numbers", met.draws),
             ("programs with control flow on the device", met.flows),
@@ -238,6 +241,7 @@ fn add_met(sums: &mut Met, met: &Met) {
     sums.estimates += met.estimates;
     sums.rebuilt += met.rebuilt;
     sums.replaced += met.replaced;
+    sums.written += met.written;
     sums.sizes += met.sizes;
     sums.draws += met.draws;
     sums.flows += met.flows;

@@ -7,6 +7,7 @@ use crate::{
     program::{Block, Call, Count, Func, Kind, Program, Source, Stmt},
     value::{End, Live, Val, nonsense, pending},
     world::{StepOut, World, data_of, derive, grow, seed_of, shape_of, upload},
+    written::{self, Versions},
 };
 
 /// Outputs, state and decisions of every step.
@@ -16,13 +17,20 @@ pub(crate) fn run(program: &Program) -> Result<Vec<StepOut>> {
     let mut out = Vec::new();
     for at in 0..program.steps.len() {
         world.replace(&rt, program, at)?;
+        let versions = written::versions(&rt, program, at)?;
         let step = rt.step()?;
-        out.push(one_step(&step, &world, program, at)?);
+        out.push(one_step(&step, &mut world, program, at, versions)?);
     }
     Ok(out)
 }
 
-fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) -> Result<StepOut> {
+fn one_step<'s>(
+    step: &Step<'s>,
+    world: &mut World,
+    program: &Program,
+    at: usize,
+    mut versions: Versions,
+) -> Result<StepOut> {
     let plan = &program.steps[at];
     grow(plan.v);
     let picks = program.picks();
@@ -31,6 +39,9 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
     let mut machine = Machine { step, world, kept: Vec::new(), decisions: Vec::new() };
     let mut results: Vec<Vec<Val<'s>>> = Vec::new();
     for (index, call) in plan.calls.iter().enumerate() {
+        for (_, i, param) in versions.extract_if(.., |(before, ..)| *before == index) {
+            machine.world.put_param(i, param);
+        }
         let func = program.funcs.get(call.func).ok_or_else(|| nonsense("no such function".into()))?;
         let mut sources = call.sources.iter();
         let mut vars: Vec<Option<Val<'s>>> = vec![None; func.vars];
@@ -68,12 +79,12 @@ fn one_step<'s>(step: &Step<'s>, world: &World, program: &Program, at: usize) ->
         .iter()
         .map(|r| r.iter().map(|v| v.read(step)).collect::<Result<_>>())
         .collect::<Result<_>>()?;
-    Ok(StepOut { calls, states: world.states(step, readers)?, decisions: machine.decisions, ends })
+    Ok(StepOut { calls, states: machine.world.states(step, readers)?, decisions: machine.decisions, ends })
 }
 
 struct Machine<'a, 's> {
     step: &'a Step<'s>,
-    world: &'a World,
+    world: &'a mut World,
     kept: Vec<Val<'s>>,
     decisions: Vec<u64>,
 }

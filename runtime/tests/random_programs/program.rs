@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::written::Write;
+
 /// One dimension: the symbol `B` of the call, or a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Size {
@@ -336,6 +338,8 @@ pub(crate) struct Fill {
 pub(crate) struct StepPlan {
     /// Parameters that are dropped and made anew before it.
     pub(crate) replace: Vec<usize>,
+    /// Parameters that are overwritten in place between its calls.
+    pub(crate) writes: Vec<Write>,
     /// Functions whose graph objects are dropped and made anew before it.
     pub(crate) rebuild: Vec<usize>,
     /// Whether its calls are made with the second graph object of each function.
@@ -529,6 +533,9 @@ impl fmt::Display for Program {
                 "step {i}: {twin}{estimate}replaces params {:?} and graphs {:?}, V={}, data {}",
                 step.replace, step.rebuild, step.v, step.data
             )?;
+            for write in &step.writes {
+                writeln!(f, "  before call {}, param {} from {:?}", write.before, write.param, write.from)?;
+            }
             for (c, call) in step.calls.iter().enumerate() {
                 writeln!(
                     f,

@@ -28,6 +28,7 @@ use crate::{
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Source, Stmt},
     value::{ASKED, End, Flat, Live, Tensors, Val, arm, disarmed, nonsense, pending, tripped},
     world::{Data, StepOut, World, data_of, derive, grow, seed_of, shape_of, upload},
+    written,
 };
 
 /// How a program is run.
@@ -250,7 +251,9 @@ pub(crate) fn run(program: &Program, setup: Setup) -> Result<Run> {
         steps.push(out);
         folded.add(&rt.take_events());
     }
-    if let (true, true, Some(last)) = (settled, program.is_pure(), steps.last()) {
+    // A step that is made again finds what it has written before its later calls.
+    let is_same = program.steps.last().is_some_and(|step| step.writes.iter().all(|write| write.before == 0));
+    if let (true, true, Some(last)) = (settled, program.is_pure() && is_same, steps.last()) {
         run_closed(&mut rt, &world, program, &built, last)?;
     }
     folded.add(&rt.take_events());
@@ -282,6 +285,7 @@ fn one_step<'s>(
     let mut again: Vec<(usize, Vec<Val<'s>>)> = Vec::new();
     let filled = Filled::default();
     for (index, call) in plan.calls.iter().enumerate() {
+        written::write(step, world, program, at, index)?;
         let func = &program.funcs[call.func];
         let feed = Feed::Seeded { data: plan.data, index, results: &results, filled: &filled };
         let before = out.decisions.len();

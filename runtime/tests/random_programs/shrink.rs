@@ -48,6 +48,11 @@ fn candidates(p: &Program) -> Vec<Program> {
         let mut q = p.clone();
         q.steps[at].replace.clear();
         all.push(q);
+        for write in 0..p.steps[at].writes.len() {
+            let mut q = p.clone();
+            q.steps[at].writes.remove(write);
+            all.push(q);
+        }
         let mut q = p.clone();
         q.steps[at].rebuild.clear();
         all.push(q);

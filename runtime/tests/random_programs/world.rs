@@ -1,9 +1,9 @@
 //! What a program works on: parameters, state, and the data of its inputs. Made from seeds, so that
 //! every run sees the same.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use graphable::{LogReader, Param, PinnedLog, Result, Rng, Runtime, State, Step, ops};
+use graphable::{LogReader, Param, PinnedBuffer, PinnedLog, Result, Rng, Runtime, State, Step, ops};
 use rand::{Rng as _, SeedableRng, rngs::StdRng};
 
 use crate::{
@@ -20,12 +20,14 @@ pub(crate) struct World {
     generators: Vec<Rng>,
     marks: Vec<State<bool>>,
     logs: Vec<PinnedLog<f32>>,
+    /// What parameters are overwritten with, from the fourth element on.
+    pub(crate) pinned: RefCell<PinnedBuffer<f32>>,
 }
 
 /// Readers of the logs, which began before the first call of a step.
 pub(crate) struct Readers(Vec<LogReader<f32>>);
 
-fn floats(seed: u64, count: usize) -> Vec<f32> {
+pub(crate) fn floats(seed: u64, count: usize) -> Vec<f32> {
     let mut rng = StdRng::seed_from_u64(seed);
     (0..count).map(|_| rng.random_range(-1.0..1.0)).collect()
 }
@@ -45,7 +47,10 @@ impl World {
         let generators = generators.collect::<Result<_>>()?;
         let marks = (0..program.marks).map(|_| State::zeros(rt, &MARKS)).collect::<Result<_>>()?;
         let logs = (0..program.logs).map(|_| PinnedLog::new(rt, ROOM)).collect::<Result<_>>()?;
-        Ok(Self { params, states, generators, marks, logs })
+        let writes = program.steps.iter().flat_map(|step| &step.writes);
+        let most = writes.map(|write| program.params[write.param].iter().product()).max().unwrap_or(0);
+        let pinned = RefCell::new(PinnedBuffer::zeros(rt, 3 + most)?);
+        Ok(Self { params, states, generators, marks, logs, pinned })
     }
 
     /// Drops the parameters that step `at` replaces, and makes new ones.
@@ -56,6 +61,15 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn param(&self, i: usize) -> &Param<f32> {
+        &self.params[i]
+    }
+
+    /// Puts another parameter in the place of one.
+    pub(crate) fn put_param(&mut self, i: usize, param: Param<f32>) {
+        self.params[i] = param;
     }
 
     pub(crate) fn owned(&self, block: &Block) -> Result<Vec<(Arg, OwnedRef<'_>)>> {

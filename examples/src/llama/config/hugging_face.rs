@@ -163,6 +163,7 @@ impl Config {
             kv_heads: kv_heads as usize,
             head_dim: head_dim as usize,
             rope,
+            neighbours_turn: false,
             ffn: fields.intermediate_size as usize,
             eps: fields.rms_norm_eps,
             context: (f64::from(context) * f64::from(longer)) as usize,

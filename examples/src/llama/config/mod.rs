@@ -22,6 +22,8 @@ pub struct Config {
     pub head_dim: usize,
     /// How queries and keys turn with their positions.
     pub rope: RopeOptions,
+    /// Whether neighbours of a head turn together, as in GGUF files of Llama; otherwise an element and the one half a head further on.
+    pub neighbours_turn: bool,
     /// Width inside the feed-forward part.
     pub ffn: usize,
     /// Added to the mean square in norms.

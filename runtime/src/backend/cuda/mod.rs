@@ -409,6 +409,8 @@ impl CudaBackend {
         match UploadSizeClass::of(block, large) {
             Some(class) => self.put_kernel(class, block),
             None => {
+                // As behind `put_kernel`: the next kernel waits for all of it.
+                self.after_kernel &= self.capture.is_some();
                 staging::write(&self.shared, block)?;
                 let copies = HostBlock { copies: block.copies.clone(), ..HostBlock::default() };
                 // Each fits many times; more than that goes in several launches.

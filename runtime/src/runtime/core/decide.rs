@@ -38,6 +38,12 @@ impl Core {
         if !key.tensors.iter().all(|t| self.memory.is_live(t.slot, t.padded)) {
             return Err(Error::NeverComputed { op: "a live-in of a segment" });
         }
+        if self.memory.has_unusable_weights() {
+            let operands = key.operands.iter();
+            operands
+                .into_iter()
+                .try_for_each(|o| self.memory.check_weight("a live-in of a segment", o.addr))?;
+        }
         if self.settings.reuse_budget().is_some() {
             self.call.ordinals_mut().count(identity);
         }

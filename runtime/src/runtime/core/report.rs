@@ -62,7 +62,11 @@ fn function(all: &mut BTreeMap<OwnerId, FunctionUsage>, of: Caller) -> &mut Func
 /// Returns the memory usage of everything.
 pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> MemoryStats {
     let [pool, results, eager] = memory.arenas();
+    let weights = memory.weight_usage();
     let mut stats = MemoryStats {
+        weights: weights.arena,
+        sleeping_bytes: weights.sleeping_bytes,
+        saved_bytes: weights.saved_bytes,
         // A device that cannot report it now has reported its failure elsewhere.
         device: stream
             .backend()

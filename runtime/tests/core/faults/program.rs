@@ -68,9 +68,7 @@ impl Program {
     pub(super) fn new(rt: &mut Runtime, setup: Setup) -> Result<Self> {
         // Whatever an update takes: the number of calls must not depend on a clock.
         rt.share_executables(setup.shares.then_some(Duration::MAX));
-        let diagonal = |i: usize| if i % WIDTH == i / WIDTH { factor(i / WIDTH) } else { 0.0 };
-        let weights: Vec<f32> = (0..WIDTH * WIDTH).map(diagonal).collect();
-        let w = Param::new(rt, &[WIDTH, WIDTH], &weights)?;
+        let w = Param::new(rt, &[WIDTH, WIDTH], &weights())?;
         let counter = State::new(rt, &[WIDTH], &[0.0; WIDTH])?;
         let ones = PinnedBuffer::new(rt, &[1.0; 2048])?;
         let results = RefCell::new(PinnedBuffer::zeros(rt, 4 * WIDTH)?);
@@ -119,9 +117,19 @@ impl Program {
         ops::store(&self.counter, &step.tensor(&[WIDTH], &[count; WIDTH])?)
     }
 
+    /// Overwrites the weights in place, from the host, from the device and from pinned memory, at last with what they were.
+    fn overwrite(&self, step: &Step<'_>) -> Result<()> {
+        self.w.write_rows(step, 0..1, &step.tensor(&[1, WIDTH], &[7.0; WIDTH])?)?;
+        self.w.write(step, self.ones.part(..WIDTH * WIDTH)?)?;
+        self.w.write(step, &weights())?;
+        assert_eq!(self.w.read(step)?.wait()?, weights());
+        Ok(())
+    }
+
     /// One step of the program.
     pub(super) fn step(&self, rt: &mut Runtime, n: usize) -> Result<Vec<f32>> {
         let step = rt.step()?;
+        self.overwrite(&step)?;
         let mut reader = self.log.reader(&step)?;
         let y = self.call(&step, n)?;
         let later = step.read_later(&y)?;
@@ -164,6 +172,11 @@ fn by_parity<'s>(y: &T<'s>, counter: &State<f32>) -> Result<T<'s>> {
         },
         || ops::neg(&ops::neg(y)?),
     )
+}
+
+fn weights() -> Vec<f32> {
+    let diagonal = |i: usize| if i % WIDTH == i / WIDTH { factor(i / WIDTH) } else { 0.0 };
+    (0..WIDTH * WIDTH).map(diagonal).collect()
 }
 
 /// On the diagonal of the weights.

@@ -1,0 +1,271 @@
+//! Adapters of the model (LoRA): slots beside the matrices of its layers, and files that PEFT saved.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use graphable::{
+    load::{HostTensor, SafeTensors, TensorSource},
+    lora::{self, Lora, NO_ADAPTER, Peft, Room},
+    ops::MoeRoutes,
+    prelude::*,
+};
+use serde::Deserialize;
+
+use super::{Config, hugging_face_name};
+use crate::Error;
+
+/// Slots of the matrices of one layer; `None` where the model has none for adapters.
+#[derive(Params)]
+pub(super) struct LayerAdapters<T: Float> {
+    pub(super) q: Option<Lora<T>>,
+    pub(super) k: Option<Lora<T>>,
+    pub(super) v: Option<Lora<T>>,
+    pub(super) o: Option<Lora<T>>,
+    pub(super) gate: Option<Lora<T>>,
+    pub(super) up: Option<Lora<T>>,
+    pub(super) down: Option<Lora<T>>,
+}
+
+/// Slots for adapters, and which of them answers. Loading an adapter and choosing one records nothing.
+#[derive(Params)]
+pub struct Adapters<T: Float = f32> {
+    pub(super) layers: Vec<LayerAdapters<T>>,
+    /// The slot whose adapter answers, `[1]`; without it there are no slots.
+    slot: Option<Param<u32>>,
+    #[config]
+    slots: usize,
+    #[config]
+    rank: usize,
+}
+
+/// A matrix of a layer by its name in GGUF files.
+const MATRICES: [&str; 7] = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"];
+
+/// What PEFT calls a matrix of a layer.
+fn module(layer: usize, matrix: &str) -> String {
+    let name = hugging_face_name(&format!("blk.{layer}.{matrix}.weight"), false);
+    name.trim_end_matches(".weight").to_owned()
+}
+
+impl<T: Float> Adapters<T> {
+    /// No slots: the model is what its weights make it.
+    pub fn none(config: &Config) -> Self {
+        let layer =
+            |_| LayerAdapters { q: None, k: None, v: None, o: None, gate: None, up: None, down: None };
+        Self { layers: (0..config.layers).map(layer).collect(), slot: None, slots: 0, rank: 0 }
+    }
+
+    /// Empty slots for the modules that `adapter` has matrices for. None of them answers yet.
+    ///
+    /// # Errors
+    /// If the adapter has tensors of another kind; if the device has no room.
+    pub fn new(rt: &Runtime, config: &Config, slots: usize, adapter: &AdapterFile) -> Result<Self, Error> {
+        let room = Room { slots, rank: adapter.config.largest_rank() };
+        let modules = adapter.peft(&adapter.weights).modules()?;
+        let Config { dim, ffn, .. } = *config;
+        let [q, kv] = [config.heads, config.kv_heads].map(|heads| heads * config.head_dim);
+        let mut layers = Vec::new();
+        for layer in 0..config.layers {
+            let slots_of = |matrix: &str, shape: [usize; 2]| match modules.contains(&module(layer, matrix)) {
+                true => Lora::new(rt, room, shape).map(Some),
+                false => Ok(None),
+            };
+            layers.push(LayerAdapters {
+                q: slots_of("attn_q", [q, dim])?,
+                k: slots_of("attn_k", [kv, dim])?,
+                v: slots_of("attn_v", [kv, dim])?,
+                o: slots_of("attn_output", [dim, q])?,
+                gate: slots_of("ffn_gate", [ffn, dim])?,
+                up: slots_of("ffn_up", [ffn, dim])?,
+                down: slots_of("ffn_down", [dim, ffn])?,
+            });
+        }
+        let slot = Some(Param::new(rt, &[1], &[NO_ADAPTER])?);
+        Ok(Self { layers, slot, slots: room.slots, rank: room.rank })
+    }
+
+    /// Puts an adapter into a slot.
+    ///
+    /// # Errors
+    /// Everything that does not fit the model, together.
+    pub fn load(
+        &self,
+        step: &Step<'_>,
+        slot: usize,
+        config: &Config,
+        file: &AdapterFile,
+    ) -> Result<(), Error> {
+        let weights = Reordered { file: &file.weights, config };
+        let names = self.layers.iter().enumerate().flat_map(|(i, layer)| {
+            let LayerAdapters { q, k, v, o, gate, up, down } = layer;
+            let all = MATRICES.into_iter().zip([q, k, v, o, gate, up, down]);
+            all.filter_map(move |(matrix, lora)| Some((module(i, matrix), lora.as_ref()?)))
+        });
+        Ok(file.peft(&weights).load(step, slot, names)?)
+    }
+
+    /// Chooses the adapter that answers from now on; `None` is the model itself.
+    ///
+    /// # Errors
+    /// [`graphable::Error::Argument`] for a slot that does not exist.
+    pub fn choose(&self, step: &Step<'_>, slot: Option<usize>) -> Result<()> {
+        match (&self.slot, slot) {
+            (_, Some(slot)) if slot >= self.slots => {
+                let why = format!("slot {slot} of {}", self.slots);
+                Err(graphable::Error::Argument { op: "Adapters::choose", why })
+            }
+            (None, _) => Ok(()),
+            (Some(chosen), slot) => chosen.write(step, &[slot.map_or(NO_ADAPTER, |slot| slot as u32)]),
+        }
+    }
+}
+
+/// Where the rows of a call, one for each of `tokens`, `[T]`, go; `None` without slots.
+pub(super) fn route<'s, T: Float>(
+    tokens: &Tensor<'s, u32>,
+    adapters: &Adapters<T>,
+) -> Result<Option<MoeRoutes<'s>>> {
+    let Some(slot) = &adapters.slot else { return Ok(None) };
+    let room = Room { slots: adapters.slots, rank: adapters.rank };
+    // All rows are of one conversation.
+    let slots = ops::broadcast_to(&tokens.scope().view(slot)?, (tokens.dim(0),))?;
+    Ok(Some(lora::route(&slots, room)?))
+}
+
+/// What a matrix made of `x`, `y`, with what the adapters add.
+pub(super) fn adapted<'s, T: Float>(
+    y: Tensor<'s, T>,
+    x: &Tensor<'s, T>,
+    lora: &Option<Lora<T>>,
+    routes: &Option<MoeRoutes<'s>>,
+) -> Result<Tensor<'s, T>> {
+    match (lora, routes) {
+        (Some(lora), Some(routes)) => lora.add(&y, x, routes),
+        _ => Ok(y),
+    }
+}
+
+/// `adapter_config.json`, as far as it says what is computed.
+#[derive(Debug, Deserialize)]
+struct AdapterConfig {
+    peft_type: String,
+    r: usize,
+    lora_alpha: f64,
+    #[serde(default)]
+    use_rslora: bool,
+    #[serde(default)]
+    use_dora: bool,
+    #[serde(default)]
+    fan_in_fan_out: bool,
+    #[serde(default)]
+    bias: Option<String>,
+    #[serde(default)]
+    modules_to_save: Option<Vec<String>>,
+    #[serde(default)]
+    rank_pattern: BTreeMap<String, usize>,
+    #[serde(default)]
+    alpha_pattern: BTreeMap<String, f64>,
+}
+
+impl AdapterConfig {
+    fn largest_rank(&self) -> usize {
+        self.rank_pattern.values().copied().fold(self.r, usize::max)
+    }
+
+    /// What is not computed, if there is anything.
+    fn unsupported(&self) -> Option<String> {
+        let patterns = self.rank_pattern.keys().chain(self.alpha_pattern.keys());
+        let is_plain = |pattern: &&String| pattern.chars().all(|c| c.is_alphanumeric() || "._".contains(c));
+        let pattern = patterns.into_iter().find(|pattern| !is_plain(pattern));
+        let saves = self.modules_to_save.as_ref().is_some_and(|modules| !modules.is_empty());
+        match () {
+            () if self.peft_type != "LORA" => {
+                Some(format!("it is of the type `{}`, not `LORA`", self.peft_type))
+            }
+            () if self.use_dora => Some("it has magnitudes (`use_dora`)".into()),
+            () if self.fan_in_fan_out => Some("its matrices are transposed (`fan_in_fan_out`)".into()),
+            () if self.bias.as_ref().is_some_and(|bias| bias != "none") => {
+                Some("it has biases (`bias`)".into())
+            }
+            () if saves => Some("it replaces whole modules (`modules_to_save`)".into()),
+            () if self.r == 0 => Some("its rank (`r`) is 0".into()),
+            () => {
+                pattern.map(|pattern| format!("`{pattern}` of a pattern is not the end of a module's name"))
+            }
+        }
+    }
+}
+
+/// An adapter that PEFT saved: a folder with `adapter_config.json` and `adapter_model.safetensors`.
+#[derive(Debug)]
+pub struct AdapterFile {
+    config: AdapterConfig,
+    weights: SafeTensors,
+}
+
+impl AdapterFile {
+    /// Reads an adapter from its folder.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, or the adapter is of a kind that is not computed.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("adapter_config.json");
+        let text = std::fs::read(&path).map_err(|e| Error::io(&path, "read", &e))?;
+        let wrong = |path: PathBuf, why: String| Error::File {
+            path,
+            why,
+            help: "use an adapter that PEFT saved: LoRA of linear layers, without biases or magnitudes"
+                .into(),
+        };
+        let config: AdapterConfig =
+            serde_json::from_slice(&text).map_err(|e| wrong(path.clone(), e.to_string()))?;
+        if let Some(why) = config.unsupported() {
+            return Err(wrong(path, why));
+        }
+        let weights = SafeTensors::open(folder.join("adapter_model.safetensors"))?;
+        Ok(Self { config, weights })
+    }
+
+    fn peft<'a>(&self, source: &'a dyn TensorSource) -> Peft<'a> {
+        let AdapterConfig { lora_alpha, use_rslora, alpha_pattern, .. } = &self.config;
+        let peft = Peft::new(source, *lora_alpha).by_root_of_rank(*use_rslora);
+        alpha_pattern.iter().fold(peft, |peft, (end, alpha)| peft.alpha_of(end, *alpha))
+    }
+}
+
+/// The weights of an adapter in the order of the model's rows: where neighbours of a head turn together, as in GGUF files of Llama,
+/// the halves of a head are not one after the other.
+struct Reordered<'a> {
+    file: &'a SafeTensors,
+    config: &'a Config,
+}
+
+impl TensorSource for Reordered<'_> {
+    fn name(&self) -> String {
+        self.file.name()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.file.names()
+    }
+
+    fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>> {
+        let tensor = self.file.tensor(name)?;
+        let turns = ["q_proj.lora_B.weight", "k_proj.lora_B.weight"].iter().any(|end| name.ends_with(end));
+        let Some(tensor) = tensor.filter(|_| turns && self.config.neighbours_turn) else {
+            return self.file.tensor(name);
+        };
+        let (size, half) = (self.config.head_dim, self.config.head_dim / 2);
+        let Some(&rows) = tensor.shape.first().filter(|rows| **rows > 0 && rows.is_multiple_of(size)) else {
+            // Refused for its shape.
+            return Ok(Some(tensor));
+        };
+        let row = tensor.bytes.len() / rows;
+        let from = |i: usize| i / size * size + i % 2 * half + i % size / 2;
+        let bytes = (0..rows).flat_map(|i| tensor.bytes[from(i) * row..][..row].iter().copied()).collect();
+        Ok(Some(HostTensor { bytes: Cow::Owned(bytes), ..tensor }))
+    }
+}
