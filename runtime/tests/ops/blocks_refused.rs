@@ -37,7 +37,7 @@ impl Stream for Refusing {
 
 impl Arenas for Refusing {
     delegate!(
-        inner: reserve, commit, guard_page, commit_block, uncommit, alloc, map_file, host_memory, host_log, keep, release
+        inner: reserve, commit, guard_page, commit_block, uncommit, alloc, map_file, blocks_in_tiles, host_memory, host_log, keep, release
     );
 }
 
