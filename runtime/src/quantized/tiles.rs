@@ -177,7 +177,11 @@ mod tests {
                         let of_row = format.row_bytes(width).unwrap();
                         stored[..of_row].copy_from_slice(&blocks[row * of_row..][..of_row]);
                     }
-                    assert_eq!(read(format, width, &tiles, row), stored, "{case} {format} {rows} {width} {row}");
+                    assert_eq!(
+                        read(format, width, &tiles, row),
+                        stored,
+                        "{case} {format} {rows} {width} {row}"
+                    );
                 }
             }
         }

@@ -133,7 +133,13 @@ impl Parts {
     }
 
     /// The operands and the result of the product of some columns, whose weight as floats is at `weight`.
-    fn product(&self, launch: [&View; 2], bias: Option<&View>, first: usize, weight: u64) -> Result<(Vec<View>, View)> {
+    fn product(
+        &self,
+        launch: [&View; 2],
+        bias: Option<&View>,
+        first: usize,
+        weight: u64,
+    ) -> Result<(Vec<View>, View)> {
         let [x, y] = launch;
         let n = self.columns.min(self.n - first);
         let part = |view: &View| -> Result<View> {
@@ -141,7 +147,8 @@ impl Parts {
             let layout = Layout::strided(&[self.m, n], strides)?;
             Ok(View { addr: view.addr + (first * strides[1] * view.dtype.size()) as u64, layout, ..*view })
         };
-        let weight = View { addr: weight, dtype: x.dtype, layout: Layout::strided(&[self.k, n], &[1, self.k])? };
+        let weight =
+            View { addr: weight, dtype: x.dtype, layout: Layout::strided(&[self.k, n], &[1, self.k])? };
         let mut inputs = vec![*x, weight];
         inputs.extend(bias.map(part).transpose()?);
         Ok((inputs, part(y)?))

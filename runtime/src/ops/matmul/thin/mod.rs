@@ -32,8 +32,7 @@ use crate::DType;
 pub(super) const TEXT: &str = include_str!("../thin.cuh");
 /// What the kernel has besides for weights in blocks.
 #[cfg(feature = "cuda")]
-const BLOCKS: &str =
-    concat!(include_str!("../../quantized/blocks.cuh"), include_str!("../thin_blocks.cuh"));
+const BLOCKS: &str = concat!(include_str!("../../quantized/blocks.cuh"), include_str!("../thin_blocks.cuh"));
 
 /// Columns of a group: mirrors `COLUMNS` of `thin.cuh`.
 #[cfg(feature = "cuda")]
@@ -177,7 +176,7 @@ impl Fused {
             1 | 8 => 4,
             _ => 2,
         };
-        let resident = if is_large || [4, 16].contains(&rows) && makes_rows { 1 } else { 2 };
+        let resident = if [4, 16].contains(&rows) && (is_large || makes_rows) { 1 } else { 2 };
         Self { rows, groups: 2, ahead, near: 1, resident }
     }
 

@@ -214,7 +214,8 @@ fn of_blocks() -> Vec<(String, &'static SourceFile)> {
     for &format in BlockFormat::ALL {
         FEW.iter().for_each(|(dtype, m)| add("gate", gate_of_blocks, format, *dtype, *m));
     }
-    for (dtype, m) in [(DType::F32, 1), (DType::F32, 2), (DType::F16, 1), (DType::F16, 16), (DType::Bf16, 1)] {
+    for (dtype, m) in [(DType::F32, 1), (DType::F32, 2), (DType::F16, 1), (DType::F16, 16), (DType::Bf16, 1)]
+    {
         for format in [BlockFormat::Q8_0, BlockFormat::Q4_1] {
             add("cached", cached, format, dtype, m);
             add("residual", residual_of_blocks, format, dtype, m);
