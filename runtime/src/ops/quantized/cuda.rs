@@ -21,6 +21,9 @@ use crate::{
     value::layout::Layout,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// The most bytes of a weight as floats. They stay in the second-level cache of large devices until they are multiplied.
 const MOST_EXPANDED: usize = 32 << 20;
 /// Columns that are expanded at a time are a multiple of this many.

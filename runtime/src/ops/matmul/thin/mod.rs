@@ -176,14 +176,21 @@ impl Fused {
             1 | 8 => 4,
             _ => 2,
         };
-        let resident = if [4, 16].contains(&rows) && (is_large || makes_rows) { 1 } else { 2 };
+        // Scales and minima of 16 elements each take registers as well, and so do several rows while they are made.
+        let is_wide = format == BlockFormat::Q2_K && dtype != DType::F32
+            || [4, 16].contains(&rows) && (is_large || makes_rows);
+        let resident = if is_wide { 1 } else { 2 };
         Self { rows, groups: 2, ahead, near: 1, resident }
     }
 
-    /// Blocks for `m` rows and so many groups of columns: as many as run at a time.
-    fn blocks(self, multiprocessors: u32, m: usize, tiles: usize) -> usize {
-        let stacks = m.div_ceil(self.rows);
-        let most = (multiprocessors as usize * self.resident / stacks).max(1);
+    /// Blocks for so many groups of columns: as many as run at a time.
+    fn blocks(self, multiprocessors: u32, plan: &Plan, tiles: usize) -> usize {
+        let (multiprocessors, stacks) = (multiprocessors as usize, plan.m.div_ceil(self.rows));
+        let most = (multiprocessors * self.resident / stacks).max(1);
+        // To take blocks apart costs the same for one group and for all, so every group has columns if that leaves no
+        // multiprocessor idle.
+        let side = if plan.format.is_some() { self.groups / plan.together } else { 1 };
+        let tiles = if tiles > multiprocessors { tiles.div_ceil(side) } else { tiles };
         tiles.min(most) * stacks
     }
 }
