@@ -71,8 +71,8 @@ pub struct Generate {
     pub adapter: Option<PathBuf>,
 
     /// Type of weights, activations and cache; auto is f32 or bf16 as the file stores it, and for weights in f16 or in quantised
-    /// blocks f32 on the CPU and bf16 on a GPU. On the CPU, stored keeps weights in the blocks of the file, and q8_0 and the like
-    /// turn matrices into blocks: they take less memory, and since products then round activations to 8 bits, answers may differ
+    /// blocks f32 on the CPU and bf16 on a GPU. Stored keeps weights in the blocks of the file, and q8_0 and the like turn matrices into
+    /// blocks: they take less memory, and since products on the CPU then round activations to 8 bits, answers may differ
     #[arg(long, value_enum, value_name = "TYPE", default_value_t = DTypeArg::Auto)]
     pub dtype: DTypeArg,
 
@@ -277,9 +277,9 @@ pub enum DTypeArg {
     Bf16,
     /// 16 bits, 5 of them exponent: activations above 65504 are lost
     F16,
-    /// Matrices in blocks stay as the file has them, with f32 for the rest, on the CPU
+    /// Matrices in blocks stay as the file has them, with f32 for the rest
     Stored,
-    /// Matrices in blocks of 8 bits a weight, with f32 for the rest, on the CPU
+    /// Matrices in blocks of 8 bits a weight, with f32 for the rest
     #[value(name = "q8_0")]
     Q8_0,
     /// 5 bits with an offset
@@ -299,15 +299,12 @@ pub enum DTypeArg {
 impl DTypeArg {
     /// The type on `device` of a model most of whose weights are `stored` as floats of a type, or in blocks; and what becomes of
     /// its matrices.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for blocks on a device that has no kernels for them.
-    pub fn of(self, stored: Option<DType>, device: &Device) -> Result<(DType, Blocks)> {
+    pub fn of(self, stored: Option<DType>, device: &Device) -> (DType, Blocks) {
         let blocks = match self {
-            Self::F32 => return Ok((DType::F32, Blocks::Never)),
-            Self::Bf16 => return Ok((DType::Bf16, Blocks::Never)),
-            Self::F16 => return Ok((DType::F16, Blocks::Never)),
-            Self::Auto => return Ok((Self::auto(stored, device), Blocks::Never)),
+            Self::F32 => return (DType::F32, Blocks::Never),
+            Self::Bf16 => return (DType::Bf16, Blocks::Never),
+            Self::F16 => return (DType::F16, Blocks::Never),
+            Self::Auto => return (Self::auto(stored, device), Blocks::Never),
             Self::Stored => Blocks::Stored,
             Self::Q8_0 => Blocks::Format(BlockFormat::Q8_0),
             Self::Q5_1 => Blocks::Format(BlockFormat::Q5_1),
@@ -315,18 +312,10 @@ impl DTypeArg {
             Self::Q4_1 => Blocks::Format(BlockFormat::Q4_1),
             Self::Q4_0 => Blocks::Format(BlockFormat::Q4_0),
         };
-        if computes_blocks(device) {
-            return Ok((DType::F32, blocks));
-        }
-        let named = self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        Err(Error::Option {
-            option: format!("--dtype {named}"),
-            why: format!("products with weights in blocks are not computed on {device}"),
-            help: "pass `--dtype bf16`, or `--device cpu`".into(),
-        })
+        (DType::F32, blocks)
     }
 
-    /// Floats: blocks are opted for, because products with them round activations to 8 bits.
+    /// Floats: blocks are opted for, because products with them round activations to 8 bits on the CPU.
     fn auto(stored: Option<DType>, device: &Device) -> DType {
         match stored {
             Some(stored @ (DType::F32 | DType::Bf16)) => stored,
@@ -336,11 +325,6 @@ impl DTypeArg {
             _ => DType::Bf16,
         }
     }
-}
-
-/// Whether the device has kernels for weights in blocks.
-fn computes_blocks(device: &Device) -> bool {
-    device.is_cpu()
 }
 
 /// `--mode`.
@@ -475,7 +459,7 @@ mod tests {
         let (cpu, gpu) = (Device::cpu(), Device::cuda(0));
         assert_eq!((ModeArg::Auto.of(&cpu), ModeArg::Auto.of(&gpu)), (Mode::None, Mode::Full));
         assert_eq!((ModeArg::Piecewise.of(&cpu), ModeArg::None.of(&gpu)), (Mode::Piecewise, Mode::None));
-        let of = |arg: DTypeArg, stored, device| arg.of(stored, device).unwrap();
+        let of = |arg: DTypeArg, stored, device| arg.of(stored, device);
         for stored in [DType::F32, DType::Bf16] {
             assert_eq!(of(DTypeArg::Auto, Some(stored), &cpu), (stored, Blocks::Never));
             assert_eq!(of(DTypeArg::Auto, Some(stored), &gpu), (stored, Blocks::Never));
@@ -491,10 +475,8 @@ mod tests {
         assert_eq!(of(DTypeArg::Bf16, None, &cpu), (DType::Bf16, Blocks::Never));
         let q8_0 = Blocks::Format(BlockFormat::Q8_0);
         assert_eq!(of(DTypeArg::Q8_0, Some(DType::Bf16), &cpu), (DType::F32, q8_0));
-        let e = DTypeArg::Q4_1.of(None, &gpu).unwrap_err().to_string();
-        assert!(e.contains("`--dtype q4_1`") && e.contains("help: pass `--dtype bf16`"), "{e}");
-        let e = DTypeArg::Stored.of(None, &gpu).unwrap_err().to_string();
-        assert!(e.contains("`--dtype stored`"), "{e}");
+        assert_eq!(of(DTypeArg::Q8_0, Some(DType::Bf16), &gpu), (DType::F32, q8_0));
+        assert_eq!(of(DTypeArg::Stored, None, &gpu), (DType::F32, Blocks::Stored));
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub fn run(args: Generate, open: impl FnOnce(&Path) -> Result<Files>) -> Result<
     let files = open(&path)?;
     let language = Language::of(&files)?;
     let prompt = language.prompt(&args.prompt)?;
-    let (dtype, blocks) = args.dtype.of(files.stored()?, &device)?;
+    let (dtype, blocks) = args.dtype.of(files.stored()?, &device);
     let request = Request { args: &args, files, language, prompt, device, mode, sampling, blocks, start };
     let report = match dtype {
         DType::Bf16 => answer::<bf16>(request)?,

@@ -58,6 +58,7 @@ const PARTS: [(&str, Bench); 6] = [
     ("decode-llama", decode::llama),
     ("decode-gpt", decode::gpt),
     ("decode-smollm", decode::smollm),
+    ("decode-blocks", decode::blocks),
 ];
 
 fn main() -> ExitCode {

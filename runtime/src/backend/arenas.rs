@@ -63,6 +63,9 @@ pub trait Arenas {
     /// See [`alloc`](Self::alloc).
     fn map_file(&mut self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Option<SharedMemory>>;
 
+    /// Returns whether operations find weights in blocks in tiles (`quantized/tiles.rs`), and not in rows as files have them.
+    fn blocks_in_tiles(&self) -> bool;
+
     /// Allocates zeroed host memory that the device can copy from and to.
     ///
     /// # Errors

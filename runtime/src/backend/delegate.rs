@@ -110,6 +110,11 @@ macro_rules! __delegate {
             $crate::backend::Arenas::map_file(&mut *self.$inner, file, range)
         }
     };
+    (@ $inner:ident blocks_in_tiles) => {
+        fn blocks_in_tiles(&self) -> bool {
+            $crate::backend::Arenas::blocks_in_tiles(&*self.$inner)
+        }
+    };
     (@ $inner:ident host_log) => {
         fn host_log(&mut self, words: usize) -> $crate::Result<::std::sync::Arc<dyn $crate::backend::HostLog>> {
             $crate::backend::Arenas::host_log(&mut *self.$inner, words)

@@ -360,7 +360,7 @@ impl Stream for FaultyBackend {
 }
 
 impl Arenas for FaultyBackend {
-    delegate!(inner: guard_page, keep, release);
+    delegate!(inner: guard_page, blocks_in_tiles, keep, release);
 
     fn host_memory(&mut self, bytes: usize) -> Result<Box<dyn HostMemory>> {
         self.plan.pass(FaultCall::HostMemory)?;

@@ -248,6 +248,16 @@ impl<T> fmt::Debug for PendingRead<T> {
     }
 }
 
+impl<T> PendingRead<T> {
+    /// Changes the bytes when they are there.
+    pub(super) fn map<P: PendingBytes + 'static>(
+        self,
+        by: impl FnOnce(Box<dyn PendingBytes>) -> Box<P>,
+    ) -> Self {
+        Self { bytes: by(self.bytes), ..self }
+    }
+}
+
 impl<T: Element> PendingRead<T> {
     /// Waits for the elements and returns them, row-major.
     ///

@@ -16,5 +16,6 @@ pub(crate) mod pinned_log;
 pub(crate) mod ragged;
 mod rng;
 pub(crate) mod step;
+mod tiled_weights;
 mod values;
 mod weights;

@@ -2,6 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
+use super::tiled_weights::Tiles;
 use crate::{
     BlockFormat, Contents, DType, Eager, Element, Error, Float, Param, PendingRead, Result, Tensor, Weight,
     backend::{HostCopy, View},
@@ -110,6 +111,9 @@ impl<T: Float> Weight<T> {
     /// of whole blocks one after the other, or a tensor of `[rows, bytes of a row]`. A weight of floats is written through its
     /// [`param`](Self::param).
     ///
+    /// A GPU has blocks in an order of its own, in tiles of eight rows, which the host makes: it takes bytes of the host, and no tensor or
+    /// pinned memory.
+    ///
     /// ```
     /// use graphable::{BlockFormat, Weight, prelude::*};
     ///
@@ -125,20 +129,23 @@ impl<T: Float> Weight<T> {
     ///
     /// # Errors
     /// Returns [`Error::BlockFormat`] if the weight is not in blocks of `format`, since its format is part of recordings;
-    /// [`Error::ReadOnly`] if it is [used where it is mapped](Self::is_mapped); and the errors of [`Param::write`].
+    /// [`Error::ReadOnly`] if it is [used where it is mapped](Self::is_mapped); [`Error::Argument`] for a tensor or pinned memory on a
+    /// GPU; and the errors of [`Param::write`].
     pub fn write_blocks<'a>(
         &self,
         cx: &Eager<'_>,
         format: BlockFormat,
         blocks: impl Into<Contents<'a, u8>>,
     ) -> Result<()> {
-        self.place("Weight::write_blocks", Some(format))?.write(cx, blocks.into())
+        self.write_rows_of_blocks(cx, "Weight::write_blocks", None, format, blocks.into())
     }
 
-    /// Overwrites the blocks of the rows `rows`, as [`write_blocks`](Self::write_blocks) overwrites all.
+    /// Overwrites the blocks of the rows `rows`, as [`write_blocks`](Self::write_blocks) overwrites all. On a GPU, they are whole tiles:
+    /// they begin at a multiple of 8, and end at one or with the last row.
     ///
     /// # Errors
-    /// Returns the errors of [`write_blocks`](Self::write_blocks), and [`Error::Argument`] for rows that do not exist.
+    /// Returns the errors of [`write_blocks`](Self::write_blocks), and [`Error::Argument`] for rows that do not exist, or that are no
+    /// whole tiles of a GPU.
     pub fn write_block_rows<'a>(
         &self,
         cx: &Eager<'_>,
@@ -146,7 +153,25 @@ impl<T: Float> Weight<T> {
         format: BlockFormat,
         blocks: impl Into<Contents<'a, u8>>,
     ) -> Result<()> {
-        self.place("Weight::write_block_rows", Some(format))?.rows(rows)?.write(cx, blocks.into())
+        self.write_rows_of_blocks(cx, "Weight::write_block_rows", Some(rows), format, blocks.into())
+    }
+
+    /// Overwrites some rows, or all.
+    fn write_rows_of_blocks(
+        &self,
+        cx: &Eager<'_>,
+        op: &'static str,
+        rows: Option<Range<usize>>,
+        format: BlockFormat,
+        contents: Contents<'_, u8>,
+    ) -> Result<()> {
+        let all = self.place(op, Some(format))?;
+        let rows = rows.unwrap_or(0..self.dim(0));
+        let place = all.rows(rows.clone())?;
+        match self.tiles() {
+            Some(tiles) => tiles.write(cx, &place, rows, contents),
+            None => place.write(cx, contents),
+        }
     }
 
     /// Starts to read all blocks, as [`Param::read`] reads elements: the bytes of its rows, one after the other, which a GGUF file
@@ -155,7 +180,17 @@ impl<T: Float> Weight<T> {
     /// # Errors
     /// Returns [`Error::BlockFormat`] if the weight is not in blocks, and the errors of [`Param::read`].
     pub fn read_blocks(&self, cx: &Eager<'_>) -> Result<PendingRead<u8>> {
-        self.place("Weight::read_blocks", None)?.read(cx)
+        let place = self.place("Weight::read_blocks", None)?;
+        match self.tiles() {
+            Some(tiles) => tiles.read(cx, &place),
+            None => place.read(cx),
+        }
+    }
+
+    /// Returns the order of its blocks, if it is not that of a file.
+    fn tiles(&self) -> Option<Tiles> {
+        let (_, format, _) = self.stored_blocks().filter(|_| self.is_in_tiles())?;
+        Some(Tiles { format, shape: [self.dim(0), self.dim(1)] })
     }
 
     /// Returns the memory of its blocks, which are to be of `format` if one is given.
@@ -173,14 +208,14 @@ impl<T: Float> Weight<T> {
 }
 
 /// Rows of a weight, for one call.
-struct Place<'w> {
-    op: &'static str,
-    owned: &'w Arc<Owned>,
-    view: View,
+pub(super) struct Place<'w> {
+    pub(super) op: &'static str,
+    pub(super) owned: &'w Arc<Owned>,
+    pub(super) view: View,
 }
 
 impl<'w> Place<'w> {
-    fn of(op: &'static str, owned: &'w Arc<Owned>, dtype: DType, layout: Layout) -> Self {
+    pub(super) fn of(op: &'static str, owned: &'w Arc<Owned>, dtype: DType, layout: Layout) -> Self {
         Self { op, owned, view: View { addr: owned.memory.addr(), dtype, layout } }
     }
 
@@ -202,7 +237,7 @@ impl<'w> Place<'w> {
         Ok(Self { view, ..self })
     }
 
-    fn write<T: Element>(&self, cx: &Eager<'_>, Contents(source): Contents<'_, T>) -> Result<()> {
+    pub(super) fn write<T: Element>(&self, cx: &Eager<'_>, Contents(source): Contents<'_, T>) -> Result<()> {
         let Self { op, owned, view } = *self;
         let rt = cx.rt;
         cx.scope().check(op, owned.runtime)?;
@@ -244,7 +279,7 @@ impl<'w> Place<'w> {
         core.launcher().overwrite(op, &view, with)
     }
 
-    fn check_count(&self, given: usize) -> Result<()> {
+    pub(super) fn check_count(&self, given: usize) -> Result<()> {
         let count = self.view.layout.count();
         if given == count {
             return Ok(());
@@ -269,7 +304,7 @@ impl<'w> Place<'w> {
         Ok(Overwrite::Tensor(tensor.raw))
     }
 
-    fn read<T: Element>(&self, cx: &Eager<'_>) -> Result<PendingRead<T>> {
+    pub(super) fn read<T: Element>(&self, cx: &Eager<'_>) -> Result<PendingRead<T>> {
         let Self { op, owned, view } = *self;
         cx.scope().check(op, owned.runtime)?;
         let tensor = Tensor::<T>::from_raw(cx.rt, cx.rt.adopt(owned, view.dtype, view.layout));

@@ -340,6 +340,11 @@ impl Runtime {
         self.core.borrow_mut().stream.backend_mut().supports(op)
     }
 
+    /// Returns whether operations find weights in blocks in tiles (`quantized/tiles.rs`).
+    pub(crate) fn blocks_in_tiles(&self) -> bool {
+        self.core.borrow().stream.backend().blocks_in_tiles()
+    }
+
     /// Returns bytes of a mapped file as memory that no operation writes: where they are, if the device can use them there, and
     /// otherwise copied. Bytes that are in use already are the same memory.
     pub(crate) fn map_constant(&self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Arc<Owned>> {

@@ -7,6 +7,7 @@ use crate::{
     BlockFormat, DType, Element, Error, Float, KeptTensor, Param, Result, Runtime, Scalar, Scope, State,
     Tensor,
     backend::{View, cpu::MappedFile},
+    quantized::tiles,
     value::{
         key::KeyWriter,
         layout::Layout,
@@ -19,13 +20,14 @@ use crate::{
 ///
 /// [`ops::linear`](crate::ops::linear), [`ops::linear_bias`](crate::ops::linear_bias) and
 /// [`ops::embedding`](crate::ops::embedding) take it, so one model of `Weight`s can have floats or blocks, whichever its source has:
-/// see [`Loader::weight`](crate::load::Loader::weight). Only the CPU computes with blocks. Like a parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, part of
+/// see [`Loader::weight`](crate::load::Loader::weight). Like a parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, part of
 /// [`Runtime::memory`](crate::Runtime::memory) and of estimates with its real bytes. Another weight is another key.
 ///
 /// **Accuracy.** The values of blocks are exactly those of [`BlockFormat::dequantize`]. On the CPU, a product quantises its
 /// activations as well, to 8 bits with a scale for every 32: each activation is off by at most about a 254th of the largest one
 /// among these 32. (llama.cpp and candle quantise activations, too, but not always in groups of 32.) A row of activations with a value that is
-/// not finite has NaN as each of its results. docs/ACCURACY.md states the bounds.
+/// not finite has NaN as each of its results there. GPUs multiply activations as they are: up to 16 rows by the integers of the
+/// blocks, and more by values that are rounded to `T`. docs/ACCURACY.md states the bounds.
 ///
 /// ```
 /// use graphable::{BlockFormat, Weight, prelude::*};
@@ -70,6 +72,10 @@ struct Blocks<T> {
     shape: [usize; 2],
     /// Rows, and bytes of one.
     layout: Layout,
+    /// What they take in the device's memory.
+    bytes: usize,
+    /// Whether they are in the order of the device, not in that of a file.
+    is_in_tiles: bool,
     _type: PhantomData<fn() -> T>,
 }
 
@@ -89,15 +95,29 @@ impl<T: Float> Weight<T> {
         let (shape, layout) = layout_of("Weight::blocks", shape, format)?;
         let blocks = blocks.into();
         check_bytes("Weight::blocks", shape, format, layout.count(), blocks.len())?;
-        let owned = rt.allocate_constant(blocks.len() as u64, Some(blocks))?;
-        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, _type: PhantomData })))
+        let stored = if rt.blocks_in_tiles() { in_tiles(shape, format, &blocks)? } else { blocks };
+        Self::stored(rt, shape, format, layout, stored)
+    }
+
+    /// A weight whose memory has these bytes.
+    fn stored(
+        rt: &Runtime,
+        shape: [usize; 2],
+        format: BlockFormat,
+        layout: Layout,
+        stored: Vec<u8>,
+    ) -> Result<Self> {
+        let bytes = stored.len();
+        let owned = rt.allocate_constant(bytes as u64, Some(stored))?;
+        let is_in_tiles = rt.blocks_in_tiles();
+        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, bytes, is_in_tiles, _type: PhantomData })))
     }
 }
 
 impl<T: Float> Weight<T> {
-    /// As [`blocks`](Self::blocks), of a part of a mapped file. The CPU uses it where it is mapped, without a copy, and keeps the
-    /// file mapped while the weight or a recording uses it; to a GPU it is copied. Two weights of the same bytes are handles of
-    /// one memory. (If they begin at the same byte, but do not end at the same, the second is copied.) Parts that overlap
+    /// As [`blocks`](Self::blocks), of a part of a mapped file. A GPU gets a copy, as of blocks. The CPU uses it where it is mapped,
+    /// without a copy, and keeps the file mapped while the weight or a recording uses it. Two weights of the same bytes are handles of
+    /// one memory there. (If they begin at the same byte, but do not end at the same, the second is copied.) Parts that overlap
     /// are one memory of the machine, but [`MemoryStats::owned_bytes`](crate::MemoryStats::owned_bytes) counts each in full.
     ///
     /// # Errors
@@ -125,9 +145,19 @@ impl<T: Float> Weight<T> {
                 return Err(Error::Argument { op: "Weight::mapped", why });
             }
         };
+        if rt.blocks_in_tiles() {
+            return Self::stored(rt, shape, format, layout, in_tiles(shape, format, blocks)?);
+        }
+        let bytes = blocks.len();
         let owned = rt.map_constant(file, range)?;
-        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, _type: PhantomData })))
+        let is_in_tiles = false;
+        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, bytes, is_in_tiles, _type: PhantomData })))
     }
+}
+
+/// The blocks of `shape` in the order of a device's memory that has tiles.
+fn in_tiles(shape: [usize; 2], format: BlockFormat, blocks: &[u8]) -> Result<Vec<u8>> {
+    tiles::arrange(format, shape, blocks).ok_or_else(|| Error::TooLarge { shape: shape[..].into() })
 }
 
 /// The shape, and the layout of its bytes.
@@ -194,11 +224,12 @@ impl<T: Element> Weight<T> {
         }
     }
 
-    /// Returns the size of its elements in bytes, as they are stored.
+    /// Returns the bytes that its elements take in the device's memory. A GPU fills rows of blocks up to a multiple of eight rows,
+    /// and to an even number of blocks if these have 32 elements.
     pub fn bytes(&self) -> u64 {
         match &self.0 {
             Kind::Floats(param) => (param.layout.count() * T::DTYPE.size()) as u64,
-            Kind::Blocks(blocks) => blocks.layout.count() as u64,
+            Kind::Blocks(blocks) => blocks.bytes as u64,
         }
     }
 
@@ -206,6 +237,11 @@ impl<T: Element> Weight<T> {
     /// the file's.
     pub fn is_mapped(&self) -> bool {
         self.owned().is_mapped
+    }
+
+    /// Returns whether the bytes of its blocks are in tiles, in the order of a device.
+    pub(crate) fn is_in_tiles(&self) -> bool {
+        matches!(&self.0, Kind::Blocks(blocks) if blocks.is_in_tiles)
     }
 
     /// Returns the memory of its blocks, their format, and the layout of their bytes; `None` if it is a parameter of floats.

@@ -67,7 +67,7 @@ impl Stream for Listening {
 
 impl Arenas for Listening {
     delegate!(
-        inner: reserve, commit, guard_page, commit_block, uncommit, alloc, map_file, host_memory, host_log, keep, release
+        inner: reserve, commit, guard_page, commit_block, uncommit, alloc, map_file, blocks_in_tiles, host_memory, host_log, keep, release
     );
 }
 

@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
-    drawn, fills, flow,
+    blocks, drawn, fills, flow,
     instr::{Locals, May},
     logged,
     program::{
@@ -43,6 +43,8 @@ pub(crate) struct Rules {
     pub(crate) marks: usize,
     /// Logs.
     pub(crate) logs: usize,
+    /// Weights in blocks.
+    pub(crate) blocks: Vec<(usize, usize)>,
 }
 
 /// The program of a seed.
@@ -80,6 +82,7 @@ pub(crate) fn program(seed: u64) -> Program {
         generators,
         marks,
         logs,
+        blocks: blocks::weights(seed),
     };
     let funcs: Vec<Func> = (0..rng.random_range(1..4)).map(|_| function(rng, &rules, capturable)).collect();
     let mut steps = steps(rng, &funcs, &params);
@@ -97,6 +100,7 @@ pub(crate) fn program(seed: u64) -> Program {
         generators,
         marks,
         logs,
+        blocks: rules.blocks,
         funcs,
         steps,
         capturable,
@@ -371,6 +375,7 @@ impl Gen<'_> {
         let mut drawn = StdRng::seed_from_u64(self.rules.seed << 24 ^ self.sites as u64);
         let mut stated = StdRng::seed_from_u64(self.rules.seed << 26 ^ self.sites as u64);
         let mut logged = StdRng::seed_from_u64(self.rules.seed << 30 ^ self.sites as u64);
+        let mut blocks = StdRng::seed_from_u64(self.rules.seed << 34 ^ self.sites as u64);
         let mut again = StdRng::seed_from_u64(self.rules.seed << 32 ^ self.sites as u64);
         let grown = if may.grow && sized.random_bool(0.5) { locals.grown(&mut sized) } else { None };
         for _ in 0..self.rng.random_range(1..9) {
@@ -391,6 +396,7 @@ impl Gen<'_> {
                 locals.stated(&mut stated);
             }
             locals.append(&mut logged, 0.2);
+            locals.blocks(&mut blocks, 0.35);
         }
         self.may.pick &= locals.may.pick;
         let mut flow = StdRng::seed_from_u64(self.rules.seed << 28 ^ self.sites as u64);

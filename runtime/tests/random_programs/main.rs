@@ -13,6 +13,7 @@
 //! Four of seven programs use sizes ([`sized`]), make graph objects again, and estimate memory ([`disturb`]).
 //! One of three programs draws random numbers ([`drawn`]), of which the state of the generators is compared, too.
 //! Half of the programs have states of further shapes: statistics, rows of heads, marks of tokens ([`stated`]).
+//! Some have weights in blocks ([`blocks`]): products with them, and rows.
 //! Those with states append to logs ([`logged`]): what the host reads after a step is compared, too.
 //! One of three programs has control flow on the device ([`flow`]): branches and loops, nested, in segments, regions and
 //! branches that run side by side, which write state and draw.
@@ -70,6 +71,7 @@
 //! error value itself holds, the phase after a failed body (the end of the call sets it too), and the
 //! check of baked addresses (no program here hides one).
 
+mod blocks;
 mod build;
 mod check;
 #[allow(dead_code, reason = "not every test binary calls all of them")]

@@ -53,6 +53,8 @@ pub(crate) enum Arg {
     Marks(usize),
     /// A log of the program.
     Log(usize),
+    /// A weight in blocks of the program.
+    Blocks(usize),
 }
 
 macro_rules! codes {
@@ -74,7 +76,7 @@ codes! {
     Concat, Gather, Embedding, Gt, Where, ToBf16, ToF32, AddBf16,
     Scatter, Store, Load, Full, Arange, OnesLike, Rope, Attention, Drop, Fail,
     ScaledAdd, IndexedAdd, Accumulate, SizeOf, DivSize, FullDim, ArangeDim, LastRow, Reverse, AllMean, SeenKeys, Pick, EmbedPick, Number, Grown,
-    Windows, Parts, Cell, Listed, Drawn, Statistics, RopeScatter, CacheView, MarkTokens, Append, Flow,
+    Windows, Parts, Cell, Listed, Drawn, Statistics, RopeScatter, CacheView, MarkTokens, Append, BlocksProduct, BlocksRows, Flow,
 }
 
 impl Code {
@@ -118,6 +120,7 @@ impl Code {
                 | AddBf16
                 | Load
                 | Rope
+                | BlocksProduct
                 | ScaledAdd
                 | IndexedAdd
         )
@@ -365,6 +368,8 @@ pub(crate) struct Program {
     pub(crate) marks: usize,
     /// The number of logs to which segments append; there are none without states.
     pub(crate) logs: usize,
+    /// The weights in blocks: the place of the format in [`BlockFormat::ALL`](graphable::BlockFormat::ALL), and the rows.
+    pub(crate) blocks: Vec<(usize, usize)>,
     pub(crate) funcs: Vec<Func>,
     pub(crate) steps: Vec<StepPlan>,
     /// Whether every function can be captured whole: nothing depends on values.
@@ -439,6 +444,7 @@ impl fmt::Display for Instr {
                 Arg::Generator(i) => format!("generator{i}"),
                 Arg::Marks(i) => format!("marks{i}"),
                 Arg::Log(i) => format!("log{i}"),
+                Arg::Blocks(i) => format!("blocks{i}"),
             })
             .collect();
         if let Some((fork, branch)) = self.branch {
@@ -513,8 +519,15 @@ impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "params {:?}, states {:?}, {} generators, {} marks, {} logs, captured first: {}, trip {:?}",
-            self.params, self.states, self.generators, self.marks, self.logs, self.capture, self.trip
+            "params {:?}, states {:?}, {} generators, {} marks, {} logs, blocks {:?}, captured first: {}, trip {:?}",
+            self.params,
+            self.states,
+            self.generators,
+            self.marks,
+            self.logs,
+            self.blocks,
+            self.capture,
+            self.trip
         )?;
         for (i, func) in self.funcs.iter().enumerate() {
             writeln!(f, "function {i}, buckets {:?}:", func.buckets)?;

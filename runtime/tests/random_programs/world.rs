@@ -3,10 +3,11 @@
 
 use std::cell::{Cell, RefCell};
 
-use graphable::{LogReader, Param, PinnedBuffer, PinnedLog, Result, Rng, Runtime, State, Step, ops};
+use graphable::{LogReader, Param, PinnedBuffer, PinnedLog, Result, Rng, Runtime, State, Step, Weight, ops};
 use rand::{Rng as _, SeedableRng, rngs::StdRng};
 
 use crate::{
+    blocks,
     logged::ROOM,
     program::{Arg, Block, Elem, Input, Program, Size, Ty},
     stated::MARKS,
@@ -22,6 +23,7 @@ pub(crate) struct World {
     logs: Vec<PinnedLog<f32>>,
     /// What parameters are overwritten with, from the fourth element on.
     pub(crate) pinned: RefCell<PinnedBuffer<f32>>,
+    blocks: Vec<Weight<f32>>,
 }
 
 /// Readers of the logs, which began before the first call of a step.
@@ -50,7 +52,9 @@ impl World {
         let writes = program.steps.iter().flat_map(|step| &step.writes);
         let most = writes.map(|write| program.params[write.param].iter().product()).max().unwrap_or(0);
         let pinned = RefCell::new(PinnedBuffer::zeros(rt, 3 + most)?);
-        Ok(Self { params, states, generators, marks, logs, pinned })
+        let blocks =
+            (0..program.blocks.len()).map(|i| blocks_of(rt, program, i, 0)).collect::<Result<_>>()?;
+        Ok(Self { params, states, generators, marks, logs, pinned, blocks })
     }
 
     /// Drops the parameters that step `at` replaces, and makes new ones.
@@ -58,6 +62,10 @@ impl World {
         for &i in &program.steps[at].replace {
             if i < self.params.len() {
                 self.params[i] = param(rt, program, i, at as u64 + 1)?;
+            }
+            // The weight in blocks of this number, too.
+            if i < self.blocks.len() {
+                self.blocks[i] = blocks_of(rt, program, i, at as u64 + 1)?;
             }
         }
         Ok(())
@@ -79,6 +87,7 @@ impl World {
             Arg::Generator(i) => self.generators.get(i).map(OwnedRef::Generator),
             Arg::Marks(i) => self.marks.get(i).map(OwnedRef::Marks),
             Arg::Log(i) => self.logs.get(i).map(OwnedRef::Log),
+            Arg::Blocks(i) => self.blocks.get(i).map(OwnedRef::Blocks),
             Arg::Local(_) => None,
         };
         let missing = |arg| nonsense(format!("{arg:?} is not there"));
@@ -90,7 +99,8 @@ impl World {
         let changing =
             self.states.iter().map(OwnedRef::State).chain(self.generators.iter().map(OwnedRef::Generator));
         let marks = self.marks.iter().map(OwnedRef::Marks).chain(self.logs.iter().map(OwnedRef::Log));
-        self.params.iter().map(OwnedRef::Param).chain(changing).chain(marks).collect()
+        let weights = self.params.iter().map(OwnedRef::Param).chain(self.blocks.iter().map(OwnedRef::Blocks));
+        weights.chain(changing).chain(marks).collect()
     }
 
     /// Begins to read what the calls of a step append to the logs.
@@ -122,6 +132,10 @@ fn param(rt: &Runtime, program: &Program, i: usize, version: u64) -> Result<Para
     let shape = &program.params[i];
     let seed = program.seed ^ (version << 32) ^ (i as u64 + 1);
     Param::new(rt, shape, &floats(seed, shape.iter().product()))
+}
+
+fn blocks_of(rt: &Runtime, program: &Program, i: usize, version: u64) -> Result<Weight<f32>> {
+    blocks::weight(rt, program.blocks[i], program.seed ^ (version << 32) ^ (i as u64 + 1) << 20)
 }
 
 /// Sizes of an input in a call with this `B`.

@@ -2,7 +2,7 @@
 
 use graphable::{Mode, Runtime, bf16, graphable, ops::AttentionMask, prelude::*};
 
-use super::{CONTEXT, Decoder, rows};
+use super::{CONTEXT, Decoder, rows, weights};
 
 const DIM: usize = 1600;
 const LAYERS: usize = 48;
@@ -134,6 +134,10 @@ impl Decoder for Gpt {
         };
         let graph = ForwardGraph::builder().mode(Mode::Full).build(rt)?;
         Ok(Self { model, graph })
+    }
+
+    fn bytes(&self) -> u64 {
+        weights(&self.model)
     }
 
     fn call(&self, step: &Step<'_>, batch: usize, position: u32) -> Result<()> {

@@ -3,12 +3,12 @@
 use std::marker::PhantomData;
 
 use graphable::{
-    Mode, Runtime, graphable,
+    BlockFormat, Mode, Runtime, Weight, graphable,
     ops::{AttentionMask, RopeConfig, RopeStyle},
     prelude::*,
 };
 
-use super::{CONTEXT, Decoder, rows};
+use super::{CONTEXT, Decoder, rows, weights};
 
 /// The sizes of a model.
 #[derive(Clone, Copy, Debug)]
@@ -31,21 +31,21 @@ const SMOLLM2: Sizes = Sizes { dim: 576, layers: 30, heads: 9, key_heads: 3, ffn
 #[derive(Params)]
 struct Layer<T: Float> {
     norm: Param<T>,
-    q: Param<T>,
-    k: Param<T>,
-    v: Param<T>,
-    out: Param<T>,
+    q: Weight<T>,
+    k: Weight<T>,
+    v: Weight<T>,
+    out: Weight<T>,
     ffn_norm: Param<T>,
-    gate: Param<T>,
-    up: Param<T>,
-    down: Param<T>,
+    gate: Weight<T>,
+    up: Weight<T>,
+    down: Weight<T>,
     keys: State<T>,
     values: State<T>,
 }
 
 #[derive(Params)]
 struct Model<T: Float> {
-    embed: Param<T>,
+    embed: Weight<T>,
     layers: Vec<Layer<T>>,
     norm: Param<T>,
 }
@@ -59,7 +59,7 @@ fn layer<T: Float>(
 ) -> Result<Tensor<T>> {
     let b = h.dim(0);
     let x = ops::rms_norm(h, &l.norm, 1e-5)?;
-    let heads = |w: &Param<T>| {
+    let heads = |w: &Weight<T>| {
         let part = ops::linear(&x, w)?;
         let count = part.dim(1) / HEAD;
         ops::reshape(&part, (b, 1, count, HEAD))
@@ -104,18 +104,31 @@ fn forward<T: Float>(
     ops::argmax(&logits, 1)
 }
 
-fn model<T: Float>(rt: &Runtime, batch: usize, sizes: Sizes) -> Result<Model<T>> {
+/// With matrices in blocks, among them the table of embeddings, which is the head as well.
+fn model<T: Float>(
+    rt: &Runtime,
+    batch: usize,
+    sizes: Sizes,
+    format: Option<BlockFormat>,
+) -> Result<Model<T>> {
     let Sizes { dim, layers, heads, key_heads, ffn, vocabulary } = sizes;
-    let weight = |shape: &[usize]| Param::<T>::zeros(rt, shape);
+    let norm = || Param::<T>::zeros(rt, &[dim]);
+    let weight = |shape: &[usize; 2]| match format {
+        None => Param::<T>::zeros(rt, shape).map(Weight::from),
+        Some(format) => {
+            let row = format.row_bytes(shape[1]).unwrap_or_default();
+            Weight::blocks(rt, shape, format, vec![0; shape[0] * row])
+        }
+    };
     let cache = || State::<T>::zeros(rt, &[batch * CONTEXT, key_heads, HEAD]);
     let layer = |_| {
         Ok(Layer {
-            norm: weight(&[dim])?,
+            norm: norm()?,
             q: weight(&[heads * HEAD, dim])?,
             k: weight(&[key_heads * HEAD, dim])?,
             v: weight(&[key_heads * HEAD, dim])?,
             out: weight(&[dim, heads * HEAD])?,
-            ffn_norm: weight(&[dim])?,
+            ffn_norm: norm()?,
             gate: weight(&[ffn, dim])?,
             up: weight(&[ffn, dim])?,
             down: weight(&[dim, ffn])?,
@@ -126,7 +139,7 @@ fn model<T: Float>(rt: &Runtime, batch: usize, sizes: Sizes) -> Result<Model<T>>
     Ok(Model {
         embed: weight(&[vocabulary, dim])?,
         layers: (0..layers).map(layer).collect::<Result<_>>()?,
-        norm: weight(&[dim])?,
+        norm: norm()?,
     })
 }
 
@@ -134,6 +147,8 @@ fn model<T: Float>(rt: &Runtime, batch: usize, sizes: Sizes) -> Result<Model<T>>
 pub(super) trait Kind {
     const NAME: &'static str;
     const SIZES: SizesOf;
+    /// Of the matrices, if they are in blocks.
+    const FORMAT: Option<BlockFormat> = None;
 }
 
 /// [`Sizes`], private to this file.
@@ -144,6 +159,27 @@ pub(super) struct Llama1B;
 impl Kind for Llama1B {
     const NAME: &'static str = "llama-1b";
     const SIZES: SizesOf = SizesOf(LLAMA_1B);
+}
+
+/// Kinds whose matrices are in blocks.
+macro_rules! in_blocks {
+    ($($name:ident: $of:ident, $label:literal, $format:ident;)*) => {$(
+        pub(super) struct $name;
+
+        impl Kind for $name {
+            const NAME: &'static str = $label;
+            const SIZES: SizesOf = SizesOf($of);
+            const FORMAT: Option<BlockFormat> = Some(BlockFormat::$format);
+        }
+    )*};
+}
+in_blocks! {
+    Llama1BQ8: LLAMA_1B, "llama-1b q8_0", Q8_0;
+    Llama1BQ6K: LLAMA_1B, "llama-1b q6_k", Q6_K;
+    Llama1BQ4K: LLAMA_1B, "llama-1b q4_k", Q4_K;
+    Llama1BQ40: LLAMA_1B, "llama-1b q4_0", Q4_0;
+    SmolLM2Q8: SMOLLM2, "smollm2-135m q8_0", Q8_0;
+    SmolLM2Q41: SMOLLM2, "smollm2-135m q4_1", Q4_1;
 }
 
 pub(super) struct SmolLM2;
@@ -164,9 +200,13 @@ impl<K: Kind, T: Float> Decoder for Llama<K, T> {
     const NAME: &'static str = K::NAME;
 
     fn new(rt: &mut Runtime, batch: usize) -> Result<Self> {
-        let model = model(rt, batch, K::SIZES.0)?;
+        let model = model(rt, batch, K::SIZES.0, K::FORMAT)?;
         let graph = ForwardGraph::builder().mode(Mode::Full).build(rt)?;
         Ok(Self { model, graph, kind: PhantomData })
+    }
+
+    fn bytes(&self) -> u64 {
+        weights(&self.model)
     }
 
     fn call(&self, step: &Step<'_>, batch: usize, position: u32) -> Result<()> {

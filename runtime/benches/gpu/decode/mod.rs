@@ -2,13 +2,13 @@
 //! biases and GELU in the shape of GPT-2 XL in bf16, and SmolLM2-135M's shape in f32.
 //!
 //! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
-//! position. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
+//! position. `decode-blocks` has the first and the last of them with matrices in blocks. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
 //! environment, the recordings are printed, with what passes did and refused; `GRAPHABLE_BENCH_PASSES=all,none` measures these alone.
 
 mod gpt;
 mod llama;
 
-use graphable::{Device, Passes, Runtime, bf16, prelude::*};
+use graphable::{Device, ParamKind, ParamVisitor, Passes, Runtime, bf16, prelude::*};
 
 use crate::timing::per_call;
 
@@ -23,6 +23,9 @@ trait Decoder: Sized {
 
     fn new(rt: &mut Runtime, batch: usize) -> Result<Self>;
 
+    /// The bytes of its weights, each of which a token reads once.
+    fn bytes(&self) -> u64;
+
     /// Queues one token of each sequence at `position`.
     fn call(&self, step: &Step<'_>, batch: usize, position: u32) -> Result<()>;
 }
@@ -34,6 +37,12 @@ fn passes(setting: &str) -> Result<Passes> {
         "none" => Ok(Passes::none()),
         only => Passes::default().only([only]),
     }
+}
+
+/// The bytes of a model's parameters.
+fn weights(model: &impl Params) -> u64 {
+    let listed = ParamVisitor::list(model);
+    listed.iter().filter(|param| param.kind == ParamKind::Param).map(|param| param.bytes).sum()
 }
 
 /// The index of each sequence's row in a cache of all sequences.
@@ -60,9 +69,11 @@ fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
         let total = per_call(7, 30, |_| model.call(&step, batch, position), || step.synchronize())?.1;
         println!(
             "{{\"figure\":\"decode\",\"case\":\"{} batch {batch} position {position}{}\",\"passes\":\"{setting}\",\
-             \"kernels\":{kernels},\"total_us\":{total:.1}}}",
+             \"kernels\":{kernels},\"total_us\":{total:.1},\"weights_mb\":{:.1},\"weights_tb_s\":{:.2}}}",
             D::NAME,
             if setting == "all" { String::new() } else { format!(", passes: {setting}") },
+            model.bytes() as f64 / 1e6,
+            model.bytes() as f64 / 1e6 / total,
         );
     }
     Ok(())
@@ -100,6 +111,18 @@ pub(crate) fn llama() -> Result<()> {
 
 pub(crate) fn smollm() -> Result<()> {
     model::<llama::Llama<llama::SmolLM2, f32>>()
+}
+
+/// The models with matrices in blocks, beside those in floats.
+pub(crate) fn blocks() -> Result<()> {
+    model::<llama::Llama<llama::Llama1B, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BQ8, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BQ6K, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BQ4K, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BQ40, bf16>>()?;
+    model::<llama::Llama<llama::SmolLM2, f32>>()?;
+    model::<llama::Llama<llama::SmolLM2Q8, f32>>()?;
+    model::<llama::Llama<llama::SmolLM2Q41, f32>>()
 }
 
 pub(crate) fn gpt() -> Result<()> {

@@ -334,6 +334,10 @@ impl Arenas for CpuBackend {
         self.own(Block::new(NAME, bytes)?, bytes)
     }
 
+    fn blocks_in_tiles(&self) -> bool {
+        false
+    }
+
     fn map_file(&mut self, file: &Arc<MappedFile>, range: Range<usize>) -> Result<Option<SharedMemory>> {
         self.outside_capture("map_file")?;
         let block = Block::file(Arc::clone(file));

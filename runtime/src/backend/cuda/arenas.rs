@@ -97,6 +97,10 @@ impl Arenas for CudaBackend {
         Ok(None)
     }
 
+    fn blocks_in_tiles(&self) -> bool {
+        true
+    }
+
     fn host_log(&mut self, words: usize) -> Result<Arc<dyn HostLog>> {
         let _bound = self.outside_capture("host_log")?;
         self.shared.drain()?;

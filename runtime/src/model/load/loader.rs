@@ -188,7 +188,7 @@ impl<'a> Loader<'a> {
     /// As [`param`](Self::param), for a weight that stays in blocks if the source [has them](TensorSource::blocks).
     ///
     /// Two kinds of blocks are loaded as floats of the same [source](TensorSource::tensor) instead, converted to `T`, and take the
-    /// memory of a parameter: blocks with which the device does not compute, as no GPU does, and those of a tensor that does not
+    /// memory of a parameter: blocks with which the device does not compute, and those of a tensor that does not
     /// have two dimensions.
     pub fn weight<T: Float>(&mut self, name: &str, shape: &[usize]) -> Option<Weight<T>> {
         let in_source = self.in_source(name);

@@ -23,25 +23,18 @@ static SOURCE: SourceFile = SourceFile::ours("gather/gather.cu", include_str!("g
 struct PickParams {
     x: u64,
     y: u64,
-    index: u64,
-    sink: FaultSink,
-    op: u32,
-    wide: u32,
     count: u64,
     len: u64,
     n: u64,
-    rows: u64,
     stride: u64,
-    real: u64,
-    ids: Dims,
-    ids_strides: [[u64; MAX_RANK]; 1],
+    wide: u64,
+    picks: Picks,
     outer: Dims,
     outer_strides: [[u64; MAX_RANK]; 1],
     inner: Dims,
     inner_strides: [[u64; MAX_RANK]; 1],
-    padded: [Padded; MAX_RANK],
 }
-const _: () = assert!(size_of::<PickParams>() == 552);
+const _: () = assert!(size_of::<PickParams>() == 560);
 
 /// Mirrors `Padded`.
 #[repr(C)]
@@ -52,50 +45,71 @@ struct Padded {
     size: u64,
 }
 
-/// The locations of an operation's counts on the device.
-struct RealSizes {
-    /// Of the rows that can be picked; 0 if they are not padded.
+/// Mirrors `Picks`: indices, and the slices that they pick.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(in crate::ops) struct Picks {
+    index: u64,
+    sink: FaultSink,
+    op: u32,
+    pad: u32,
     rows: u64,
-    /// Of the dimensions of the index.
-    index: [Padded; MAX_RANK],
+    /// The address of the number of those that are real; 0 if they are not padded.
+    real: u64,
+    ids: Dims,
+    strides: [[u64; MAX_RANK]; 1],
+    padded: [Padded; MAX_RANK],
 }
+const _: () = assert!(size_of::<Picks>() == 296);
 
-fn counted(counts: Counts, views: &[View], index: &View) -> RealSizes {
-    let (mut rows, mut padded) = (0, [Padded::default(); MAX_RANK]);
-    let sizes = index.layout.shape();
-    for (place, view) in counts.places().zip(views) {
-        match sizes.get(place) {
-            Some(&size) => {
-                let behind = sizes[place + 1..].iter().product::<usize>() as u64;
-                padded[place] = Padded { real: view.addr, behind, size: size as u64 };
+impl Picks {
+    /// Indices that pick from `rows` slices for the operation `name`; `views` are the sizes that `counts` lists.
+    pub(in crate::ops) fn new(
+        gpu: &mut dyn Submit,
+        name: &'static str,
+        index: &View,
+        rows: usize,
+        (counts, views): (Counts, &[View]),
+    ) -> Self {
+        let (mut real, mut padded) = (0, [Padded::default(); MAX_RANK]);
+        let sizes = index.layout.shape();
+        for (place, view) in counts.places().zip(views) {
+            match sizes.get(place) {
+                Some(&size) => {
+                    let behind = sizes[place + 1..].iter().product::<usize>() as u64;
+                    padded[place] = Padded { real: view.addr, behind, size: size as u64 };
+                }
+                None => real = view.addr,
             }
-            None => rows = view.addr,
+        }
+        let ids = Walk::of([index]);
+        Self {
+            index: index.addr,
+            sink: gpu.faults(),
+            op: gpu.fault_op(name),
+            pad: 0,
+            rows: rows as u64,
+            real,
+            ids: ids.dims(),
+            strides: ids.strides(),
+            padded,
         }
     }
-    RealSizes { rows, index: padded }
 }
 
 pub(super) fn embedding(gpu: &mut dyn Submit, launch: &Launch, counts: Counts) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
-    let op = gpu.fault_op(launch.op.name());
-    pick(gpu, op, &x[0], &x[1], 0, counted(counts, &x[2..], &x[0]), y)
+    let picks = Picks::new(gpu, launch.op.name(), &x[0], x[1].layout.shape()[0], (counts, &x[2..]));
+    pick(gpu, picks, &x[0], &x[1], 0, y)
 }
 
 pub(super) fn gather(gpu: &mut dyn Submit, launch: &Launch, axis: usize, counts: Counts) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
-    let op = gpu.fault_op(launch.op.name());
-    pick(gpu, op, &x[1], &x[0], axis, counted(counts, &x[2..], &x[1]), y)
+    let picks = Picks::new(gpu, launch.op.name(), &x[1], x[0].layout.shape()[axis], (counts, &x[2..]));
+    pick(gpu, picks, &x[1], &x[0], axis, y)
 }
 
-fn pick(
-    gpu: &mut dyn Submit,
-    op: u32,
-    index: &View,
-    x: &View,
-    axis: usize,
-    real: RealSizes,
-    y: &View,
-) -> Result<()> {
+fn pick(gpu: &mut dyn Submit, picks: Picks, index: &View, x: &View, axis: usize, y: &View) -> Result<()> {
     const NAMES: [&str; 5] = ["pick_1", "pick_2", "pick_4", "pick_8", "pick_16"];
     let (shape, strides, size) = (x.layout.shape(), x.layout.strides(), x.dtype.size() as u64);
     let mut outer = Walk::new(&shape[..axis], [&strides[..axis]]);
@@ -108,29 +122,21 @@ fn pick(
     for dim in &mut outer.0 {
         dim.strides[0] = dim.strides[0] * size / word;
     }
-    let ids = Walk::of([index]);
-    let (len, n) = (inner.count(), ids.count());
+    let (len, n) = (inner.count(), index.layout.count() as u64);
     let count = outer.count() * n * len;
     let params = PickParams {
         x: x.addr,
         y: y.addr,
-        index: index.addr,
-        sink: gpu.faults(),
-        op,
-        wide: (count >= 1 << 31).into(),
         count,
         len,
         n,
-        rows: shape[axis] as u64,
         stride: stride / word,
-        real: real.rows,
-        ids: ids.dims(),
-        ids_strides: ids.strides(),
+        wide: (count >= 1 << 31).into(),
+        picks,
         outer: outer.dims(),
         outer_strides: outer.strides(),
         inner: inner.dims(),
         inner_strides: inner.strides(),
-        padded: real.index,
     };
     let grid = Grid::line(gpu.props().blocks_for(count, THREADS), THREADS);
     submit(gpu, Kernel::plain(&SOURCE, for_word(NAMES, word)), grid, &params)

@@ -132,7 +132,7 @@ fn takes(p: &Problem) -> bool {
 }
 
 /// The kernels of `matmul.cu`.
-pub(super) struct MatMulKernels;
+pub(in crate::ops) struct MatMulKernels;
 
 impl ProductKernels for MatMulKernels {
     fn workspace_bytes(&self, props: &DeviceProperties, inputs: &[View], output: &View) -> u64 {

@@ -24,8 +24,13 @@ mod thin;
 pub(super) use thin::samples as fused_samples;
 
 pub(super) use cpu::product as product_on_cpu;
+#[cfg(feature = "cuda")]
+pub(super) use cuda::MatMulKernels;
 #[cfg(test)]
 pub(crate) use operation::plain as plain_product;
+pub(super) use thin::{ROWS as FEW_ROWS, fuse as fuse_product, may_fuse as may_fuse_product};
+#[cfg(feature = "cuda")]
+pub(super) use thin::{launch_blocks, lines_up};
 
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///

@@ -44,7 +44,9 @@ fn product<T: Real>(access: &Access<'_>, launch: &Launch, format: BlockFormat) {
     let n = launch.outputs[0].layout.shape()[1];
     let bias = launch.inputs.get(2).map(|view| {
         let mut bias = vec![0.0; n];
-        gather(access.slice::<T>(view), 0, view.layout.strides()[0], &mut bias);
+        // It is the same for all rows.
+        let along = view.layout.strides().last().copied().unwrap_or_default();
+        gather(access.slice::<T>(view), 0, along, &mut bias);
         bias
     });
     // Devices are not asked for empty results.

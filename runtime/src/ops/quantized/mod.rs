@@ -3,27 +3,32 @@
 
 use smallvec::SmallVec;
 
-use self::operation::{QuantizedEmbedding, QuantizedLinear};
+use self::operation::QuantizedEmbedding;
 use super::{
-    check::{Shape, meet, refuse},
+    check::{Shape, meet, refuse, spread},
     gather::{PickCounts, add_counts},
     launch::{compute, launch},
     shape::{contiguous, viewed},
 };
 use crate::{
-    BlockFormat, Element, Error, Result, Runtime, Scope, Tensor,
+    BlockFormat, Element, Error, Numerics, Result, Runtime, Scope, Tensor,
     backend::{Op, View},
     tensor::{Operand, Shown, weight::BlockOperand},
     value::layout::{Layout, Marks},
 };
 
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod operation;
+
+pub(super) use operation::QuantizedLinear;
 
 /// Returns whether the device of `rt` computes with weights in blocks of `format`.
 pub(crate) fn computes_with_blocks(rt: &Runtime, format: BlockFormat) -> Result<bool> {
     let embedding = QuantizedEmbedding { format, counts: PickCounts::NONE };
-    Ok(rt.supports(&QuantizedLinear { format }.into())? && rt.supports(&embedding.into())?)
+    let product = QuantizedLinear::new(format, Numerics::default());
+    Ok(rt.supports(&product.into())? && rt.supports(&embedding.into())?)
 }
 
 /// Checks that the device can run `op`; the caller is named `name`.
@@ -65,7 +70,8 @@ pub(super) fn linear<'s, T: Element>(
             return Err(scope.shape_error(name, &[x.into(), weight, b.into()], why));
         }
     }
-    let op = Op::from(QuantizedLinear { format: w.format });
+    let numerics = scope.numerics().concerning(T::DTYPE);
+    let op = Op::from(QuantizedLinear::new(w.format, numerics));
     supported(name, scope, &op, w.format)?;
     let mut shape: Shape = lead.into();
     shape.push(n);
@@ -86,7 +92,9 @@ pub(super) fn linear<'s, T: Element>(
         }
     };
     let mut inputs = SmallVec::<[View; 3]>::from_slice(&[View { layout, ..x.view(name)? }, w.view]);
-    inputs.extend(bias.map(|bias| bias.view));
+    if let Some(bias) = bias {
+        inputs.push(spread(name, bias.view, output.layout.shape())?);
+    }
     launch(scope, op, &inputs, &[output])?;
     Ok(out)
 }

@@ -1,15 +1,34 @@
 //! The operations of this folder.
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::{
-    super::{gather::PickCounts, prelude::*},
+    super::{
+        gather::PickCounts,
+        matmul::{fuse_product, may_fuse_product},
+        prelude::*,
+    },
     cpu,
 };
-use crate::BlockFormat;
+use crate::{
+    BlockFormat, Numerics,
+    backend::{Op, View},
+};
 
-/// `[x: M, K; blocks: u8 N, bytes of a row; (bias: N)] -> [y: M, N]`: `y = x w^T + bias`.
-#[derive(Debug)]
-pub(super) struct QuantizedLinear {
-    pub(super) format: BlockFormat,
+/// `[x: M, K; blocks: u8 N, bytes of a row; (bias: M, N)] -> [y: M, N]`: `y = x w^T + bias`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ops) struct QuantizedLinear {
+    pub(in crate::ops) format: BlockFormat,
+    /// Of products of floats, which those of many rows are on a GPU.
+    pub(super) numerics: Numerics,
+    /// Whether a GPU asks for the first blocks before earlier kernels have ended: none of them writes the blocks.
+    pub(super) early: bool,
+}
+
+impl QuantizedLinear {
+    pub(in crate::ops) fn new(format: BlockFormat, numerics: Numerics) -> Self {
+        Self { format, numerics, early: false }
+    }
 }
 
 impl Operation for QuantizedLinear {
@@ -19,6 +38,21 @@ impl Operation for QuantizedLinear {
 
     fn parameters(&self, to: &mut dyn Hasher) {
         to.write_u8(self.format as u8);
+        to.write_u8(self.numerics.bits());
+        to.write_u8(self.early.into());
+    }
+
+    fn may_fuse(&self, launch: &Launch) -> bool {
+        may_fuse_product(launch)
+    }
+
+    fn fuse(&self, parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
+        fuse_product(parts, kept)
+    }
+
+    fn early(&self, launch: &Launch, is_constant: &dyn Fn(&View) -> bool) -> Option<Op> {
+        let is_new = !self.early && launch.workspace == 0 && is_constant(&launch.inputs[1]);
+        is_new.then(|| Self { early: true, ..*self }.into())
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {
@@ -27,13 +61,19 @@ impl Operation for QuantizedLinear {
     }
 
     #[cfg(feature = "cuda")]
-    fn cuda_supports(&self, _: &mut dyn Submit) -> crate::Result<bool> {
-        Ok(false)
+    fn cuda_workspace(
+        &self,
+        gpu: &mut dyn Submit,
+        inputs: &[View],
+        outputs: &[View],
+        _measure: bool,
+    ) -> crate::Result<u64> {
+        cuda::workspace(self, gpu, inputs, &outputs[0])
     }
 
     #[cfg(feature = "cuda")]
-    fn launch_cuda(&self, _: &mut dyn Submit, _: &Launch) -> crate::Result<()> {
-        unreachable!("the functions ask whether the device supports it")
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
+        cuda::linear(self, gpu, launch)
     }
 }
 
@@ -61,12 +101,7 @@ impl Operation for QuantizedEmbedding {
     }
 
     #[cfg(feature = "cuda")]
-    fn cuda_supports(&self, _: &mut dyn Submit) -> crate::Result<bool> {
-        Ok(false)
-    }
-
-    #[cfg(feature = "cuda")]
-    fn launch_cuda(&self, _: &mut dyn Submit, _: &Launch) -> crate::Result<()> {
-        unreachable!("the functions ask whether the device supports it")
+    fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
+        cuda::embedding(gpu, launch, self.format, self.counts)
     }
 }

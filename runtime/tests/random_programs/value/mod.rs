@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use graphable::{
     __private::{Decoder, Encoder, KeyWriter},
     AsOperand, Eager, Element, Error, Keep, LiveIn, LiveOut, Param, PinnedLog, Result, Rng, Scope, Shape,
-    State, Step, Tensor, bf16, join_all,
+    State, Step, Tensor, Weight, bf16, join_all,
     ops::{self, AttentionMask, RopeConfig},
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct Flat {
     pub(crate) bits: Vec<u32>,
 }
 
-/// A parameter, a state, a generator, marks or a log of the program.
+/// A parameter, a state, a generator, marks, a log or a weight in blocks of the program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OwnedRef<'a> {
     Param(&'a Param<f32>),
@@ -59,6 +59,7 @@ pub(crate) enum OwnedRef<'a> {
     Generator(&'a Rng),
     Marks(&'a State<bool>),
     Log(&'a PinnedLog<f32>),
+    Blocks(&'a Weight<f32>),
 }
 
 macro_rules! from {
@@ -186,6 +187,7 @@ impl LiveIn for OwnedRef<'_> {
             Self::Generator(g) => g.write_key(k),
             Self::Marks(m) => m.write_key(k),
             Self::Log(log) => log.write_key(k),
+            Self::Blocks(weight) => weight.write_key(k),
         }
     }
 }
@@ -229,6 +231,7 @@ impl LiveIn for Live<'_, '_> {
                     Arg::Generator(n) => 3 << 32 | *n as u64,
                     Arg::Marks(n) => 4 << 32 | *n as u64,
                     Arg::Log(n) => 5 << 32 | *n as u64,
+                    Arg::Blocks(n) => 6 << 32 | *n as u64,
                 });
             }
             i.nums.write_key(k);
@@ -442,6 +445,14 @@ impl<'s> Env<'_, 's, '_> {
         }
     }
 
+    fn weight(&self, i: &Instr, at: usize) -> Result<&Weight<f32>> {
+        let arg = i.args.get(at).copied().ok_or_else(|| nonsense(format!("no argument {at}")))?;
+        match self.owned(arg)? {
+            OwnedRef::Blocks(weight) => Ok(weight),
+            other => Err(nonsense(format!("{other:?} is no weight in blocks"))),
+        }
+    }
+
     /// Anything with f32 elements.
     fn o(&self, i: &Instr, at: usize) -> Result<&dyn AsOperand<'s, f32>> {
         match i.args.get(at) {
@@ -521,6 +532,8 @@ impl<'s> Env<'_, 's, '_> {
             Code::MatMul => ops::matmul(f(0)?, o(1)?)?,
             Code::MatMulNt => ops::matmul_nt(f(0)?, o(1)?)?,
             Code::Linear => ops::linear(f(0)?, o(1)?)?,
+            Code::BlocksProduct => ops::linear(f(0)?, self.weight(i, 1)?)?,
+            Code::BlocksRows => ops::embedding(self.u(i, 0)?, self.weight(i, 1)?)?,
             Code::Softmax => ops::softmax(f(0)?, n(0))?,
             Code::LogSoftmax => ops::log_softmax(f(0)?, n(0))?,
             Code::RmsNorm => ops::rms_norm(f(0)?, o(1)?, 1e-3)?,

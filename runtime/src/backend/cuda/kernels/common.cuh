@@ -394,6 +394,58 @@ template <int N> DEVICE void locate(const Dims& d, const u64 (*strides)[MAX_RANK
     }
 }
 
+// ---- slices picked by indices
+
+// A padded dimension of the indices.
+struct Padded {
+    u64 real;    // u32*: how many of its places are real; 0: all
+    u64 behind;  // indices behind it
+    u64 size;
+};
+
+// Indices in device memory, and the slices that they pick. Mirrored by `Picks` in ops/gather/cuda.rs.
+struct Picks {
+    u64 index;  // u32
+    FaultSink sink;
+    u32 op;
+    u32 pad;
+    u64 rows;  // slices
+    u64 real;  // u32*: how many slices are real, those behind being padding; 0: all
+    Dims ids;
+    u64 strides[1][MAX_RANK];
+    Padded padded[MAX_RANK];
+
+    DEVICE u32 at(u64 k) const {
+        u64 at[1];
+        locate<1>(ids, strides, k, at);
+        return ((const u32*)index)[at[0]];
+    }
+
+    // Slices that there are.
+    DEVICE u64 count() const {
+        if (!real) return rows;
+        const u64 there = *(const u32*)real;
+        return there < rows ? there : rows;
+    }
+
+    // Whether index `k` stands in no padding: only such a one can be a mistake.
+    DEVICE bool is_real(u64 k) const {
+        for (u32 axis = 0; axis < MAX_RANK; ++axis) {
+            const Padded& d = padded[axis];
+            if (d.real && k / d.behind % d.size >= *(const u32*)d.real) return false;
+        }
+        return true;
+    }
+
+    // Index `k` is `row`, which is none of `there` slices.
+    DEVICE void missing(u64 k, u32 row, u64 there) const {
+        if (is_real(k) && is_first(sink, k, [&](u64 j) { return at(j) >= there && is_real(j); })) {
+            report(sink, op, row, there);
+        }
+    }
+};
+static_assert(sizeof(Picks) == 296, "mirrored by cuda.rs");
+
 // ---- packs: several elements in one load
 
 template <int BYTES> struct Raw;

@@ -23,9 +23,9 @@ fn picked(run: &Recorder) -> Vec<u64> {
     for i in 0..p.count {
         let (slice, e) = (i / p.len, i % p.len);
         let (o, k) = (slice / p.n, slice % p.n);
-        let id = (locate(p.ids, &p.ids_strides[0], k), k).1;
+        let id = (locate(p.picks.ids, &p.picks.strides[0], k), k).1;
         let at = locate(p.outer, &p.outer_strides[0], o)
-            + row(id, p.rows) * p.stride
+            + row(id, p.picks.rows) * p.stride
             + locate(p.inner, &p.inner_strides[0], e);
         assert_eq!((p.x + at * word) % word + (p.y + i * word) % word, 0, "a word that is not aligned");
         bytes.extend((0..word).map(|b| p.x + at * word + b));
@@ -78,7 +78,7 @@ fn embeddings_read_rows_by_the_widest_words() {
     let p: PickParams = run.params(0);
     assert_eq!(run.calls[0].0.name, "pick_16");
     assert_eq!((p.count, p.len, p.n, p.rows, p.stride, p.op), (48, 8, 6, 100, 8, 9));
-    let places: Vec<u64> = (0..6).map(|k| locate(p.ids, &p.ids_strides[0], k)).collect();
+    let places: Vec<u64> = (0..6).map(|k| locate(p.picks.ids, &p.picks.strides[0], k)).collect();
     assert_eq!(places, [0, 2, 4, 1, 3, 5]);
     assert_eq!((p.sink.fault, p.sink.claim), (64, 128));
 }

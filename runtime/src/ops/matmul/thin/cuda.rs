@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, iter};
 
 use super::{
-    COLUMNS, Fused, GAP, TEXT,
+    BLOCKS, COLUMNS, Fused, GAP, TEXT,
     plan::{Norm, Plan, Source},
 };
 use crate::{
@@ -31,10 +31,10 @@ const ENTRY: &str = "fused_product";
 
 /// Launches the kernel.
 pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-    let variant = Fused::of(plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
+    let variant = Fused::of(plan);
     let Writer { parameters, instance, tiles, shared } =
         Writer::write(plan, variant, &Reports::new(plan, gpu), launch);
-    let blocks = variant.blocks(gpu.props().multiprocessors, plan.m, tiles);
+    let blocks = variant.blocks(gpu.props().multiprocessors, plan, tiles);
     let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS as u32, shared: shared as u32 };
     gpu.submit_bytes(
         Kernel::plain(&instance.source, &instance.entry),
@@ -45,7 +45,7 @@ pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Resu
 
 /// The kernel's source, for CI.
 pub(super) fn source(plan: &Plan, launch: &Launch) -> &'static SourceFile {
-    let variant = Fused::of(plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
+    let variant = Fused::of(plan);
     &Writer::write(plan, variant, &Reports::default(), launch).instance.source
 }
 
@@ -130,7 +130,8 @@ impl Writer {
         let text = format!("struct Parameters {{\n{}}};\n\n{}", parameters.fields, body.text());
         // Only what turns pairs needs their angles.
         let angles = if plan.turns.is_empty() { "" } else { ANGLES };
-        let instance = composition.instance(ENTRY, &[TEXT, angles].concat(), &text, ENTRY);
+        let blocks = if plan.format.is_some() { BLOCKS } else { "" };
+        let instance = composition.instance(ENTRY, &[TEXT, blocks, angles].concat(), &text, ENTRY);
         Self { parameters: parameters.words, instance, tiles, shared }
     }
 }
@@ -152,7 +153,9 @@ fn declare(plan: &Plan, launch: &Launch, parameters: &mut Parameters) -> usize {
     parameters.array("first", firsts);
     parameters.array("n", (0..plan.sets()).map(|set| plan.columns(set) as u64));
     parameters.array("w", plan.weights.iter().map(|weight| launch.inputs[weight.rows.input].addr));
-    parameters.array("w_row", plan.weights.iter().map(|weight| weight.rows.strides[0] as u64));
+    if plan.format.is_none() {
+        parameters.array("w_row", plan.weights.iter().map(|weight| weight.rows.strides[0] as u64));
+    }
     tiles as usize
 }
 

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::{
     super::{
         super::{
+            quantized::QuantizedLinear,
             rope::{Rope, RopeScatter},
             scatter::ScatterRows,
             shape::viewed,
@@ -22,7 +23,7 @@ use super::{
     takes,
 };
 use crate::{
-    DType,
+    BlockFormat, DType,
     backend::{Launch, View},
     kernel::{
         definition::{Compute, Definition, Extent, Kind, Rows},
@@ -41,16 +42,16 @@ const MOST_PARTS: usize = 64;
 const MOST_WORDS: usize = 512;
 
 /// Returns one launch for `parts`; see [`Operation::fuse`](crate::backend::Operation::fuse).
-pub(in crate::ops::matmul) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
+pub(in crate::ops) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
     if parts.len() < 2 || parts.len() != kept.len() || parts.len() > MOST_PARTS {
         return None;
     }
-    let product = parts.iter().position(|part| matmul(part))?;
+    let product = parts.iter().position(|part| is_product(part))?;
     let mut finder = Finder::new(parts[product])?;
     for (part, kept) in parts.iter().zip(kept) {
         finder.kept = *kept;
         match plain(&part.op) {
-            None if matmul(part) => finder.product(part)?,
+            None if is_product(part) => finder.product(part)?,
             Some((definition, constants)) => match &definition.kind {
                 Kind::Rows(rows) if finder.parts.is_empty() => {
                     finder.norm(part, definition, rows, constants)?;
@@ -66,18 +67,24 @@ pub(in crate::ops::matmul) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Lau
 }
 
 /// Returns whether a product is one that can be fused with what lies around it.
-pub(in crate::ops::matmul) fn may_fuse(product: &Launch) -> bool {
-    let (Some(x), Some(w)) = (product.inputs.first(), product.inputs.get(1)) else { return false };
-    match (x.layout.shape(), w.layout.shape()) {
+pub(in crate::ops) fn may_fuse(product: &Launch) -> bool {
+    let (Some(x), Some(y)) = (product.inputs.first(), product.outputs.first()) else { return false };
+    match (x.layout.shape(), y.layout.shape()) {
         (&[m, k], &[_, n]) => takes(x.dtype, m, n, k) && product.workspace == 0,
         _ => false,
     }
 }
 
 /// Returns whether a launch is of a product.
-fn matmul(launch: &Launch) -> bool {
+fn is_product(launch: &Launch) -> bool {
     let operation: &dyn Any = launch.op.operation();
-    operation.is::<MatMul>()
+    operation.is::<MatMul>() || format(launch).is_some()
+}
+
+/// The format of the weight of a product, if it is in blocks.
+fn format(product: &Launch) -> Option<BlockFormat> {
+    let operation: &dyn Any = product.op.operation();
+    operation.downcast_ref::<QuantizedLinear>().map(|product| product.format)
 }
 
 /// What an earlier part wrote.
@@ -129,6 +136,7 @@ impl Finder {
         }
         let plan = Plan {
             dtype: y.dtype,
+            format: format(product),
             m,
             k,
             source: Source::Memory(Matrix { input: 0, dtype: y.dtype, strides: [k, 1] }),
@@ -255,18 +263,24 @@ impl Finder {
         let (&[ref x, ref w, ref bias @ ..], [y]) = (&part.inputs[..], &part.outputs[..]) else {
             return None;
         };
-        let (&[rows, inner], &[depth, n]) = (x.layout.shape(), w.layout.shape()) else { return None };
-        let is_alike = (rows, inner, depth) == (m, k, k) && [x, w, y].iter().all(|view| view.dtype == dtype);
-        if !is_alike || y.layout.shape() != [m, n] || !y.layout.is_contiguous() || !takes(dtype, m, n, k) {
-            return None;
-        }
-        self.rows(x)?;
-        let [down, across] = [w.layout.strides()[0], w.layout.strides()[1]];
-        if !lines_up(w, [down, across], [k, n]) || self.earlier(w).is_err() || self.earlier(w).ok()?.is_some()
+        let (&[rows, inner], &[results, n]) = (x.layout.shape(), y.layout.shape()) else { return None };
+        let is_alike = (rows, inner, results) == (m, k, m) && [x, y].iter().all(|view| view.dtype == dtype);
+        // One kernel unpacks one format.
+        if !is_alike
+            || format(part) != self.plan.format
+            || !y.layout.is_contiguous()
+            || !takes(dtype, m, n, k)
         {
             return None;
         }
-        let rows = Matrix { input: self.input(w), dtype, strides: [if n == 1 { 0 } else { across }, 1] };
+        self.rows(x)?;
+        if !matches!(self.earlier(w), Ok(None)) {
+            return None;
+        }
+        let rows = match self.plan.format {
+            Some(_) => Matrix { input: self.input(w), dtype: w.dtype, strides: [0, 1] },
+            None => self.lines(w, n)?,
+        };
         let bias = match bias {
             [] => None,
             [bias] if bias.dtype == dtype => Some(self.outside(bias, n)?),
@@ -276,6 +290,16 @@ impl Finder {
         self.results.push(What::Value(Value::Product(self.weights.len())));
         self.weights.push(Weight { n, rows, bias });
         Some(())
+    }
+
+    /// The lines of a product's right side, `[k, n]`.
+    fn lines(&mut self, w: &View, n: usize) -> Option<Matrix> {
+        let Plan { dtype, k, .. } = self.plan;
+        let &[down, across] = w.layout.strides() else { return None };
+        if w.layout.shape() != [k, n] || w.dtype != dtype || !lines_up(w, [down, across], [k, n]) {
+            return None;
+        }
+        Some(Matrix { input: self.input(w), dtype, strides: [if n == 1 { 0 } else { across }, 1] })
     }
 
     /// Checks that a product's left side is the rows that all products have.
@@ -622,7 +646,7 @@ fn matrix(layout: &Layout, m: usize, n: usize) -> Option<[usize; 2]> {
 }
 
 /// Returns whether lines along K, `across` elements apart, start where 16 bytes can be loaded.
-fn lines_up(view: &View, [along, across]: [usize; 2], [k, lines]: [usize; 2]) -> bool {
+pub(in crate::ops) fn lines_up(view: &View, [along, across]: [usize; 2], [k, lines]: [usize; 2]) -> bool {
     (along == 1 || k == 1)
         && view.addr.is_multiple_of(CHUNK as u64)
         && (lines == 1 || (across * view.dtype.size()).is_multiple_of(CHUNK))

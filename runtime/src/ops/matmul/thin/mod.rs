@@ -4,6 +4,8 @@
 //! the same bits wherever it is computed: eagerly, in a recording, alone, or with operations before and after it in one kernel.
 
 #[cfg(feature = "cuda")]
+mod alone;
+#[cfg(feature = "cuda")]
 mod cuda;
 mod fuse;
 mod operation;
@@ -11,15 +13,26 @@ mod plan;
 #[cfg(feature = "cuda")]
 mod samples;
 
-pub(super) use fuse::{fuse, may_fuse};
+#[cfg(feature = "cuda")]
+pub(in crate::ops) use alone::launch as launch_blocks;
+#[cfg(feature = "cuda")]
+pub(in crate::ops) use fuse::lines_up;
+pub(in crate::ops) use fuse::{fuse, may_fuse};
 #[cfg(feature = "cuda")]
 pub(in crate::ops) use samples::samples;
 
+#[cfg(feature = "cuda")]
+use self::plan::{Plan, Source};
+#[cfg(feature = "cuda")]
+use crate::BlockFormat;
 use crate::DType;
 
 /// The kernel, for sources that include or contain it.
 #[cfg(feature = "cuda")]
 pub(super) const TEXT: &str = include_str!("../thin.cuh");
+/// What the kernel has besides for weights in blocks.
+#[cfg(feature = "cuda")]
+const BLOCKS: &str = concat!(include_str!("../../quantized/blocks.cuh"), include_str!("../thin_blocks.cuh"));
 
 /// Columns of a group: mirrors `COLUMNS` of `thin.cuh`.
 #[cfg(feature = "cuda")]
@@ -29,7 +42,7 @@ const CHUNK: usize = 16;
 /// Bytes behind each row in shared memory, so that rows beside each other are in other banks.
 const GAP: usize = 64;
 /// The most rows.
-const ROWS: usize = 16;
+pub(in crate::ops) const ROWS: usize = 16;
 
 /// Returns whether a product of these sizes is one of few rows, which these kernels compute whatever the library could do.
 /// docs/BENCHMARKS.md has both beside each other.
@@ -127,7 +140,11 @@ struct Fused {
 
 #[cfg(feature = "cuda")]
 impl Fused {
-    fn of(dtype: DType, m: usize, makes_rows: bool) -> Self {
+    fn of(plan: &Plan) -> Self {
+        let (dtype, m, makes_rows) = (plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
+        if let Some(format) = plan.format {
+            return Self::of_blocks(format, dtype, m, makes_rows);
+        }
         let [rows, ahead, near] = match (dtype, m) {
             // What results need is in registers, too.
             (DType::F32, ..=1) => [1, 4, 2],
@@ -144,10 +161,36 @@ impl Fused {
         Self { rows, groups: 2, ahead, near, resident }
     }
 
-    /// Blocks for `m` rows and so many groups of columns: as many as run at a time.
-    fn blocks(self, multiprocessors: u32, m: usize, tiles: usize) -> usize {
-        let stacks = m.div_ceil(self.rows);
-        let most = (multiprocessors as usize * self.resident / stacks).max(1);
+    /// For weights in blocks, of which a step is a unit.
+    fn of_blocks(format: BlockFormat, dtype: DType, m: usize, makes_rows: bool) -> Self {
+        let rows = match (dtype, m) {
+            (DType::F32, ..=1) => 1,
+            (DType::F32, 2) => 2,
+            (DType::F32, _) => 4,
+            (_, ..=8) => 8,
+            _ => 16,
+        };
+        let is_large = format.elements() > 32;
+        let ahead = match rows {
+            _ if is_large => 1,
+            1 | 8 => 4,
+            _ => 2,
+        };
+        // Scales and minima of 16 elements each take registers as well, and so do several rows while they are made.
+        let is_wide = format == BlockFormat::Q2_K && dtype != DType::F32
+            || [4, 16].contains(&rows) && (is_large || makes_rows);
+        let resident = if is_wide { 1 } else { 2 };
+        Self { rows, groups: 2, ahead, near: 1, resident }
+    }
+
+    /// Blocks for so many groups of columns: as many as run at a time.
+    fn blocks(self, multiprocessors: u32, plan: &Plan, tiles: usize) -> usize {
+        let (multiprocessors, stacks) = (multiprocessors as usize, plan.m.div_ceil(self.rows));
+        let most = (multiprocessors * self.resident / stacks).max(1);
+        // To take blocks apart costs the same for one group and for all, so every group has columns if that leaves no
+        // multiprocessor idle.
+        let side = if plan.format.is_some() { self.groups / plan.together } else { 1 };
+        let tiles = if tiles > multiprocessors { tiles.div_ceil(side) } else { tiles };
         tiles.min(most) * stacks
     }
 }

@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use crate::{
-    DType,
+    BlockFormat, DType,
     kernel::definition::{Definition, Number, Rows},
     ops::{RopeStyle, rope::Rope},
 };
@@ -25,7 +25,7 @@ pub(super) struct Matrix {
 pub(super) struct Weight {
     /// Columns of its result.
     pub(super) n: usize,
-    /// A row for each of them.
+    /// A row for each of them; in blocks, the strides have no meaning.
     pub(super) rows: Matrix,
     /// What is added before the sum is rounded.
     pub(super) bias: Option<Matrix>,
@@ -139,6 +139,8 @@ pub(super) enum Source {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) dtype: DType,
+    /// Of the weights, if they are in blocks.
+    pub(super) format: Option<BlockFormat>,
     pub(super) m: usize,
     pub(super) k: usize,
     pub(super) source: Source,

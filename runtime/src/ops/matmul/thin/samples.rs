@@ -1,8 +1,8 @@
 //! Kernels of plans that models have, for CI to compile.
 
-use super::{super::operation, cuda, fuse, operation::ThinProduct};
+use super::{super::operation, alone, cuda, fuse, operation::ThinProduct};
 use crate::{
-    DType,
+    BlockFormat, DType, Numerics,
     backend::{Launch, Op, View, cuda::kernels::SourceFile},
     kernel,
     kernel::{
@@ -11,6 +11,7 @@ use crate::{
     },
     ops::{
         RopeStyle, norm,
+        quantized::QuantizedLinear,
         rope::{self, RopeScatter},
         scatter::ScatterRows,
     },
@@ -35,6 +36,8 @@ fn activated(x: f32) -> f32 {
 /// Launches in memory that nobody has.
 struct Parts {
     dtype: DType,
+    /// Of the weights, if they are in blocks.
+    format: Option<BlockFormat>,
     next: u64,
     parts: Vec<Launch>,
 }
@@ -81,11 +84,19 @@ impl Parts {
 
     fn product(&mut self, x: View, n: usize, bias: bool) -> View {
         let [m, k] = [x.layout.shape()[0], x.layout.shape()[1]];
-        let mut inputs = vec![x, self.view(&[k, n], &[1, k])];
+        let (op, weight) = match self.format {
+            None => (operation::by_default(), self.view(&[k, n], &[1, k])),
+            Some(format) => {
+                let bytes = format.row_bytes(k).unwrap_or(k);
+                let blocks = View { dtype: DType::U8, ..self.view(&[n, bytes], &[bytes, 1]) };
+                (QuantizedLinear::new(format, Numerics::default()).into(), blocks)
+            }
+        };
+        let mut inputs = vec![x, weight];
         if bias {
             inputs.push(self.view(&[m, n], &[0, 1]));
         }
-        self.part(operation::by_default(), &inputs, [m, n], 1)[0]
+        self.part(op, &inputs, [m, n], 1)[0]
     }
 
     fn apply(&mut self, definition: &'static Definition, inputs: &[View]) {
@@ -172,9 +183,68 @@ fn biased(parts: &mut Parts, m: usize) {
     }
 }
 
+/// A gated layer of a width that all formats divide, and the product that follows, with a bias or to be added to something.
+fn gate_of_blocks(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 512]);
+    if let Some(x) = parts.norm("add_rms_norm", x) {
+        let (gate, up) = (parts.product(x, 1536, false), parts.product(x, 1536, false));
+        parts.apply(gated::DEFINITION, &[gate, up]);
+    }
+}
+
+fn residual_of_blocks(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 1536]);
+    let (y, h) = (parts.product(x, 512, m == 2), parts.whole([m, 512]));
+    parts.apply(sum::DEFINITION, &[h, y]);
+}
+
+/// A kind of product, for some types and numbers of rows.
+type Sample = fn(&mut Parts, usize);
+
+/// The kernels for weights in blocks, with their names: every format with as many rows as there are kernels for, and one with
+/// everything that can be around a product.
+fn of_blocks() -> Vec<(String, &'static SourceFile)> {
+    const FEW: [(DType, usize); 4] = [(DType::F32, 1), (DType::F32, 4), (DType::Bf16, 1), (DType::Bf16, 16)];
+    let mut sources = Vec::new();
+    let mut add = |name: &str, build: Sample, format: BlockFormat, dtype: DType, m: usize| {
+        let mut parts = Parts { dtype, format: Some(format), next: 0, parts: Vec::new() };
+        build(&mut parts, m);
+        sources.push(named(&format!("{name} in {format}"), &parts, m));
+    };
+    for &format in BlockFormat::ALL {
+        FEW.iter().for_each(|(dtype, m)| add("gate", gate_of_blocks, format, *dtype, *m));
+    }
+    for (dtype, m) in [(DType::F32, 1), (DType::F32, 2), (DType::F16, 1), (DType::F16, 16), (DType::Bf16, 1)]
+    {
+        for format in [BlockFormat::Q8_0, BlockFormat::Q4_1] {
+            add("cached", cached, format, dtype, m);
+            add("residual", residual_of_blocks, format, dtype, m);
+        }
+    }
+    sources
+}
+
+/// The kernel of some parts, with its name.
+fn named(name: &str, parts: &Parts, m: usize) -> (String, &'static SourceFile) {
+    let name = format!("{name} of {m} rows of {}", parts.dtype);
+    let Some(launch) = parts.fused() else { unreachable!("{name}") };
+    let operation: &dyn std::any::Any = launch.op.operation();
+    match operation.downcast_ref() {
+        Some(ThinProduct { plan, .. }) => (name, cuda::source(plan, &launch)),
+        None => unreachable!("{name}"),
+    }
+}
+
+/// A product with nothing around it, with its name.
+fn alone_in(format: BlockFormat, dtype: DType, m: usize) -> (String, &'static SourceFile) {
+    let mut parts = Parts { dtype, format: Some(format), next: 0, parts: Vec::new() };
+    let x = parts.whole([m, 512]);
+    let _ = parts.product(x, 1536, true);
+    (format!("{m} rows of {dtype} in {format}"), alone::source(&parts.parts[0], format))
+}
+
 /// The kernels with their names, for few rows and many.
 pub(in crate::ops) fn samples() -> Vec<(String, &'static SourceFile)> {
-    type Sample = fn(&mut Parts, usize);
     let all: [(&str, Sample); 5] = [
         ("projections", projections),
         ("cached", cached),
@@ -186,14 +256,16 @@ pub(in crate::ops) fn samples() -> Vec<(String, &'static SourceFile)> {
     for dtype in [DType::F32, DType::Bf16, DType::F16] {
         for m in [1, 4, 16] {
             for (name, build) in all {
-                let mut parts = Parts { dtype, next: 0, parts: Vec::new() };
+                let mut parts = Parts { dtype, format: None, next: 0, parts: Vec::new() };
                 build(&mut parts, m);
-                let Some(launch) = parts.fused() else { unreachable!("{name} of {m} rows of {dtype}") };
-                let operation: &dyn std::any::Any = launch.op.operation();
-                if let Some(ThinProduct { plan, .. }) = operation.downcast_ref() {
-                    sources.push((format!("{name} of {m} rows of {dtype}"), cuda::source(plan, &launch)));
-                }
+                sources.push(named(name, &parts, m));
             }
+        }
+    }
+    sources.extend(of_blocks());
+    for format in [BlockFormat::Q8_0, BlockFormat::Q6_K] {
+        for (dtype, m) in [(DType::F32, 1), (DType::F32, 16), (DType::Bf16, 8), (DType::F16, 16)] {
+            sources.push(alone_in(format, dtype, m));
         }
     }
     sources
@@ -205,7 +277,7 @@ mod tests {
     #[test]
     fn samples_are_fused() {
         let samples = super::samples();
-        assert_eq!(samples.len(), 45);
+        assert_eq!(samples.len(), 45 + 44 + 20 + 8);
         assert!(
             samples.iter().all(|(_, source)| source.waits && source.text.contains("wait_for_earlier();"))
         );

@@ -4,14 +4,15 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use super::*;
 use crate::{
-    Device, Float, Runtime, Scope, Step, Tensor,
+    BlockFormat, Device, Float, Numerics, Runtime, Scope, Step, Tensor,
     backend::{Launch, Op, View},
     bf16, f16, kernel,
     kernel::{
         definition::{Constant as _, Definition, Kernel as _, Number, Padded},
         operation::operation,
     },
-    ops,
+    ops::{self, quantized::QuantizedLinear},
+    quantized::{testing::blocks_of_scale, tiles},
     value::layout::{Layout, Marks},
 };
 
@@ -60,6 +61,8 @@ fn norm(name: &str, dtype: DType) -> &'static Definition {
 #[derive(Clone, Debug)]
 struct Case {
     seed: u64,
+    /// Of the weights, if they are in blocks.
+    format: Option<BlockFormat>,
     m: usize,
     k: usize,
     /// Elements between rows, if nothing makes the rows.
@@ -84,7 +87,12 @@ enum Kind {
 
 impl Case {
     fn draw(rng: &mut StdRng) -> Self {
-        let k = 8 * *[1, 3, 8, 24, 72, 100, 128, 200, 256].choose(rng).unwrap();
+        let format = BlockFormat::ALL.choose(rng).copied().filter(|_| rng.random());
+        let k = match format {
+            None => 8 * *[1, 3, 8, 24, 72, 100, 128, 200, 256].choose(rng).unwrap(),
+            Some(format) if format.elements() == 256 => 256 * rng.random_range(1..9),
+            Some(_) => 32 * *[1, 2, 3, 7, 18, 25, 32, 50, 64].choose(rng).unwrap(),
+        };
         let norm =
             [None, Some("rms_norm"), Some("layer_norm"), Some("add_rms_norm")].choose(rng).copied().unwrap();
         let steps = |rng: &mut StdRng| {
@@ -101,6 +109,7 @@ impl Case {
             .collect();
         Self {
             seed: rng.random(),
+            format,
             m: rng.random_range(1..=16),
             k,
             row: k + 8 * rng.random_range(0..3),
@@ -123,6 +132,9 @@ struct Built<'s, T: Float> {
     results: Vec<Tensor<'s, T>>,
     memory: Vec<Tensor<'s, T>>,
     words: Vec<Tensor<'s, u32>>,
+    blocks: Vec<Tensor<'s, u8>>,
+    /// Whether the device has blocks in tiles.
+    in_tiles: bool,
 }
 
 impl<'s, T: Float> Built<'s, T> {
@@ -132,6 +144,23 @@ impl<'s, T: Float> Built<'s, T> {
         let view = tensor.view("test").unwrap();
         self.memory.push(tensor);
         view
+    }
+
+    /// A product, and a weight for it.
+    fn product(&mut self, step: &Step<'s>, format: Option<BlockFormat>, [n, k]: [usize; 2]) -> (Op, View) {
+        let Some(format) = format else {
+            let w = shaped(self.tensor(step, n * k), &[k, n], &[1, k]);
+            return (super::super::operation::op::<T>(self.scope), w);
+        };
+        let mut blocks = blocks_of_scale(&mut self.rng, format, n * k / format.elements(), 0.01);
+        if self.in_tiles {
+            blocks = tiles::arrange(format, [n, k], &blocks).unwrap();
+        }
+        let tensor = step.tensor(&[blocks.len()], &blocks).unwrap();
+        let row = format.row_bytes(k).unwrap();
+        let view = shaped(tensor.view("test").unwrap(), &[n, row], &[row, 1]);
+        self.blocks.push(tensor);
+        (QuantizedLinear::new(format, Numerics::default()).into(), view)
     }
 
     /// A launch with results of this shape; those with a bit are kept.
@@ -152,10 +181,15 @@ fn shaped(view: View, shape: &[usize], strides: &[usize]) -> View {
     View { layout: Layout::strided(shape, strides).unwrap(), ..view }
 }
 
-fn build<'s, T: Float>(step: &Step<'s>, case: &Case) -> Built<'s, T> {
-    let rng = StdRng::seed_from_u64(case.seed);
+/// With nothing yet.
+fn nothing<'s, T: Float>(step: &Step<'s>, rng: StdRng, in_tiles: bool) -> Built<'s, T> {
     let (parts, kept, results, memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut built = Built { scope: step.scope(), rng, parts, kept, results, memory, words: Vec::new() };
+    let (words, blocks) = (Vec::new(), Vec::new());
+    Built { scope: step.scope(), rng, parts, kept, results, memory, words, blocks, in_tiles }
+}
+
+fn build<'s, T: Float>(step: &Step<'s>, case: &Case, in_tiles: bool) -> Built<'s, T> {
+    let mut built = nothing::<T>(step, StdRng::seed_from_u64(case.seed), in_tiles);
     let Case { m, k, row, .. } = *case;
     let x = built.tensor(step, m * row);
     let mut x = shaped(x, &[m, k], &[row, 1]);
@@ -184,14 +218,13 @@ fn build<'s, T: Float>(step: &Step<'s>, case: &Case) -> Built<'s, T> {
     for (n, has_bias, steps) in &case.sets {
         let (n, mut last) = (*n, Vec::new());
         for at in 0..case.together {
-            let w = shaped(built.tensor(step, n * k), &[k, n], &[1, k]);
+            let (op, w) = built.product(step, case.format, [n, k]);
             let mut inputs = vec![x, w];
             if *has_bias {
                 inputs.push(shaped(built.tensor(step, n), &[m, n], &[0, 1]));
             }
             kept >>= 1;
             let is_last = steps.is_empty() && (case.together == 1 || at > 0);
-            let op = super::super::operation::op::<T>(built.scope);
             last.push(built.part(op, &inputs, &[&[m, n]], u8::from(is_last || kept & 1 != 0))[0]);
         }
         if case.together == 2 {
@@ -228,13 +261,14 @@ fn build<'s, T: Float>(step: &Step<'s>, case: &Case) -> Built<'s, T> {
 }
 
 /// Queries that are turned, keys that are turned into a state, and values that go to another one.
-fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle) -> Built<'s, T> {
+fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle, in_tiles: bool) -> Built<'s, T> {
     let mut rng = StdRng::seed_from_u64(seed);
     let (m, k) = (rng.random_range(1..=16), 8 * rng.random_range(1..80));
+    let format = [BlockFormat::Q8_0, BlockFormat::Q5_1].choose(&mut rng).copied().filter(|_| seed % 4 > 1);
+    let k = if format.is_some() { k.next_multiple_of(32) } else { k };
     let (size, heads, kv_heads) =
         (2 * rng.random_range(1..40), rng.random_range(1..5), rng.random_range(1..3));
     let (rows, has_count, has_bias) = (m + 3, rng.random::<bool>(), rng.random::<bool>());
-    let (parts, kept, results, memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let words = |values: Vec<u32>| {
         let tensor = step.tensor(&[values.len()], &values).unwrap();
         let view = tensor.view("test").unwrap();
@@ -248,7 +282,7 @@ fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle) -> Bu
     let (position_tensor, positions) = words(positions);
     let (count_tensor, count) = words(vec![rng.random_range(0..=m as u32)]);
     let count = View { layout: Layout::contiguous(&[]).unwrap(), ..count };
-    let mut built = Built { scope: step.scope(), rng, parts, kept, results, memory, words: vec![] };
+    let mut built = nothing::<T>(step, rng, in_tiles);
     built.words = vec![index_tensor, position_tensor, count_tensor];
     let positions = shaped(positions, &[1, 1, m], &[0, 0, 1]);
     let x = shaped(built.tensor(step, m * k), &[m, k], &[k, 1]);
@@ -257,12 +291,12 @@ fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle) -> Bu
     for what in 0..3 {
         let heads = if what == 0 { heads } else { kv_heads };
         let n = heads * size;
-        let w = shaped(built.tensor(step, n * k), &[k, n], &[1, k]);
+        let (op, w) = built.product(step, format, [n, k]);
         let mut inputs = vec![x, w];
         if has_bias {
             inputs.push(shaped(built.tensor(step, n), &[m, n], &[0, 1]));
         }
-        let y = built.part(super::super::operation::op::<T>(built.scope), &inputs, &[&[m, n]], 0)[0];
+        let y = built.part(op, &inputs, &[&[m, n]], 0)[0];
         let y = shaped(y, &[1, m, heads, size], &[n * m, n, size, 1]);
         if what == 0 {
             built.part(rope.into(), &[y, positions], &[&[1, m, heads, size]], 1);
@@ -287,17 +321,18 @@ fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle) -> Bu
 
 /// The bits of what a case keeps, computed in one launch or in several; `None` if there is no such launch.
 fn computed<T: Float>(rt: &mut Runtime, case: &Case, fused: bool) -> Option<Vec<Vec<u64>>> {
-    computed_as::<T>(rt, &format!("{case:?}"), fused, &|step| build::<T>(step, case))
+    computed_as::<T>(rt, &format!("{case:?}"), fused, &|step, in_tiles| build::<T>(step, case, in_tiles))
 }
 
 fn computed_as<T: Float>(
     rt: &mut Runtime,
     case: &str,
     fused: bool,
-    build: &dyn for<'s> Fn(&Step<'s>) -> Built<'s, T>,
+    build: &dyn for<'s> Fn(&Step<'s>, bool) -> Built<'s, T>,
 ) -> Option<Vec<Vec<u64>>> {
+    let in_tiles = rt.blocks_in_tiles();
     let step = rt.step().unwrap();
-    let built = build(&step);
+    let built = build(&step, in_tiles);
     if fused {
         let parts: Vec<&Launch> = built.parts.iter().collect();
         let product = super::super::operation::op::<T>(built.scope);
@@ -322,7 +357,8 @@ fn check<T: Float>(rt: &mut Runtime, case: &Case) {
 
 fn check_placed<T: Float>(rt: &mut Runtime, seed: u64, style: ops::RopeStyle) {
     let case = format!("{} {seed} {style:?}", T::DTYPE);
-    let build: &dyn for<'s> Fn(&Step<'s>) -> Built<'s, T> = &|step| placed::<T>(step, seed, style);
+    let build: &dyn for<'s> Fn(&Step<'s>, bool) -> Built<'s, T> =
+        &|step, in_tiles| placed::<T>(step, seed, style, in_tiles);
     let parts = computed_as::<T>(rt, &case, false, build).unwrap();
     let one = computed_as::<T>(rt, &case, true, build).unwrap_or_else(|| panic!("refused: {case}"));
     assert!(parts == one, "{case}\n{parts:x?}\n{one:x?}");
@@ -372,6 +408,30 @@ fn one_launch_has_the_bits_of_its_parts() {
                 0 => check::<f32>(&mut rt, &case),
                 1 => check::<f16>(&mut rt, &case),
                 _ => check::<bf16>(&mut rt, &case),
+            }
+        }
+    }
+}
+
+/// One kernel unpacks one format, or none.
+#[test]
+fn products_of_two_formats_are_not_one() {
+    let mut rt = Runtime::new(Device::cpu()).unwrap();
+    let step = rt.step().unwrap();
+    let formats = [None, Some(BlockFormat::Q8_0), Some(BlockFormat::Q4_0)];
+    for first in formats {
+        for second in formats {
+            let mut built = nothing::<f32>(&step, StdRng::seed_from_u64(1), false);
+            let x = shaped(built.tensor(&step, 64), &[2, 32], &[32, 1]);
+            for format in [first, second] {
+                let (op, w) = built.product(&step, format, [5, 32]);
+                let _ = built.part(op, &[x, w], &[&[2, 5]], 1);
+            }
+            let parts: Vec<&Launch> = built.parts.iter().collect();
+            for part in &parts {
+                assert!(part.op.operation().may_fuse(part));
+                let fused = part.op.operation().fuse(&parts, &built.kept);
+                assert_eq!(fused.is_some(), first == second, "{first:?} {second:?}");
             }
         }
     }

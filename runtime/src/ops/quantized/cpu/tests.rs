@@ -2,7 +2,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::super::operation::{QuantizedEmbedding, QuantizedLinear};
 use crate::{
-    BlockFormat, DType,
+    BlockFormat, DType, Numerics,
     backend::cpu::kernels::testing::*,
     ops::gather::PickCounts,
     quantized::testing::{blocks_of_scale, bound, sizes},
@@ -49,7 +49,7 @@ fn check(
     let w = weight(rng, format, n, k);
     let x = Array::random(rng, dtype, &[m, k]);
     let bias = Array::random(rng, dtype, &[n]);
-    let op = || QuantizedLinear { format };
+    let op = || QuantizedLinear::new(format, Numerics::default());
     let inputs = if biased { vec![&x, &w.array, &bias] } else { vec![&x, &w.array] };
     let what = format!("{format} {dtype} {m} {k} {n} {biased}");
     let (mut y, mut single) = (Array::output(dtype, &[m, n]), Array::output(dtype, &[m, n]));
@@ -122,7 +122,7 @@ fn a_row_that_is_not_finite_spoils_no_other() {
             values[2 * k + 7] = wrong;
             let x = Array::contiguous(DType::F32, &[5, k], &values);
             let mut y = Array::output(DType::F32, &[5, 9]);
-            run(QuantizedLinear { format }, &[&x, &w], &mut y).unwrap();
+            run(QuantizedLinear::new(format, Numerics::default()), &[&x, &w], &mut y).unwrap();
             for (i, y) in y.values().iter().enumerate() {
                 assert_eq!(y.is_nan(), i / 9 == 2, "{format} {wrong} {i}: {y}");
             }

@@ -89,10 +89,20 @@ impl Body<'_> {
     fn places(&self) -> String {
         let Fused { rows: most, groups, ahead, near, .. } = self.variant;
         let (element, together) = (element(self.plan.dtype), self.plan.together);
+        let product = match self.plan.format {
+            None => format!("thin::Product<E, {most}, {groups}, {ahead}, {near}>"),
+            Some(format) => format!("thin::BlockProduct<E, blocks::{format}, {most}, {ahead}>"),
+        };
+        let declared = if self.plan.format.is_none() { "const u32 n = (u32)p.n[set]; " } else { "" };
+        let column = match self.plan.format {
+            None => "(const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight]",
+            // There are rows of zeros to the end of a group.
+            Some(_) => "(const u8*)p.w[weight], col",
+        };
         let Self { columns, turned, .. } = self;
         format!(
             "    using E = {element};\n    \
-             using Product = thin::Product<E, {most}, {groups}, {ahead}, {near}>;\n    \
+             using Product = {product};\n    \
              constexpr u32 TOGETHER = {together}, SIDE = {groups} / TOGETHER;\n    \
              const u32 stacks = ((u32)p.m + {most}u - 1u) / {most}u, row0 = blockIdx.x % stacks * {most}u;\n    \
              const u32 m = (u32)p.m - row0 < {most}u ? (u32)p.m - row0 : {most}u;\n    \
@@ -111,8 +121,8 @@ impl Body<'_> {
              const u32 mine = tile + g / TOGETHER * blocks;\n            \
              const bool is_there = mine < tiles;\n            \
              const u32 set = set_of(is_there ? mine : 0u), weight = set * TOGETHER + g % TOGETHER;\n            \
-             const u32 n = (u32)p.n[set], col = is_there ? col_of(set, mine, product.column()) : 0u;\n            \
-             product.set_column(g, (const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight], is_there);\n        \
+             {declared}const u32 col = is_there ? col_of(set, mine, product.column()) : 0u;\n            \
+             product.set_column(g, {column}, is_there);\n        \
              }}\n    }};\n    \
              aim(block);\n    \
              product.begin();\n"

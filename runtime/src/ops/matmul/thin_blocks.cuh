@@ -1,0 +1,279 @@
+// Products of few rows with weights in blocks: every block is read once, and multiplied as the integers that it has.
+//
+// As in `thin.cuh`, a block of threads has groups of 8 columns, and its 8 warps share K: of the units of the format, warp `i` takes every
+// eighth from the `i`-th on. Four lanes have a column. Of each run of 32 elements, a lane adds what it has in the order of K (or, with
+// 16-bit floats, the tensor cores add what the four lanes have); that times the scale is added to the lane's sum, then the minimum
+// times the sum of the activations. At the end the four lanes are added pairwise, and then the warps in order. So the order of a sum depends on
+// K, the element type and the format alone. Integers are exact in every type, so that a product differs from one with the values of
+// the blocks only in how f32 rounds.
+#pragma once
+
+namespace thin {
+
+// Two integers of 16-bit floats in a word.
+template <typename E> struct Integers;
+template <> struct Integers<f16> {
+    static DEVICE u32 minus(u32 a, u32 b) {
+        u32 r;
+        asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+        return r;
+    }
+    // Integers of 8 bits are the last bits of 1024 and more.
+    template <class F> static DEVICE void of(u32 quad, u32 (&to)[2]) {
+        constexpr u32 FROM = 0x6400u + (F::SIGNED ? 128u : F::OFFSET);
+        if (F::SIGNED) quad ^= 0x80808080u;
+        to[0] = minus(__byte_perm(quad, 0x64646464u, 0x4140u), FROM << 16 | FROM);
+        to[1] = minus(__byte_perm(quad, 0x64646464u, 0x4342u), FROM << 16 | FROM);
+    }
+    static constexpr u32 ONES = 0x3c003c00u;
+};
+#if __CUDA_ARCH__ >= 800
+template <> struct Integers<bf16> {
+    static DEVICE u32 minus(u32 a, u32 b) {
+        u32 r;
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(b), "r"(0xbf80bf80u), "r"(a));
+        return r;
+    }
+    // Integers of 7 bits are the last bits of 128 and more. An eighth bit, the sign, is that of 256 instead of 128.
+    template <class F> static DEVICE void of(u32 quad, u32 (&to)[2]) {
+        constexpr u32 FROM = 0x4300u + F::OFFSET;
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+            const u32 pair = __byte_perm(quad, 0x43434343u, i == 0 ? 0x4140u : 0x4342u);
+            if (F::SIGNED) to[i] = minus(pair & 0xff7fff7fu, pair & 0xff80ff80u);
+            else to[i] = minus(pair, FROM << 16 | FROM);
+        }
+    }
+    static constexpr u32 ONES = 0x3f803f80u;
+};
+#endif
+
+// As `Product`: two groups of columns of weights in format `F`. The weights of `DEPTH` units are on their way at a time.
+template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
+    static constexpr bool MMA = Mma<E>::IS;
+    // Elements of 16 bytes.
+    static constexpr u32 N = 16 / sizeof(E);
+    static constexpr u32 GROUPS = 2, WIDTH = GROUPS * COLUMNS, RUNS = F::UNIT / 32, PARTS = F::SPLIT ? 2 : 1;
+    static constexpr u32 TILE_BYTES = blocks::TILE * F::BYTES;
+    // Rows of which a lane holds elements: those that it passes to the tensor cores, or all.
+    static constexpr u32 HELD = MMA ? (ROWS + 7) / 8 : ROWS;
+    // With tensor cores, columns of both groups and two rows of eight.
+    static constexpr u32 SUMS = MMA ? HELD * 4 : GROUPS * ROWS;
+    const u32 k, units;
+    // Units from the warp's first one to the end of K.
+    const i32 all;
+    // From the next weights that are asked for; of a group without columns, 0.
+    i32 left[GROUPS];
+    // The tile of each group's column, at the warp's next unit, and the column's place in the tile.
+    const u8* w[GROUPS];
+    u32 place[GROUPS];
+    const E* a[HELD];
+    bool is_row[HELD];
+    typename F::Held held[DEPTH][GROUPS];
+    f32 sums[SUMS];
+
+    DEVICE BlockProduct(u64 k) : k((u32)k), units(((u32)k + F::UNIT - 1) / F::UNIT), all((i32)units - (i32)warp()) {}
+
+    static DEVICE u32 lane() { return threadIdx.x % WARP; }
+    static DEVICE u32 warp() { return threadIdx.x / WARP; }
+    // The column of a group that the lane reads.
+    static DEVICE u32 column() { return lane() / 4; }
+    // Says which column of the weight `column()` of a group is, if the group has columns.
+    DEVICE void set_column(u32 g, const u8* weight, u32 column, bool is_there) {
+        w[g] = weight + ((u64)(column / blocks::TILE) * units + warp()) * TILE_BYTES;
+        place[g] = column % blocks::TILE;
+        left[g] = is_there ? all : 0;
+    }
+
+    // Asks for the weights of unit `d` from the next ones on.
+    DEVICE void load_weights(u32 d) {
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+            held[d][g] = typename F::Held{};
+            if ((i32)(d * SLICES) < left[g]) F::load(held[d][g], w[g] + d * (SLICES * TILE_BYTES), place[g], lane() % 4);
+        }
+    }
+
+    // Asks for the first weights: before the rows are there, if nothing else writes weights.
+    DEVICE void begin() {
+#pragma unroll
+        for (u32 d = 0; d < DEPTH; ++d) load_weights(d);
+    }
+
+    // The lane's elements of a run that begins at `at`, of the tensor cores' row.
+    DEVICE void load_pairs(u32 h, u32 at, u32 (&to)[2][2]) const {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+            Raw<8> raw = {{0, 0}};
+            if (is_row[h]) raw = *(const Raw<8>*)(a[h] + at + i * 16);
+            to[i][0] = raw.w[0];
+            to[i][1] = raw.w[1];
+        }
+    }
+
+    DEVICE void load_floats(u32 r, u32 at, f32 (&to)[2][4]) const {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+            Pack<E, 4> pack = {};
+            if (is_row[r]) pack.raw = *(const Raw<sizeof(E) * 4>*)(a[r] + at + i * 16);
+#pragma unroll
+            for (u32 j = 0; j < 4; ++j) to[i][j] = to_f32(pack.v[j]);
+        }
+    }
+
+    // Adds a run, of which the activations begin at `at`, to the sums.
+    template <class R> DEVICE void multiply_on_tensor_cores(const R& one, const R& other, u32 run, u32 at) {
+        u32 q[GROUPS][2], x[GROUPS][2][2];
+        F::quads(one, run, lane() % 4, q[0]);
+        F::quads(other, run, lane() % 4, q[1]);
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+#pragma unroll
+            for (u32 i = 0; i < 2; ++i) Integers<E>::template of<F>(q[g][i], x[g][i]);
+        }
+#pragma unroll
+        for (u32 h = 0; h < HELD; ++h) {
+            u32 y[2][2];
+            load_pairs(h, at, y);
+#pragma unroll
+            for (u32 part = 0; part < PARTS; ++part) {
+                f32 products[4] = {0, 0, 0, 0}, all[4] = {0, 0, 0, 0};
+#pragma unroll
+                for (u32 i = part; i < (F::SPLIT ? part + 1 : 2); ++i) {
+                    Mma<E>::add(products, x[0][i][0], x[1][i][0], x[0][i][1], x[1][i][1], y[i][0], y[i][1]);
+                    if (F::MINIMA) {
+                        constexpr u32 ONES = Integers<E>::ONES;
+                        Mma<E>::add(all, ONES, ONES, ONES, ONES, y[i][0], y[i][1]);
+                    }
+                }
+                const f32 scales[GROUPS] = {F::scale(one, run, part), F::scale(other, run, part)};
+#pragma unroll
+                for (u32 i = 0; i < 4; ++i) sums[h * 4 + i] = __fmaf_rn(scales[i / 2], products[i], sums[h * 4 + i]);
+                if (F::MINIMA) {
+                    const f32 minima[GROUPS] = {F::minimum(one, run, part), F::minimum(other, run, part)};
+#pragma unroll
+                    for (u32 i = 0; i < 4; ++i) sums[h * 4 + i] = __fmaf_rn(-minima[i / 2], all[i], sums[h * 4 + i]);
+                }
+            }
+        }
+    }
+
+    template <class R> DEVICE void multiply(const R& one, const R& other, u32 run, u32 at) {
+        u32 quads[GROUPS][2];
+        F::quads(one, run, lane() % 4, quads[0]);
+        F::quads(other, run, lane() % 4, quads[1]);
+        f32 q[GROUPS][2][4];
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+#pragma unroll
+            for (u32 i = 0; i < 2; ++i) blocks::integers<F>(quads[g][i], q[g][i]);
+        }
+#pragma unroll
+        for (u32 r = 0; r < ROWS; ++r) {
+            f32 x[2][4];
+            load_floats(r, at, x);
+#pragma unroll
+            for (u32 part = 0; part < PARTS; ++part) {
+                f32 products[GROUPS] = {0, 0}, all = 0;
+#pragma unroll
+                for (u32 i = part; i < (F::SPLIT ? part + 1 : 2); ++i) {
+#pragma unroll
+                    for (u32 j = 0; j < 4; ++j) {
+#pragma unroll
+                        for (u32 g = 0; g < GROUPS; ++g) products[g] = __fmaf_rn(x[i][j], q[g][i][j], products[g]);
+                        if (F::MINIMA) all = __fadd_rn(all, x[i][j]);
+                    }
+                }
+                const f32 scales[GROUPS] = {F::scale(one, run, part), F::scale(other, run, part)};
+#pragma unroll
+                for (u32 g = 0; g < GROUPS; ++g) {
+                    f32& sum = sums[g * ROWS + r];
+                    sum = __fmaf_rn(scales[g], products[g], sum);
+                    if (F::MINIMA) sum = __fmaf_rn(-F::minimum(g == 0 ? one : other, run, part), all, sum);
+                }
+            }
+        }
+    }
+
+    // Multiplies `count` rows, `row` elements apart, which may be in shared memory, by the columns of `set_column`. `next` sets
+    // those that follow, if it returns that there are some: their first weights are asked for while the last ones are multiplied.
+    template <typename Next> DEVICE void run(const E* from, u64 row, u32 count, Next next) {
+#pragma unroll
+        for (u32 h = 0; h < HELD; ++h) {
+            const u32 mine = MMA ? h * 8 + lane() / 4 : h;
+            a[h] = from + mine * row + lane() % 4 * 4;
+            is_row[h] = mine < count;
+        }
+#pragma unroll
+        for (u32 i = 0; i < SUMS; ++i) sums[i] = 0;
+        i32 rest = all;
+        u32 at = warp() * F::UNIT;
+        // The same number of times for all lanes of a warp.
+#pragma unroll 1
+        for (bool is_last = false; !is_last;) {
+            constexpr i32 PASSED = DEPTH * SLICES;
+            is_last = rest - PASSED <= 0;
+            if (!is_last) {
+#pragma unroll
+                for (u32 g = 0; g < GROUPS; ++g) {
+                    w[g] += PASSED * TILE_BYTES;
+                    left[g] -= PASSED;
+                }
+            } else if (!next()) {
+#pragma unroll
+                for (u32 g = 0; g < GROUPS; ++g) left[g] = 0;
+            }
+#pragma unroll
+            for (u32 d = 0; d < DEPTH; ++d) {
+                if ((i32)(d * SLICES) < rest) {
+                    const auto& one = F::ready(held[d][0]);
+                    const auto& other = F::ready(held[d][1]);
+#pragma unroll
+                    for (u32 run = 0; run < RUNS; ++run) {
+                        const u32 first = at + d * (SLICES * F::UNIT) + run * 32;
+                        // The second block of an odd number is not there.
+                        if (F::UNIT == 64 && run == 1 && first >= k) break;
+                        if constexpr (MMA) multiply_on_tensor_cores(one, other, run, first);
+                        else multiply(one, other, run, first);
+                    }
+                }
+                load_weights(d);
+            }
+            rest -= PASSED;
+            at += PASSED * F::UNIT;
+        }
+    }
+
+    // What the warps exchange. A row is the columns of both groups.
+    typedef f32 Parts[SLICES][ROWS][WIDTH];
+
+    // Adds what the lanes of a column have, and shares it with the block.
+    DEVICE void share(Parts& parts) const {
+        if constexpr (MMA) {
+#pragma unroll
+            for (u32 i = 0; i < SUMS; ++i) {
+                const u32 row = i / 4 * 8 + lane() % 4 * 2 + i % 2;
+                if (row < ROWS) parts[warp()][row][i % 4 / 2 * COLUMNS + lane() / 4] = sums[i];
+            }
+        } else {
+#pragma unroll
+            for (u32 i = 0; i < SUMS; ++i) {
+                f32 sum = sums[i];
+                sum += __shfl_xor_sync(FULL, sum, 1);
+                sum += __shfl_xor_sync(FULL, sum, 2);
+                if (lane() % 4 == i % 4) parts[warp()][i % ROWS][i / ROWS * COLUMNS + lane() / 4] = sum;
+            }
+        }
+        __syncthreads();
+    }
+
+    static DEVICE f32 sum(const Parts& parts, u32 row, u32 column) {
+        // Added to 0, whose sign does not depend on how many units there were beyond K.
+        f32 sum = 0.f + parts[0][row][column];
+#pragma unroll
+        for (u32 s = 1; s < SLICES; ++s) sum += parts[s][row][column];
+        return sum;
+    }
+};
+
+}  // namespace thin

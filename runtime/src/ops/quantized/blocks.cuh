@@ -1,0 +1,355 @@
+// Weights in blocks, as they are in a GPU's memory: `quantized/tiles.rs` has the order, `quantized/parts.rs` what the bits mean.
+//
+// A format says what a lane loads of a unit of a row (`Held`, with `load`), and what that means. `ready` takes scales and minima
+// apart, which are in words of four. Of each run of 32 elements, lane `l` of the four that share a row has elements 4 l to 4 l + 3
+// and 16 + 4 l to 16 + 4 l + 3: `quads` has them as bytes, from which `OFFSET` is subtracted, or which have a sign. Element = scale *
+// integer - minimum; 32 elements share both, or each 16 have their own (`SPLIT`).
+#pragma once
+
+namespace blocks {
+
+// Rows of a tile, lanes of a row.
+const u32 TILE = 8, LANES = 4;
+
+// Loads words that are used once: they need no room in L1. Volatile, so that they stay on their side of `in_order()`.
+DEVICE void stream(const u8* from, u32 (&to)[4]) {
+    asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(from));
+}
+DEVICE void stream(const u8* from, u32 (&to)[2]) {
+    asm volatile("ld.global.L1::no_allocate.L2::128B.v2.u32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "l"(from));
+}
+DEVICE void stream(const u8* from, u32& to) {
+    asm volatile("ld.global.L1::no_allocate.L2::128B.u32 %0, [%1];" : "=r"(to) : "l"(from));
+}
+// A number in half precision.
+DEVICE void stream(const u8* from, u16& to) {
+    asm volatile("ld.global.L1::no_allocate.L2::128B.u16 %0, [%1];" : "=h"(to) : "l"(from));
+}
+
+DEVICE f32 half(u32 bits) {
+    f16 x;
+    x.bits = (u16)bits;
+    return to_f32(x);
+}
+// Byte `i`, without a sign and with one.
+DEVICE f32 byte(u32 word, u32 i) { return (f32)(word >> i * 8 & 0xffu); }
+DEVICE f32 signed_byte(u32 word, u32 i) { return (f32)((i32)(word << (24 - i * 8)) >> 24); }
+// The low four bits as bit 4 of a byte each.
+DEVICE u32 fifths(u32 bits) { return ((bits & 0xfu) * 0x00204081u & 0x01010101u) << 4; }
+
+// Bytes of one row, and of lanes, in a tile: where row `row` has its `BYTES`, and where lane `lane` of it has its own.
+template <u32 BYTES> DEVICE u32 of_row(u32 row) { return row * BYTES; }
+template <u32 BYTES> DEVICE u32 of_lane(u32 row, u32 lane) { return (row * LANES + lane) * BYTES; }
+
+// Two blocks of 32 elements.
+struct Pair {
+    static constexpr u32 UNIT = 64;
+    static constexpr bool SPLIT = false;
+};
+
+struct Q4_0 : Pair {
+    static constexpr u32 BYTES = 36, OFFSET = 8;
+    static constexpr bool SIGNED = false, MINIMA = false;
+    struct Held {
+        u32 q[2], d;
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<8>(row, lane), h.q);
+        stream(tile + 256 + of_row<4>(row), h.d);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
+        q[0] = h.q[run] & 0x0f0f0f0fu;
+        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
+    static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
+};
+
+struct Q4_1 : Pair {
+    static constexpr u32 BYTES = 40, OFFSET = 0;
+    static constexpr bool SIGNED = false, MINIMA = true;
+    struct Held {
+        u32 q[2], d[2];
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<8>(row, lane), h.q);
+        stream(tile + 256 + of_row<8>(row), h.d);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
+        q[0] = h.q[run] & 0x0f0f0f0fu;
+        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d[run]); }
+    static DEVICE f32 minimum(const Held& h, u32 run, u32) { return -half(h.d[run] >> 16); }
+};
+
+struct Q5_0 : Pair {
+    static constexpr u32 BYTES = 44, OFFSET = 16;
+    static constexpr bool SIGNED = false, MINIMA = false;
+    struct Held {
+        u32 q[2], h[2], d;
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<8>(row, lane), h.q);
+        stream(tile + 256 + of_row<8>(row), h.h);
+        stream(tile + 320 + of_row<4>(row), h.d);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32 lane, u32 (&q)[2]) {
+        const u32 high = h.h[run] >> lane * 4;
+        q[0] = h.q[run] & 0x0f0f0f0fu | fifths(high);
+        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu | fifths(high >> 16);
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
+    static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
+};
+
+struct Q5_1 : Pair {
+    static constexpr u32 BYTES = 48, OFFSET = 0;
+    static constexpr bool SIGNED = false, MINIMA = true;
+    struct Held {
+        u32 q[2], h[2], d[2];
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<8>(row, lane), h.q);
+        stream(tile + 256 + of_row<8>(row), h.h);
+        stream(tile + 320 + of_row<8>(row), h.d);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32 lane, u32 (&q)[2]) {
+        const u32 high = h.h[run] >> lane * 4;
+        q[0] = h.q[run] & 0x0f0f0f0fu | fifths(high);
+        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu | fifths(high >> 16);
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d[run]); }
+    static DEVICE f32 minimum(const Held& h, u32 run, u32) { return -half(h.d[run] >> 16); }
+};
+
+struct Q8_0 : Pair {
+    static constexpr u32 BYTES = 68, OFFSET = 0;
+    static constexpr bool SIGNED = true, MINIMA = false;
+    struct Held {
+        u32 q[4], d;
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<16>(row, lane), h.q);
+        stream(tile + 512 + of_row<4>(row), h.d);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
+        q[0] = h.q[run * 2];
+        q[1] = h.q[run * 2 + 1];
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
+    static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
+};
+
+// Four bits are a place in a table of values with signs.
+struct IQ4_NL : Pair {
+    static constexpr u32 BYTES = 36, OFFSET = 0;
+    static constexpr bool SIGNED = true, MINIMA = false;
+    typedef Q4_0::Held Held;
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) { Q4_0::load(h, tile, row, lane); }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    // The values at four places, the low bits of 16.
+    static DEVICE u32 values(u32 places) {
+        const u32 of_eight = places & 0x7777u;
+        // -127 -104 -83 -65, -49 -35 -22 -10, 1 13 25 38, 53 69 89 113.
+        const u32 below = __byte_perm(0xbfad9881u, 0xf6eaddcfu, of_eight), above = __byte_perm(0x26190d01u, 0x71594535u, of_eight);
+        // A place from 8 on chooses the other one.
+        return __byte_perm(below, above, 0x3210u | (places & 0x8888u) >> 1);
+    }
+    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
+        const u32 first = values(h.q[run]), second = values(h.q[run] >> 16);
+        q[0] = __byte_perm(first, second, 0x6420u);
+        q[1] = __byte_perm(first, second, 0x7531u);
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
+    static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
+};
+
+// One block of 256 elements.
+struct Large {
+    static constexpr u32 UNIT = 256;
+};
+
+struct Q2_K : Large {
+    static constexpr u32 BYTES = 84, OFFSET = 0;
+    static constexpr bool SIGNED = false, MINIMA = true, SPLIT = true;
+    struct Held {
+        u32 q[4], scales[4], d;
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<16>(row, lane), h.q);
+        stream(tile + 512 + of_row<16>(row), h.scales);
+        stream(tile + 640 + of_row<4>(row), h.d);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) q[i] = h.q[run / 4 * 2 + i] >> run % 4 * 2 & 0x03030303u;
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32 part) {
+        const u32 group = run * 2 + part;
+        return half(h.d) * byte(h.scales[group / 4] & 0x0f0f0f0fu, group % 4);
+    }
+    static DEVICE f32 minimum(const Held& h, u32 run, u32 part) {
+        const u32 group = run * 2 + part;
+        return half(h.d >> 16) * byte(h.scales[group / 4] >> 4 & 0x0f0f0f0fu, group % 4);
+    }
+};
+
+struct Q3_K : Large {
+    static constexpr u32 BYTES = 110, OFFSET = 4;
+    static constexpr bool SIGNED = false, MINIMA = false, SPLIT = true;
+    struct Held {
+        u32 q[4], h[2], scales[3];
+        u16 d;
+    };
+    struct Ready {
+        const Held& h;
+        u32 scales[4];
+    };
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<16>(row, lane), h.q);
+        stream(tile + 512 + of_lane<8>(row, lane), h.h);
+#pragma unroll
+        for (u32 i = 0; i < 3; ++i) stream(tile + 768 + of_row<12>(row) + i * 4, h.scales[i]);
+        stream(tile + 864 + of_row<2>(row), h.d);
+    }
+    // Scales of six bits: four of them, and two above these.
+    static DEVICE Ready ready(const Held& h) {
+        Ready r = {h, {}};
+#pragma unroll
+        for (u32 i = 0; i < 4; ++i) {
+            r.scales[i] = h.scales[i % 2] >> i / 2 * 4 & 0x0f0f0f0fu | (h.scales[2] >> i * 2 & 0x03030303u) << 4;
+        }
+        return r;
+    }
+    static DEVICE void quads(const Ready& r, u32 run, u32, u32 (&q)[2]) {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+            q[i] = r.h.q[run / 4 * 2 + i] >> run % 4 * 2 & 0x03030303u | (r.h.h[i] >> run & 0x01010101u) << 2;
+        }
+    }
+    static DEVICE f32 scale(const Ready& r, u32 run, u32 part) {
+        const u32 group = run * 2 + part;
+        return half(r.h.d) * (byte(r.scales[group / 4], group % 4) - 32.f);
+    }
+    static DEVICE f32 minimum(const Ready&, u32, u32) { return 0; }
+};
+
+// Scales and minima of six bits, eight of each.
+struct Sixes {
+    u32 d, scales[2], minima[2];
+
+    DEVICE Sixes(const u32 (&head)[4])
+        : d(head[0]),
+          scales{head[1] & 0x3f3f3f3fu, head[3] & 0x0f0f0f0fu | head[1] >> 2 & 0x30303030u},
+          minima{head[2] & 0x3f3f3f3fu, head[3] >> 4 & 0x0f0f0f0fu | head[2] >> 2 & 0x30303030u} {}
+    DEVICE f32 scale(u32 run) const { return half(d) * byte(scales[run / 4], run % 4); }
+    DEVICE f32 minimum(u32 run) const { return half(d >> 16) * byte(minima[run / 4], run % 4); }
+};
+
+struct Q4_K : Large {
+    static constexpr u32 BYTES = 144, OFFSET = 0;
+    static constexpr bool SIGNED = false, MINIMA = true, SPLIT = false;
+    struct Held {
+        u32 q[2][4], head[4];
+    };
+    struct Ready {
+        const Held& h;
+        Sixes of;
+    };
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<16>(row, lane), h.q[0]);
+        stream(tile + 512 + of_lane<16>(row, lane), h.q[1]);
+        stream(tile + 1024 + of_row<16>(row), h.head);
+    }
+    static DEVICE Ready ready(const Held& h) { return Ready{h, Sixes(h.head)}; }
+    static DEVICE void quads(const Ready& r, u32 run, u32, u32 (&q)[2]) {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) q[i] = r.h.q[run / 4][run / 2 % 2 * 2 + i] >> run % 2 * 4 & 0x0f0f0f0fu;
+    }
+    static DEVICE f32 scale(const Ready& r, u32 run, u32) { return r.of.scale(run); }
+    static DEVICE f32 minimum(const Ready& r, u32 run, u32) { return r.of.minimum(run); }
+};
+
+struct Q5_K : Large {
+    static constexpr u32 BYTES = 176, OFFSET = 0;
+    static constexpr bool SIGNED = false, MINIMA = true, SPLIT = false;
+    struct Held {
+        u32 q[2][4], h[2], head[4];
+    };
+    struct Ready {
+        const Held& h;
+        Sixes of;
+    };
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<16>(row, lane), h.q[0]);
+        stream(tile + 512 + of_lane<16>(row, lane), h.q[1]);
+        stream(tile + 1024 + of_lane<8>(row, lane), h.h);
+        stream(tile + 1280 + of_row<16>(row), h.head);
+    }
+    static DEVICE Ready ready(const Held& h) { return Ready{h, Sixes(h.head)}; }
+    static DEVICE void quads(const Ready& r, u32 run, u32, u32 (&q)[2]) {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+            q[i] = r.h.q[run / 4][run / 2 % 2 * 2 + i] >> run % 2 * 4 & 0x0f0f0f0fu | (r.h.h[i] >> run & 0x01010101u) << 4;
+        }
+    }
+    static DEVICE f32 scale(const Ready& r, u32 run, u32) { return r.of.scale(run); }
+    static DEVICE f32 minimum(const Ready& r, u32 run, u32) { return r.of.minimum(run); }
+};
+
+struct Q6_K : Large {
+    static constexpr u32 BYTES = 210, OFFSET = 32;
+    static constexpr bool SIGNED = false, MINIMA = false, SPLIT = true;
+    struct Held {
+        u32 q[2][4], h[4], scales[4];
+        u16 d;
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<16>(row, lane), h.q[0]);
+        stream(tile + 512 + of_lane<16>(row, lane), h.q[1]);
+        stream(tile + 1024 + of_lane<16>(row, lane), h.h);
+        stream(tile + 1536 + of_row<16>(row), h.scales);
+        stream(tile + 1664 + of_row<2>(row), h.d);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+            q[i] = h.q[run / 4][run % 2 * 2 + i] >> run % 4 / 2 * 4 & 0x0f0f0f0fu
+                | (h.h[run / 4 * 2 + i] >> run % 4 * 2 & 0x03030303u) << 4;
+        }
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32 part) {
+        const u32 group = run * 2 + part;
+        return half(h.d) * signed_byte(h.scales[group / 4], group % 4);
+    }
+    static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
+};
+
+// Four integers as floats: bytes behind a number of which they are the last bits.
+template <class F> DEVICE void integers(u32 quad, f32 (&to)[4]) {
+    constexpr u32 OFFSET = F::SIGNED ? 128 : F::OFFSET;
+    if (F::SIGNED) quad ^= 0x80808080u;
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+        to[i] = __fsub_rn(__uint_as_float(__byte_perm(quad, 0x4b000000u, 0x7440u | i)), (f32)(8388608u + OFFSET));
+    }
+}
+
+}  // namespace blocks
