@@ -4,7 +4,7 @@
 //! `format.rs` says what each format is. Every format reads the same way: the integers of a block, and for each
 //! [`GROUP`] of them a scale and a minimum (`parts.rs`, with the layouts in `small.rs` and `k.rs`). All code that computes with
 //! blocks in plain Rust is written with these parts, so a format is described in one place; kernels with vector instructions unpack
-//! the integers themselves, and are compared with it. `quantize.rs` makes blocks.
+//! the integers themselves, and are compared with it. `quantize` makes blocks.
 
 mod format;
 mod k;
@@ -14,7 +14,7 @@ mod small;
 
 pub use format::BlockFormat;
 pub(crate) use parts::{GROUP, Parts};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(test, target_arch = "x86_64"))]
 pub(crate) use small::IQ4_NL_VALUES;
 
 #[cfg(test)]
