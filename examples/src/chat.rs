@@ -51,18 +51,7 @@ impl Template {
     /// # Errors
     /// If the folder has none, or the file cannot be read.
     pub fn from_folder(folder: &Path, tokenizer: &ChatTokenizer) -> Result<Self> {
-        let file = folder.join("chat_template.jinja");
-        let source = match std::fs::read_to_string(&file) {
-            Ok(source) => Some(source),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                let settings = json(&folder.join("tokenizer_config.json"))?.unwrap_or_default();
-                let given = &settings["chat_template"];
-                let default = given.as_array().into_iter().flatten().find(|one| one["name"] == "default");
-                given.as_str().or_else(|| default?["template"].as_str()).map(str::to_owned)
-            }
-            Err(e) => return Err(Error::io(&file, "read", &e)),
-        };
-        let source = source.ok_or_else(|| Error::Model {
+        let source = source(folder)?.ok_or_else(|| Error::Model {
             what: "chat template".into(),
             why: "the folder has none (`chat_template.jinja`, or `chat_template` in `tokenizer_config.json`)"
                 .into(),
@@ -95,6 +84,21 @@ impl Template {
         let (bos_token, eos_token) = (&self.bos, &self.eos);
         let context = context! { messages, bos_token, eos_token, add_generation_prompt => true };
         env.render_str(&self.source, context).map_err(|e| Error::Template { why: e.to_string() })
+    }
+}
+
+/// The text of the template of a folder, if it has one.
+pub(crate) fn source(folder: &Path) -> Result<Option<String>> {
+    let file = folder.join("chat_template.jinja");
+    match std::fs::read_to_string(&file) {
+        Ok(source) => Ok(Some(source)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let settings = json(&folder.join("tokenizer_config.json"))?.unwrap_or_default();
+            let given = &settings["chat_template"];
+            let default = given.as_array().into_iter().flatten().find(|one| one["name"] == "default");
+            Ok(given.as_str().or_else(|| default?["template"].as_str()).map(str::to_owned))
+        }
+        Err(e) => Err(Error::io(&file, "read", &e)),
     }
 }
 

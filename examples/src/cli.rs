@@ -1,5 +1,9 @@
 //! What the command lines of the programs share: options, printing, and how a run ends.
 
+mod convert;
+mod dtype;
+mod perplexity;
+
 use std::{
     fmt,
     io::{self, Write},
@@ -8,9 +12,10 @@ use std::{
 };
 
 use clap::{Args, Parser, ValueEnum};
-use graphable::{BlockFormat, DType, Device, Mode};
+use graphable::{Device, Mode};
 
-use crate::{Error, Result, checkpoint::Blocks, sampling::SamplingOptions};
+pub use self::{convert::Convert, dtype::DTypeArg, perplexity::Perplexity};
+use crate::{Error, Result, sampling::SamplingOptions};
 
 /// Chat with SmolLM2-135M-Instruct, its decode function captured as graph segments.
 ///
@@ -72,7 +77,8 @@ pub struct Generate {
 
     /// Type of weights, activations and cache; auto is f32 or bf16 as the file stores it, and for weights in f16 or in quantised
     /// blocks f32 on the CPU and bf16 on a GPU. Stored keeps weights in the blocks of the file, and q8_0 and the like turn matrices into
-    /// blocks: they take less memory, and since products on the CPU then round activations to 8 bits, answers may differ
+    /// blocks (where a format does not divide rows, as `convert` does): they take less memory, and since products on the CPU then round
+    /// activations to 8 bits, answers may differ
     #[arg(long, value_enum, value_name = "TYPE", default_value_t = DTypeArg::Auto)]
     pub dtype: DTypeArg,
 
@@ -266,67 +272,6 @@ impl Common {
     }
 }
 
-/// `--dtype`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DTypeArg {
-    /// What the file stores; for weights in f16 or in quantised blocks f32 on the CPU and bf16 on a GPU
-    Auto,
-    /// 32 bits
-    F32,
-    /// 16 bits, 8 of them exponent
-    Bf16,
-    /// 16 bits, 5 of them exponent: activations above 65504 are lost
-    F16,
-    /// Matrices in blocks stay as the file has them, with f32 for the rest
-    Stored,
-    /// Matrices in blocks of 8 bits a weight, with f32 for the rest
-    #[value(name = "q8_0")]
-    Q8_0,
-    /// 5 bits with an offset
-    #[value(name = "q5_1")]
-    Q5_1,
-    /// 5 bits
-    #[value(name = "q5_0")]
-    Q5_0,
-    /// 4 bits with an offset
-    #[value(name = "q4_1")]
-    Q4_1,
-    /// 4 bits
-    #[value(name = "q4_0")]
-    Q4_0,
-}
-
-impl DTypeArg {
-    /// The type on `device` of a model most of whose weights are `stored` as floats of a type, or in blocks; and what becomes of
-    /// its matrices.
-    pub fn of(self, stored: Option<DType>, device: &Device) -> (DType, Blocks) {
-        let blocks = match self {
-            Self::F32 => return (DType::F32, Blocks::Never),
-            Self::Bf16 => return (DType::Bf16, Blocks::Never),
-            Self::F16 => return (DType::F16, Blocks::Never),
-            Self::Auto => return (Self::auto(stored, device), Blocks::Never),
-            Self::Stored => Blocks::Stored,
-            Self::Q8_0 => Blocks::Format(BlockFormat::Q8_0),
-            Self::Q5_1 => Blocks::Format(BlockFormat::Q5_1),
-            Self::Q5_0 => Blocks::Format(BlockFormat::Q5_0),
-            Self::Q4_1 => Blocks::Format(BlockFormat::Q4_1),
-            Self::Q4_0 => Blocks::Format(BlockFormat::Q4_0),
-        };
-        (DType::F32, blocks)
-    }
-
-    /// Floats: blocks are opted for, because products with them round activations to 8 bits on the CPU.
-    fn auto(stored: Option<DType>, device: &Device) -> DType {
-        match stored {
-            Some(stored @ (DType::F32 | DType::Bf16)) => stored,
-            // Weights in f16 say nothing about activations, which may be above its largest value. The CPU takes the more exact of
-            // the other two, a GPU the one of which it reads half the bytes for each token.
-            _ if device.is_cpu() => DType::F32,
-            _ => DType::Bf16,
-        }
-    }
-}
-
 /// `--mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeArg {
@@ -443,6 +388,8 @@ mod tests {
         Embed::command().debug_assert();
         Listen::command().debug_assert();
         Tree::command().debug_assert();
+        Convert::command().debug_assert();
+        Perplexity::command().debug_assert();
     }
 
     #[test]
@@ -455,28 +402,10 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_chosen_by_file_and_device() {
+    fn auto_is_chosen_by_device() {
         let (cpu, gpu) = (Device::cpu(), Device::cuda(0));
         assert_eq!((ModeArg::Auto.of(&cpu), ModeArg::Auto.of(&gpu)), (Mode::None, Mode::Full));
         assert_eq!((ModeArg::Piecewise.of(&cpu), ModeArg::None.of(&gpu)), (Mode::Piecewise, Mode::None));
-        let of = |arg: DTypeArg, stored, device| arg.of(stored, device);
-        for stored in [DType::F32, DType::Bf16] {
-            assert_eq!(of(DTypeArg::Auto, Some(stored), &cpu), (stored, Blocks::Never));
-            assert_eq!(of(DTypeArg::Auto, Some(stored), &gpu), (stored, Blocks::Never));
-            assert_eq!(of(DTypeArg::F16, Some(stored), &gpu), (DType::F16, Blocks::Never));
-        }
-        for stored in [None, Some(DType::F16)] {
-            assert_eq!(of(DTypeArg::Auto, stored, &cpu), (DType::F32, Blocks::Never));
-            assert_eq!(of(DTypeArg::Auto, stored, &gpu), (DType::Bf16, Blocks::Never));
-            assert_eq!(of(DTypeArg::F16, stored, &cpu), (DType::F16, Blocks::Never));
-            assert_eq!(of(DTypeArg::Stored, stored, &cpu), (DType::F32, Blocks::Stored));
-        }
-        assert_eq!(of(DTypeArg::F32, None, &gpu), (DType::F32, Blocks::Never));
-        assert_eq!(of(DTypeArg::Bf16, None, &cpu), (DType::Bf16, Blocks::Never));
-        let q8_0 = Blocks::Format(BlockFormat::Q8_0);
-        assert_eq!(of(DTypeArg::Q8_0, Some(DType::Bf16), &cpu), (DType::F32, q8_0));
-        assert_eq!(of(DTypeArg::Q8_0, Some(DType::Bf16), &gpu), (DType::F32, q8_0));
-        assert_eq!(of(DTypeArg::Stored, None, &gpu), (DType::F32, Blocks::Stored));
     }
 
     #[test]

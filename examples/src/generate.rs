@@ -10,11 +10,11 @@ use half::{bf16, f16};
 
 use crate::{
     Result,
-    checkpoint::{Blocks, Checkpoint, Files},
+    checkpoint::{Blocks, Checkpoint, Files, LoadProgress},
     cli::{Generate, device, print, say},
     fetch::{Cache, SMOLLM2},
     llama::{AdapterFile, DecodeGraph, DecodeLoopGraph, Language, Session},
-    progress::{CaptureBar, LoadBar},
+    progress::{ByteBar, CaptureBar},
     report::{FinishReason, Report, Waited},
     sampling::SamplingOptions,
 };
@@ -76,8 +76,8 @@ fn answer<T: Float>(request: Request<'_>) -> Result<Report> {
     let loud = !args.common.quiet;
     let bars = args.common.bars();
     let capacity = prompt.len().saturating_add(args.max_new_tokens);
-    let bar = LoadBar::new(bars);
-    let mut show = |p| bar.show(p);
+    let bar = ByteBar::new("loading", bars);
+    let mut show = |p: LoadProgress| bar.show(p.done, p.total);
     let mut session =
         Session::<T>::load_with(&files, language, device, mode, capacity, sampling, blocks, &mut show)?;
     if let Some(path) = &args.adapter {

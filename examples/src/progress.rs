@@ -6,33 +6,60 @@ use std::{cell::RefCell, collections::VecDeque};
 use graphable::CaptureProgress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::checkpoint::LoadProgress;
-
 /// Shows how many bytes of the weights were read. Cleared when dropped, so that an error message stands alone.
-pub(crate) struct LoadBar(ProgressBar);
+pub(crate) struct ByteBar(ProgressBar);
 
-impl LoadBar {
-    /// A bar; one that is not `visible` shows nothing.
-    pub(crate) fn new(visible: bool) -> Self {
+impl ByteBar {
+    /// A bar, which says what is `done` with the bytes; one that is not `visible` shows nothing.
+    pub(crate) fn new(done: &'static str, visible: bool) -> Self {
         let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         // As for captures.
         if let Ok(style) =
-            ProgressStyle::with_template("loading [{bar:30}] {decimal_bytes}/{decimal_total_bytes}")
+            ProgressStyle::with_template("{msg} [{bar:30}] {decimal_bytes}/{decimal_total_bytes}")
         {
             bar.set_style(style);
         }
+        bar.set_message(done);
         Self(bar)
     }
 
-    /// Shows how far loading is.
-    pub(crate) fn show(&self, p: LoadProgress) {
-        self.0.set_length(p.total);
-        self.0.set_position(p.done);
+    /// Shows how many of `total` bytes were read.
+    pub(crate) fn show(&self, read: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(read);
     }
 }
 
-impl Drop for LoadBar {
+impl Drop for ByteBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Shows how many things are done. Cleared when dropped, so that an error message stands alone.
+pub(crate) struct CountBar(ProgressBar);
+
+impl CountBar {
+    /// A bar for `total` of what `things` says; one that is not `visible` shows nothing.
+    pub(crate) fn new(things: &'static str, total: u64, visible: bool) -> Self {
+        let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        // As for captures.
+        if let Ok(style) = ProgressStyle::with_template("[{bar:30}] {pos}/{len} {msg}, {eta} left") {
+            bar.set_style(style);
+        }
+        bar.set_message(things);
+        Self(bar)
+    }
+
+    /// Shows that one more is done.
+    pub(crate) fn advance(&self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for CountBar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

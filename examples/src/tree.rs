@@ -11,11 +11,11 @@ use serde::Serialize;
 use crate::{
     Error, Result,
     branchy::{ApartGraph, BranchyGraph, ELEMENTS},
-    checkpoint::{Blocks, Files},
+    checkpoint::{Blocks, Files, LoadProgress},
     cli::{Format, Program, Tree, device, print},
     fetch::{Cache, SMOLLM2},
     llama::{DecodeGraph, Language, Session},
-    progress::{CaptureBar, LoadBar},
+    progress::{ByteBar, CaptureBar},
     sampling::SamplingOptions,
     timeline,
 };
@@ -138,8 +138,8 @@ fn decode(args: &Tree, device: Device, open: impl FnOnce(&Path) -> Result<Files>
     let prompt = language.prompt(PROMPT)?;
     let (capacity, greedy) = (prompt.len() + TOKENS, SamplingOptions::default());
     let mode = args.mode.of(&device);
-    let bar = LoadBar::new(args.bars());
-    let mut show = |p| bar.show(p);
+    let bar = ByteBar::new("loading", args.bars());
+    let mut show = |p: LoadProgress| bar.show(p.done, p.total);
     let mut session = Session::<f32>::load_with(
         &files,
         language,

@@ -7,6 +7,9 @@ use graphable::{
     load::{HostBlocks, HostTensor, TensorSource},
 };
 use half::{bf16, f16};
+use rayon::prelude::*;
+
+use crate::gguf::TensorType;
 
 /// What becomes of the matrices of a model: the weights of products, and the embedding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +18,8 @@ pub enum Blocks {
     Never,
     /// Those that are stored in blocks stay so.
     Stored,
-    /// They become blocks of this format. Where it does not divide their rows, or they hold values for which it has no scale, they
-    /// are floats.
+    /// They become blocks of this format or, where it does not divide their rows, of another one ([`TensorType::fitting`]). Where none
+    /// fits, or they hold values for which it has no scale, they are floats.
     Format(BlockFormat),
 }
 
@@ -45,11 +48,19 @@ impl<S: TensorSource> TensorSource for Blocked<'_, S> {
             Blocks::Stored => return self.source.blocks(name),
             Blocks::Format(wanted) => wanted,
         };
-        if let Some(stored) = self.source.blocks(name)?.filter(|blocks| blocks.format == wanted) {
+        // Of stored blocks, the shape is known without dequantising them.
+        let stored = self.source.blocks(name)?;
+        if let Some(stored) = stored.filter(|blocks| fitting(wanted, &blocks.shape) == Some(blocks.format)) {
             return Ok(Some(stored));
         }
-        Ok(self.source.tensor(name)?.and_then(|tensor| quantised(&tensor, wanted)))
+        Ok(self.source.tensor(name)?.and_then(|tensor| quantised(&tensor, fitting(wanted, &tensor.shape)?)))
     }
+}
+
+/// The format of a matrix of this shape, if blocks fit it.
+fn fitting(wanted: BlockFormat, shape: &[usize]) -> Option<BlockFormat> {
+    let &[_, width] = shape else { return None };
+    TensorType::of_blocks(wanted)?.fitting(width).blocks()
 }
 
 /// A matrix in another format, made row by row; `None` if it has to stay as it is.
@@ -59,15 +70,17 @@ fn quantised(tensor: &HostTensor<'_>, format: BlockFormat) -> Option<HostBlocks<
     if stored == 0 || tensor.bytes.len() != rows.checked_mul(stored)? {
         return None;
     }
-    let mut bytes = Vec::with_capacity(rows * row);
-    for stored in tensor.bytes.chunks_exact(stored) {
-        bytes.extend(format.quantize(&floats(stored, tensor.dtype)?).ok()?);
-    }
+    let mut bytes = vec![0; rows.checked_mul(row)?];
+    let rows = bytes.par_chunks_exact_mut(row).zip(tensor.bytes.par_chunks_exact(stored));
+    rows.try_for_each(|(to, stored)| {
+        to.copy_from_slice(&format.quantize(&floats(stored, tensor.dtype)?).ok()?);
+        Some(())
+    })?;
     Some(HostBlocks { format, shape: tensor.shape.clone(), bytes: Cow::Owned(bytes), file: None })
 }
 
 /// Values of a float type as `f32`.
-fn floats(stored: &[u8], dtype: DType) -> Option<Vec<f32>> {
+pub(super) fn floats(stored: &[u8], dtype: DType) -> Option<Vec<f32>> {
     let halves = || stored.chunks_exact(2).map(|b| [b[0], b[1]]);
     Some(match dtype {
         DType::F32 => stored.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),

@@ -10,11 +10,11 @@ use graphable::{
     load::{MappedFile, SafeTensors, TensorSource},
 };
 
-use super::{Blocks, Checkpoint, LoadProgress, Watched, fill, stored};
+use super::{Blocks, Checkpoint, LoadProgress, Watched, fill, norms::Norms, stored};
 use crate::{
     Error, Result,
     chat::Template,
-    llama::{Config, Llama, hugging_face_name},
+    llama::{Config, Llama, StoredRope, hugging_face_name},
     tokenizer::ChatTokenizer,
 };
 
@@ -23,6 +23,8 @@ use crate::{
 pub struct Folder {
     path: PathBuf,
     config: Config,
+    /// The contents of `config.json`.
+    text: Vec<u8>,
     weights: SafeTensors,
 }
 
@@ -53,7 +55,27 @@ impl Folder {
         Config::family(&file, &text)?;
         let weights = weights(path)?;
         let config = Config::from_json(&file, &text, &weights.names())?;
-        Ok(Self { path: folder.into(), config, weights })
+        Ok(Self { path: folder.into(), config, text, weights })
+    }
+}
+
+impl Folder {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The weights, by the names of transformers.
+    pub(crate) fn weights(&self) -> &SafeTensors {
+        &self.weights
+    }
+
+    /// How queries and keys turn, as a GGUF file says it.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub(crate) fn stored_rope(&self) -> Result<StoredRope> {
+        self.config.stored_rope(&self.path.join("config.json"), &self.text)
     }
 }
 
@@ -66,7 +88,7 @@ impl Checkpoint for Folder {
         let mut tensors = Vec::new();
         // What else the files have may be stored in any way.
         for name in self.config.tensors() {
-            if let Some(tensor) = self.weights.tensor(&hugging_face_name(&name, self.config.tied))? {
+            if let Some(tensor) = self.weights.tensor(&hugging_face_name(&name, &self.config))? {
                 tensors.push((Some(tensor.dtype).filter(|dtype| dtype.is_float()), tensor.shape));
             }
         }
@@ -101,12 +123,13 @@ impl Checkpoint for Folder {
         blocks: Blocks,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Llama<T>> {
-        let rename = |name: &str| hugging_face_name(name, config.tied);
+        let rename = |name: &str| hugging_face_name(name, config);
         // A tensor that is missing or cannot be read is an error of loading, not of progress.
         let size = |name: &str| {
             self.weights.tensor(name).ok().flatten().map_or(0, |tensor| tensor.bytes.len() as u64)
         };
         let tensors = config.tensors().into_iter().map(|name| rename(&name));
-        fill(rt, Watched::new(&self.weights, tensors, &size, progress), rename, config, blocks)
+        let weights = Norms { source: &self.weights, adds_one: config.family.is_gemma() };
+        fill(rt, Watched::new(&weights, tensors, &size, progress), rename, config, blocks)
     }
 }

@@ -7,6 +7,7 @@
 mod blocks;
 mod folder;
 mod gguf;
+mod norms;
 mod stored;
 mod watched;
 
@@ -18,6 +19,7 @@ use graphable::{
 };
 use serde_json::Value;
 
+pub(crate) use self::norms::is_norm;
 use self::{blocks::Blocked, watched::Watched};
 pub use self::{blocks::Blocks, folder::Folder, watched::LoadProgress};
 use crate::{
@@ -164,7 +166,7 @@ fn fill<T: Float>(
     let model = Llama::load(&mut loader, config);
     let model = loader.finish(model).map_err(|source| Error::Weights { source, help })?;
     source.finish();
-    Ok(model)
+    Ok(model.with_layers_of(config))
 }
 
 /// The contents of a JSON file, if it exists.

@@ -22,6 +22,7 @@ mod error;
 mod source;
 mod tensor_type;
 mod value;
+pub mod write;
 
 use std::{
     collections::HashMap,
@@ -166,6 +167,22 @@ impl Gguf {
         self.header.metadata.keys().map(String::as_str)
     }
 
+    /// All metadata as the file stores it, in the order of the file.
+    ///
+    /// # Errors
+    /// None for a file that was opened and has not changed since.
+    pub fn metadata(&self) -> Result<write::Metadata, GgufError> {
+        let (mut cursor, [_, entries]) = begin(self.bytes.all())?;
+        let mut metadata = write::Metadata::default();
+        for _ in 0..entries {
+            let key = cursor.string("a metadata key")?;
+            let start = cursor.position();
+            Value::read(&mut cursor, &key)?;
+            metadata.add(key, self.bytes.all()[start..cursor.position()].to_vec());
+        }
+        Ok(metadata)
+    }
+
     /// A metadata value that must be there and of the type that `read` accepts.
     fn expect<'a, T>(
         &'a self,
@@ -206,6 +223,11 @@ impl Gguf {
         self.expect(key, "an array of whole numbers", Value::integers)
     }
 
+    /// An array of floating-point numbers.
+    pub fn floats(&self, key: &str) -> Result<Vec<f32>, GgufError> {
+        self.expect(key, "an array of numbers", Value::floats)
+    }
+
     /// Names of all tensors, in the order of the file.
     pub fn tensor_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.header.order.iter().map(String::as_str)
@@ -223,6 +245,11 @@ impl Gguf {
         Ok(F32Tensor { shape: info.shape.clone(), data: info.ty.dequantise(self.stored(info)) })
     }
 
+    /// The bytes of a tensor as they are stored, if the file has it.
+    pub fn stored_tensor(&self, name: &str) -> Option<&[u8]> {
+        self.header.tensors.get(name).map(|info| self.stored(info))
+    }
+
     /// The bytes of a tensor; that they are in the file was checked when it was read.
     fn stored(&self, info: &TensorInfo) -> &[u8] {
         &self.bytes.all()[info.start..info.start + info.size]
@@ -232,17 +259,7 @@ impl Gguf {
 impl Header {
     /// Reads and checks what precedes the weights of a file with these contents.
     fn read(bytes: &[u8]) -> Result<Self, GgufError> {
-        check_magic(bytes)?;
-        let mut c = Cursor::new(bytes, MAGIC.len());
-        let version = c.u32("the version")?;
-        if !matches!(version, 2 | 3) {
-            return Err(GgufError::Version { found: version });
-        }
-        // A tensor takes at least 24 bytes of header and a metadata entry 13. Nothing is allocated for these numbers: until they are
-        // read, they are only claims, and the rest of the file is as long as its weights.
-        let tensor_count = c.count("the number of tensors", 24)?;
-        let metadata_count = c.count("the number of metadata entries", 13)?;
-
+        let (mut c, [tensor_count, metadata_count]) = begin(bytes)?;
         let mut metadata = HashMap::new();
         for _ in 0..metadata_count {
             let key = c.string("a metadata key")?;
@@ -293,6 +310,21 @@ impl std::fmt::Debug for Gguf {
 fn check_magic(bytes: &[u8]) -> Result<(), GgufError> {
     let found = &bytes[..bytes.len().min(MAGIC.len())];
     if found == MAGIC { Ok(()) } else { Err(GgufError::BadMagic { found: found.to_vec() }) }
+}
+
+/// Reads up to the first metadata entry: the numbers of tensors and of metadata entries.
+fn begin(bytes: &[u8]) -> Result<(Cursor<'_>, [usize; 2]), GgufError> {
+    check_magic(bytes)?;
+    let mut c = Cursor::new(bytes, MAGIC.len());
+    let version = c.u32("the version")?;
+    if !matches!(version, 2 | 3) {
+        return Err(GgufError::Version { found: version });
+    }
+    // A tensor takes at least 24 bytes of header and a metadata entry 13. Nothing is allocated for these numbers: until they are
+    // read, they are only claims, and the rest of the file is as long as its weights.
+    let tensors = c.count("the number of tensors", 24)?;
+    let metadata = c.count("the number of metadata entries", 13)?;
+    Ok((c, [tensors, metadata]))
 }
 
 /// Refuses tensors that share bytes.

@@ -110,6 +110,27 @@ impl TensorType {
         }
     }
 
+    /// This type, if its blocks divide rows of `width` elements, or the type that llama.cpp takes instead: for the formats of 256
+    /// elements, one of 32 that is no less exact; where 32 does not divide either, F16.
+    pub fn fitting(self, width: usize) -> Self {
+        if width.is_multiple_of(self.block_elements()) {
+            return self;
+        }
+        let instead = match self {
+            Self::Q2_K | Self::Q3_K => Self::IQ4_NL,
+            Self::Q4_K => Self::Q5_0,
+            Self::Q5_K => Self::Q5_1,
+            Self::Q6_K => Self::Q8_0,
+            _ => Self::F16,
+        };
+        instead.fitting(width)
+    }
+
+    /// The type whose blocks are of this format.
+    pub fn of_blocks(format: BlockFormat) -> Option<Self> {
+        Self::ALL.into_iter().find(|ty| ty.blocks() == Some(format))
+    }
+
     /// Elements of one block.
     pub fn block_elements(self) -> usize {
         self.blocks().map_or(1, BlockFormat::elements)
@@ -128,5 +149,27 @@ impl TensorType {
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_of_a_type_that_does() {
+        for ty in TensorType::ALL {
+            for width in [1, 31, 32, 48, 64, 256, 576, 1536] {
+                let taken = ty.fitting(width);
+                assert!(width.is_multiple_of(taken.block_elements()), "{ty} {width}");
+                let fits = width.is_multiple_of(ty.block_elements());
+                assert_eq!(taken == ty, fits, "{ty} {width}");
+                // What is stored instead takes no fewer bits, so it is no less exact.
+                let bits = |ty: TensorType| ty.block_bytes() as f64 / ty.block_elements() as f64;
+                assert!(bits(taken) >= bits(ty), "{ty} {width}");
+            }
+        }
+        assert_eq!(TensorType::Q4_K.fitting(576), TensorType::Q5_0);
+        assert_eq!(TensorType::Q4_K.fitting(48), TensorType::F16);
     }
 }

@@ -192,6 +192,15 @@ impl Value {
         }
     }
 
+    /// The elements, if it is an array of floating-point numbers.
+    pub fn floats(&self) -> Option<Vec<f32>> {
+        match self {
+            Self::Numbers(v) => v.iter().map(|v| v.as_f32()).collect(),
+            Self::Array(v) => v.iter().map(Self::as_f32).collect(),
+            _ => None,
+        }
+    }
+
     /// The elements, if it is an array of text.
     pub fn strings(&self) -> Option<Vec<&str>> {
         match self {

@@ -27,7 +27,7 @@ use graphable::{
 };
 
 use super::{
-    Config,
+    Activation, Config,
     adapters::{Adapters, LayerAdapters, adapted, route},
 };
 use crate::sampling::SamplingOptions;
@@ -41,7 +41,7 @@ pub(super) const LONGEST: u32 = 4096;
 /// replaying what the old value gave.
 #[derive(Params)]
 #[params(config = Config)]
-struct Layer<T: Float> {
+pub(super) struct Layer<T: Float> {
     #[param("attn_norm.weight", shape = [config.dim])]
     attn_norm: Param<T>,
     #[param("attn_q.weight", shape = [config.heads * config.head_dim, config.dim])]
@@ -62,6 +62,8 @@ struct Layer<T: Float> {
     k_norm: Option<Param<T>>,
     #[param("attn_output.weight", shape = [config.dim, config.heads * config.head_dim])]
     o: Weight<T>,
+    #[param("post_attention_norm.weight", shape = [config.dim], optional)]
+    attn_post: Option<Param<T>>,
     #[param("ffn_norm.weight", shape = [config.dim])]
     ffn_norm: Param<T>,
     #[param("ffn_gate.weight", shape = [config.ffn, config.dim])]
@@ -70,10 +72,18 @@ struct Layer<T: Float> {
     up: Weight<T>,
     #[param("ffn_down.weight", shape = [config.dim, config.ffn])]
     down: Weight<T>,
+    #[param("post_ffw_norm.weight", shape = [config.dim], optional)]
+    ffn_post: Option<Param<T>>,
     #[config(config.eps)]
     eps: f32,
     #[config(config.head_dim)]
     head_dim: usize,
+    #[config(config.activation)]
+    activation: Activation,
+    #[config(config.attention_scale)]
+    scale: f32,
+    #[config(config.attention_cap)]
+    cap: Option<f32>,
     #[config(config.rope)]
     rope: RopeOptions,
     #[config(config.window)]
@@ -88,16 +98,29 @@ pub struct Llama<T: Float = f32> {
     #[param("token_embd.weight", shape = [config.vocab, config.dim])]
     embed: Weight<T>,
     #[param("blk.{}", len = config.layers)]
-    layers: Vec<Layer<T>>,
+    pub(super) layers: Vec<Layer<T>>,
     #[param("output_norm.weight", shape = [config.dim])]
     norm: Param<T>,
     #[param("output.weight", shape = [config.vocab, config.dim], optional)]
     output: Option<Weight<T>>,
     #[config(config.eps)]
     eps: f32,
+    #[config(config.embed_scale)]
+    embed_scale: f32,
+    #[config(config.logit_cap)]
+    cap: Option<f32>,
 }
 
 impl<T: Float> Llama<T> {
+    /// Gives each layer its window and how it turns queries and keys: loading cannot tell layers apart.
+    #[must_use]
+    pub(crate) fn with_layers_of(mut self, config: &Config) -> Self {
+        for (i, layer) in self.layers.iter_mut().enumerate() {
+            (layer.window, layer.rope) = (config.window_of(i), config.rope_of(i));
+        }
+        self
+    }
+
     /// Its matrices: those of each layer, the embedding, and what leads to logits if that is another one.
     fn matrices(&self) -> impl Iterator<Item = &Weight<T>> {
         let layers = self.layers.iter().flat_map(|layer| {
@@ -126,7 +149,7 @@ impl<T: Float> Llama<T> {
 
 /// Keys and values of one layer, `[S, K, E]` each; row `j` belongs to position `j`.
 #[derive(Params)]
-struct LayerCache<T: Element> {
+pub(super) struct LayerCache<T: Element> {
     keys: State<T>,
     values: State<T>,
 }
@@ -134,7 +157,7 @@ struct LayerCache<T: Element> {
 /// Keys and values of every token so far.
 #[derive(Params)]
 pub struct KvCache<T: Element = f32> {
-    layers: Vec<LayerCache<T>>,
+    pub(super) layers: Vec<LayerCache<T>>,
 }
 
 impl<T: Element> KvCache<T> {
@@ -248,7 +271,7 @@ fn heads<T: Float>(x: &Tensor<T>, norm: &Option<Param<T>>, layer: &Layer<T>) -> 
 
 /// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries are rotated by
 /// their positions, keys not yet.
-fn project_heads<'s, T: Float>(
+pub(super) fn project_heads<'s, T: Float>(
     h: &Tensor<'s, T>,
     positions: &Tensor<'s, u32>,
     layer: &Layer<T>,
@@ -270,7 +293,7 @@ fn project_heads<'s, T: Float>(
 /// Puts new keys, rotated, and values into `rows` of the cache, then lets each query see all rows up to its own
 /// position, or those of its window. Gives `[T, H * E]`.
 #[graphable]
-fn attend<T: Float>(
+pub(super) fn attend<T: Float>(
     qkv: &[Tensor<T>; 3],
     positions: &Tensor<u32>,
     rows: &Tensor<u32>,
@@ -280,37 +303,64 @@ fn attend<T: Float>(
     let [q, k, v] = qkv;
     ops::rope_scatter(&cache.keys, rows, k, positions, layer.rope)?;
     ops::scatter_rows(&cache.values, rows, v)?;
-    let scale = (q.dim(2).get()? as f32).sqrt().recip();
     let mask = AttentionConfig::new(AttentionMask::Positions(positions));
     let mask = match layer.window {
         None => mask,
         Some(n) => mask.window(n - 1, 0),
     };
-    let a = ops::attention(q, &cache.keys, &cache.values, mask, scale)?;
+    let mask = match layer.cap {
+        None => mask,
+        Some(cap) => mask.soft_cap(cap),
+    };
+    let a = ops::attention(q, &cache.keys, &cache.values, mask, layer.scale)?;
     ops::reshape(&a, (q.dim(0), q.dim(1) * q.dim(2)))
 }
 
+/// What a part of a layer adds, normalised if there is a weight for that.
+#[graphable]
+fn added<T: Float>(x: Tensor<T>, norm: &Option<Param<T>>, eps: f32) -> Result<Tensor<T>> {
+    match norm {
+        Some(norm) => ops::rms_norm(&x, norm, eps),
+        None => Ok(x),
+    }
+}
+
 /// The rest of a layer: adds what attention found to `h`, then the feed-forward part.
-fn feed_forward<'s, T: Float>(
+pub(super) fn feed_forward<'s, T: Float>(
     h: &Tensor<'s, T>,
     attended: &Tensor<'s, T>,
     layer: &Layer<T>,
     adapters: &LayerAdapters<T>,
     routes: &Option<MoeRoutes<'s>>,
 ) -> Result<Tensor<'s, T>> {
-    let out = adapted(ops::linear(attended, &layer.o)?, attended, &adapters.o, routes)?;
-    let (h, x) = ops::add_rms_norm(h, &out, &layer.ffn_norm, layer.eps)?;
+    let a = adapted(ops::linear(attended, &layer.o)?, attended, &adapters.o, routes)?;
+    let (h, x) = ops::add_rms_norm(h, &added(a, &layer.attn_post, layer.eps)?, &layer.ffn_norm, layer.eps)?;
     let gate = adapted(ops::linear(&x, &layer.gate)?, &x, &adapters.gate, routes)?;
     let up = adapted(ops::linear(&x, &layer.up)?, &x, &adapters.up, routes)?;
-    let inner = ops::silu_mul(&gate, &up)?;
-    ops::add(&h, &adapted(ops::linear(&inner, &layer.down)?, &inner, &adapters.down, routes)?)
+    let inner = match layer.activation {
+        Activation::Silu => ops::silu_mul(&gate, &up)?,
+        Activation::GeluTanh => ops::mul(&ops::gelu_tanh(&gate)?, &up)?,
+    };
+    let down = adapted(ops::linear(&inner, &layer.down)?, &inner, &adapters.down, routes)?;
+    ops::add(&h, &added(down, &layer.ffn_post, layer.eps)?)
+}
+
+/// Vectors `[T, D]` of `tokens`, `[T]`.
+#[graphable]
+pub(super) fn embed<T: Float>(tokens: &Tensor<u32>, model: &Llama<T>) -> Result<Tensor<T>> {
+    let h = ops::embedding(tokens, &model.embed)?;
+    if model.embed_scale == 1.0 { Ok(h) } else { ops::scale(&h, model.embed_scale) }
 }
 
 /// Logits `[T, V]` of `h: [T, D]`.
 #[graphable]
-fn logits<T: Float>(h: &Tensor<T>, model: &Llama<T>) -> Result<Tensor<T>> {
+pub(super) fn logits<T: Float>(h: &Tensor<T>, model: &Llama<T>) -> Result<Tensor<T>> {
     let x = ops::rms_norm(h, &model.norm, model.eps)?;
-    ops::linear(&x, model.output.as_ref().unwrap_or(&model.embed))
+    let logits = ops::linear(&x, model.output.as_ref().unwrap_or(&model.embed))?;
+    match model.cap {
+        None => Ok(logits),
+        Some(cap) => ops::scale(&ops::tanh(&ops::scale(&logits, 1.0 / cap)?)?, cap),
+    }
 }
 
 /// Chooses the token that follows by its `logits`, `[1, V]`.
@@ -385,7 +435,7 @@ pub fn prefill<T: Float>(
         ops::mark_tokens(&turn.seen, tokens)?;
     }
     let routes = route(tokens, adapters)?;
-    let mut h = ops::embedding(tokens, &model.embed)?;
+    let mut h = embed(tokens, model)?;
     for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
         let qkv = project_heads(&h, positions, layer, lora, &routes)?;
         let attended = attend(&qkv, positions, positions, layer, cache)?;
@@ -412,7 +462,7 @@ pub fn decode<T: Float>(
     let row = ops::where_(&ended, u32::MAX, position)?;
     let token = ops::where_(&ended, 0, &turn.token)?;
     let routes = route(&token, adapters)?;
-    let mut h = ops::embedding(&token, &model.embed)?;
+    let mut h = embed(&token, model)?;
     for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
         let qkv = project_heads(&h, position, layer, lora, &routes)?;
         // Its shape never changes, so the whole call can be one graph too (`--mode full`).
@@ -451,7 +501,7 @@ pub fn decode_loop<T: Float>(
     #[device(limit = LONGEST)]
     while ops::squeeze(&goes_on(&next, &end, &turn.ended)?, 0)? {
         let token = ops::load(next.scope(), &turn.token)?;
-        let mut h = ops::embedding(&token, &model.embed)?;
+        let mut h = embed(&token, model)?;
         for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
             let qkv = project_heads(&h, &next, layer, lora, &routes)?;
             let attended = attend(&qkv, &next, &next, layer, cache)?;

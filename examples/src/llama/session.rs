@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Buckets of prefill. A prompt longer than the largest is read in pieces of that size.
-const PIECES: [usize; 4] = [16, 32, 64, 128];
+pub(super) const PIECES: [usize; 4] = [16, 32, 64, 128];
 
 /// A chat model on a device, ready to answer. Its weights, activations and cache are `T`.
 pub struct Session<T: Float = f32> {
@@ -472,7 +472,7 @@ fn by_a_loop<T: Float, F: FnMut(&str) -> Result<()>>(
 }
 
 /// The pieces of a prompt, each with its first row.
-fn pieces(start: usize, prompt: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
+pub(super) fn pieces(start: usize, prompt: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
     let largest = PIECES[PIECES.len() - 1];
     prompt.chunks(largest).enumerate().map(move |(i, piece)| (start + i * largest, piece))
 }

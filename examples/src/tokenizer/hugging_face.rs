@@ -5,19 +5,8 @@ use std::{collections::HashMap, io, path::Path};
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
-use super::{ChatTokenizer, byte_alphabet, spelled_bytes};
+use super::{ChatTokenizer, spelling::Spelling};
 use crate::{Error, Result, checkpoint::json};
-
-/// How ids become text.
-enum Spelling {
-    /// A character for each byte.
-    ByteLevel(HashMap<char, u8>),
-    /// U+2581 is a space, and `<0x0A>` a byte.
-    Pieces {
-        /// Whether the first space of a text is the tokenizer's own.
-        drops_first_space: bool,
-    },
-}
 
 impl ChatTokenizer {
     /// Reads `tokenizer.json`, and from `tokenizer_config.json`, `generation_config.json` and `config.json`, as far as they are
@@ -87,10 +76,13 @@ impl ChatTokenizer {
             let why = "no token ends an answer: neither `eos_token` nor an `eos_token_id` names one".into();
             return Err(at(why, "fetch `tokenizer_config.json` and `generation_config.json` as well"));
         };
+        let bos = id("bos_token")?;
+        let texts_start = bos.as_ref().is_some_and(|(_, name)| adds_bos(&parsed, &settings, name));
         Ok(Self {
-            bos: id("bos_token")?,
+            bos,
             // Templates begin with it where a model wants it.
             add_bos: false,
+            texts_start,
             stops,
             eos,
             drops_first_space: matches!(spelling, Spelling::Pieces { drops_first_space: true }),
@@ -100,40 +92,14 @@ impl ChatTokenizer {
     }
 }
 
-impl Spelling {
-    fn of(decoder: &Value) -> Option<Self> {
-        let parts = match decoder["type"].as_str()? {
-            "Sequence" => decoder["decoders"].as_array()?.as_slice(),
-            _ => std::slice::from_ref(decoder),
-        };
-        let find = |kind: &str| parts.iter().find(|part| part["type"] == kind);
-        if find("ByteLevel").is_some() {
-            return Some(Self::ByteLevel(byte_alphabet()));
-        }
-        let space = find("Replace")
-            .is_some_and(|part| part["pattern"]["String"] == "\u{2581}" && part["content"] == " ");
-        let drops_first_space =
-            find("Strip").is_some_and(|part| part["content"] == " " && part["start"] == 1);
-        (space && find("ByteFallback").is_some()).then_some(Self::Pieces { drops_first_space })
-    }
-
-    fn bytes(&self, name: &str) -> Box<[u8]> {
-        match self {
-            Self::ByteLevel(to_byte) => spelled_bytes(name, to_byte),
-            Self::Pieces { .. } => match fallback(name) {
-                Some(byte) => [byte].into(),
-                None => name.replace('\u{2581}', " ").into_bytes().into(),
-            },
-        }
-    }
-}
-
-/// The byte of `<0x0A>`.
-fn fallback(name: &str) -> Option<u8> {
-    let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
-    // A sign is no digit, though a number may begin with one.
-    let is_byte = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_byte.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+/// Whether a text starts with the token of this name: what `tokenizer_config.json` says, else what the post-processor of
+/// `tokenizer.json` does.
+fn adds_bos(tokenizer: &Value, settings: &Value, bos: &str) -> bool {
+    let processor = &tokenizer["post_processor"];
+    let parts = processor["processors"].as_array().map_or(std::slice::from_ref(processor), Vec::as_slice);
+    let template = parts.iter().find(|part| part["type"] == "TemplateProcessing");
+    let given = settings["add_bos_token"].as_bool();
+    given.unwrap_or_else(|| template.is_some_and(|part| part["single"][0]["SpecialToken"]["id"] == bos))
 }
 
 /// A token's name, which is text or in an object.
@@ -150,18 +116,6 @@ fn ids(value: &Value) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_of_pieces() {
-        assert_eq!(fallback("<0x0A>"), Some(10));
-        assert!(
-            ["<0x0A", "<0xGG>", "<0x123>", "<0x>", "<0x+1>", "a"]
-                .iter()
-                .all(|name| fallback(name) != Some(1))
-        );
-        let pieces = Spelling::Pieces { drops_first_space: true };
-        assert_eq!(*pieces.bytes("\u{2581}a\u{2581}"), *b" a ");
-    }
 
     #[test]
     fn one_id_or_several() {

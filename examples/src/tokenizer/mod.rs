@@ -3,8 +3,13 @@
 //! Text goes to ids by the `tokenizers` crate; ids come back to text here, byte by byte, because a
 //! character may be spread over several tokens and a streamed answer must not show half of one.
 
+mod describe;
 mod gguf;
 mod hugging_face;
+mod pieces;
+mod spelling;
+
+pub(crate) use describe::describe;
 
 use std::collections::HashMap;
 
@@ -21,6 +26,8 @@ pub struct ChatTokenizer {
     bos: Option<(u32, String)>,
     /// Whether texts start with it without being told to.
     add_bos: bool,
+    /// Whether texts that are no conversation start with it.
+    texts_start: bool,
     /// The tokens that end an answer; there is at least one.
     stops: Vec<u32>,
     /// The name of the first of them.
@@ -40,6 +47,21 @@ impl ChatTokenizer {
         let bos =
             self.bos.iter().filter(|(id, _)| self.add_bos && ids.first() != Some(id)).map(|(id, _)| *id);
         Ok(bos.chain(ids.iter().copied()).collect())
+    }
+
+    /// The ids of a text that is no conversation: as [`encode`](Self::encode), and with the tokens that the tokenizer itself adds to
+    /// texts.
+    pub fn encode_text(&self, text: &str) -> Result<Vec<u32>> {
+        let encoding = self.encoder.encode_fast(text, true).map_err(refused)?;
+        let ids = encoding.get_ids();
+        let bos = self.start_of_text().filter(|bos| ids.first() != Some(bos));
+        Ok(bos.into_iter().chain(ids.iter().copied()).collect())
+    }
+
+    /// The token that starts a text, if texts start with one.
+    pub fn start_of_text(&self) -> Option<u32> {
+        let (id, _) = self.bos.as_ref()?;
+        (self.add_bos || self.texts_start).then_some(*id)
     }
 
     /// The tokens that end an answer; there is at least one.
@@ -140,34 +162,6 @@ fn may_continue(bytes: &[u8]) -> bool {
     matches!(std::str::from_utf8(bytes), Err(e) if e.error_len().is_none())
 }
 
-/// The printable character that byte-level BPE writes for each byte, backwards.
-fn byte_alphabet() -> HashMap<char, u8> {
-    let printable = |b: u8| matches!(b, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
-    let mut unprintable = 0;
-    let letters = (0..=u8::MAX).map(|b| {
-        if printable(b) {
-            return (char::from(b), b);
-        }
-        // 68 bytes are not printable: U+0100 to U+0143, all of them characters.
-        unprintable += 1;
-        (char::from_u32(0xFF + unprintable).unwrap_or(char::REPLACEMENT_CHARACTER), b)
-    });
-    letters.collect()
-}
-
-/// The bytes of a token of byte-level BPE.
-fn spelled_bytes(name: &str, to_byte: &HashMap<char, u8>) -> Box<[u8]> {
-    let mut utf8 = [0; 4];
-    let mut bytes = Vec::with_capacity(name.len());
-    for c in name.chars() {
-        match to_byte.get(&c) {
-            Some(&b) => bytes.push(b),
-            None => bytes.extend_from_slice(c.encode_utf8(&mut utf8).as_bytes()),
-        }
-    }
-    bytes.into()
-}
-
 fn damaged(why: String) -> Error {
     Error::Tokenizer { why, help: "download the file again; it is incomplete or damaged".into() }
 }
@@ -179,18 +173,6 @@ fn refused(e: tokenizers::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_byte_alphabet_is_a_bijection() {
-        let alphabet = byte_alphabet();
-        assert_eq!(alphabet.len(), 256);
-        assert_eq!(alphabet[&'Ġ'], b' ');
-        assert_eq!(alphabet[&'Ċ'], b'\n');
-        assert_eq!(alphabet[&'a'], b'a');
-        let mut bytes: Vec<_> = alphabet.into_values().collect();
-        bytes.sort_unstable();
-        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
-    }
 
     #[test]
     fn only_prefixes_of_characters_may_continue() {

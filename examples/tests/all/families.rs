@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Largest `|logits - transformers'| / |transformers'|` in f32.
-const F32: f32 = 1e-5;
+pub(crate) const F32: f32 = 1e-5;
 
 macro_rules! fixture {
     ($($name:literal)*) => {
@@ -34,7 +34,7 @@ macro_rules! fixture {
 }
 
 fixture! {
-    "llama" "llama-linear" "llama-dynamic" "llama-llama3" "llama-yarn" "llama-longrope" "llama-tied" "mistral" "mistral-window" "qwen2" "qwen3"
+    "llama" "llama-linear" "llama-dynamic" "llama-llama3" "llama-yarn" "llama-longrope" "llama-tied" "mistral" "mistral-window" "qwen2" "qwen3" "gemma" "gemma2" "gemma3"
 }
 
 pub(crate) fn weights(family: &str) -> &'static [u8] {
@@ -42,15 +42,18 @@ pub(crate) fn weights(family: &str) -> &'static [u8] {
         "llama" => include_bytes!("../families/llama.safetensors"),
         "qwen2" => include_bytes!("../families/qwen2.safetensors"),
         "qwen3" => include_bytes!("../families/qwen3.safetensors"),
+        "gemma" => include_bytes!("../families/gemma.safetensors"),
+        "gemma2" => include_bytes!("../families/gemma2.safetensors"),
+        "gemma3" => include_bytes!("../families/gemma3.safetensors"),
         _ => panic!("{family}"),
     }
 }
 
 /// A folder, its weights, and the logits after each prompt.
-type Model = (String, String, Vec<Vec<f32>>);
+pub(crate) type Model = (String, String, Vec<Vec<f32>>);
 
 /// What transformers computed: prompts, and for each folder its weights and the logits after each prompt.
-fn expected() -> (Vec<Vec<u32>>, Vec<Model>) {
+pub(crate) fn expected() -> (Vec<Vec<u32>>, Vec<Model>) {
     let all: Value = serde_json::from_str(include_str!("../families/expected.json")).unwrap();
     let models = all["models"].as_object().unwrap().iter().map(|(name, model)| {
         let logits = serde_json::from_value(model["logits"].clone()).unwrap();
@@ -67,7 +70,7 @@ pub(crate) fn folder(test: &str, name: &str, family: &str) -> Folder {
 }
 
 /// These models have no tokenizer of their own; ids are passed as they are.
-fn session<T: Float>(files: &impl Checkpoint, mode: Mode) -> Session<T> {
+pub(crate) fn session<T: Float>(files: &impl Checkpoint, mode: Mode) -> Session<T> {
     let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
     Session::load(files, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap()
 }
@@ -75,7 +78,7 @@ fn session<T: Float>(files: &impl Checkpoint, mode: Mode) -> Session<T> {
 #[test]
 fn logits_are_those_of_transformers() {
     let (prompts, models) = expected();
-    assert_eq!(models.len(), 11);
+    assert_eq!(models.len(), 14);
     for (name, family, logits) in &models {
         let folder = folder("logits", name, family);
         let files = Files::open(folder.path()).unwrap();
@@ -291,7 +294,9 @@ fn what_is_not_computed_is_named() {
         let e = refused(&folder);
         assert!(e.contains(wanted) && e.contains("config.json"), "{wanted} in {e}");
     };
-    says(json!({ "model_type": "gemma2" }), "family `gemma2`");
+    says(json!({ "model_type": "gemma3" }), "family `gemma3`");
+    says(json!({ "model_type": "gemma" }), "activation is `silu`, and only `gelu_pytorch_tanh`");
+    says(json!({ "use_bidirectional_attention": true }), "tokens see those that follow");
     says(json!({ "model_type": "mixtral" }), "family `mixtral`");
     says(json!({ "model_type": null }), "missing field `model_type`");
     says(json!({ "hidden_size": null }), "missing field `hidden_size`");
@@ -332,7 +337,11 @@ fn configured(name: &str, change: impl Fn(&mut Value)) -> Result<Config, String>
     let mut config: Value = serde_json::from_slice(config(name)).unwrap();
     change(&mut config);
     let family = config["model_type"].as_str().unwrap();
-    let family = if family == "mistral" { "llama" } else { family };
+    let family = match family {
+        "mistral" => "llama",
+        "gemma3_text" => "gemma3",
+        other => other,
+    };
     let names: Vec<String> = folders::tensors(weights(family)).into_iter().map(|tensor| tensor.0).collect();
     let config = config.to_string();
     Config::from_json("config.json".as_ref(), config.as_bytes(), &names).map_err(|e| e.to_string())
@@ -395,6 +404,63 @@ fn a_missing_key_is_not_null() {
         let null = heads(true);
         assert_eq!((heads(false).kv_heads, null.kv_heads), (default, null.heads), "{name}");
     }
+}
+
+/// What the three generations of Gemma have beside Llama.
+#[test]
+fn what_gemma_leaves_out_and_what_it_cannot_have_is_known() {
+    let gemma = |name: &str, key: &'static str, value: Option<Value>| {
+        configured(name, |config| {
+            match &value {
+                None => drop(config.as_object_mut().unwrap().remove(key)),
+                Some(value) => config[key] = value.clone(),
+            };
+        })
+    };
+    let with = |name: &str, key, value| gemma(name, key, value).unwrap();
+    assert_eq!(with("gemma", "hidden_act", Some("gelu".into())), with("gemma", "hidden_act", None));
+    assert!(gemma("gemma2", "hidden_activation", Some("gelu".into())).unwrap_err().contains("`gelu`"));
+    assert_eq!(with("gemma2", "attn_logit_softcapping", None).attention_cap, Some(50.0));
+    assert_eq!(with("gemma2", "attn_logit_softcapping", Some(Value::Null)).attention_cap, None);
+    assert_eq!(with("gemma2", "final_logit_softcapping", None).logit_cap, Some(30.0));
+    assert_eq!(with("gemma2", "query_pre_attn_scalar", None).attention_scale, 1.0 / 16.0);
+    assert!(with("gemma", "tie_word_embeddings", None).tied);
+    let e = |name, key, value: Value| gemma(name, key, Some(value)).unwrap_err();
+    assert!(e("gemma3", "attn_logit_softcapping", 5.0.into()).contains("only Gemma 2"));
+    assert!(e("gemma2", "final_logit_softcapping", (-1.0).into()).contains("soft cap"));
+    assert!(e("gemma2", "query_pre_attn_scalar", 0.into()).contains("cannot be scaled by inf"));
+
+    // Which layers see all tokens.
+    let windows = |config: Config| (0..config.layers).map(|i| config.window_of(i)).collect::<Vec<_>>();
+    let every_other = [Some(6), None, Some(6)];
+    assert_eq!(windows(with("gemma2", "layer_types", None)), every_other);
+    // By the pattern that the older name gives, and by the usual one.
+    assert_eq!(windows(with("gemma3", "layer_types", None)), every_other);
+    let config = configured("gemma3", |config| {
+        let config = config.as_object_mut().unwrap();
+        drop((config.remove("layer_types"), config.remove("sliding_window_pattern")));
+    });
+    assert_eq!((windows(config.clone().unwrap()), config.unwrap().period), (vec![Some(6); 3], 6));
+    let types = |types: &[&str]| gemma("gemma3", "layer_types", Some(json!(types)));
+    let (all, some) = ("full_attention", "sliding_attention");
+    assert_eq!(windows(types(&[all, all, all]).unwrap()), [None; 3]);
+    assert_eq!(windows(types(&[some, some, all]).unwrap()), [Some(6), Some(6), None]);
+    for irregular in [&[all, some, some][..], &[some, "other", some], &[some]] {
+        assert!(types(irregular).unwrap_err().contains("not regular"), "{irregular:?}");
+    }
+
+    // Older files have the bases of both kinds of layers beside each other.
+    let old = configured("gemma3", |config| {
+        config.as_object_mut().unwrap().remove("rope_parameters");
+        config["rope_theta"] = 100000.0.into();
+        config["rope_local_base_freq"] = 100.0.into();
+        config["rope_scaling"] = json!({ "rope_type": "linear", "factor": 4.0 });
+    });
+    assert_eq!(old.unwrap(), configured("gemma3", |_| ()).unwrap());
+    let e = configured("gemma3", |config| {
+        config["rope_parameters"]["sliding_attention"] = json!({ "rope_type": "linear", "factor": 4.0 });
+    });
+    assert!(e.unwrap_err().contains("scale angles by `linear`"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod allocations;
 mod answers;
 mod commands;
 mod configs;
+mod convert;
 mod damaged;
 mod embeddings;
 mod families;

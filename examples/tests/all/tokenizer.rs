@@ -112,7 +112,7 @@ fn contradictions_are_typed_errors() {
             .meta("tokenizer.ggml.merges", Meta::Strs(merges.iter().map(|m| m.to_string()).collect()))
     };
     refused(Builder::default(), "`tokenizer.ggml.model` is missing");
-    refused(Builder::default().meta("tokenizer.ggml.model", "llama"), "kind `llama`");
+    refused(Builder::default().meta("tokenizer.ggml.model", "bert"), "kind `bert`");
     refused(base(&["a b"], "smollm", vec![1, 1]), "3 tokens and 2 token types");
     refused(base(&["ab"], "smollm", vec![1; 3]), "does not have two parts");
     refused(base(&["a c"], "smollm", vec![1; 3]), "needs the token `c`");
@@ -122,8 +122,67 @@ fn contradictions_are_typed_errors() {
     refused(out, "is 3, and there are 3 tokens");
 }
 
+/// A tokenizer of pieces: `unknown`, two control tokens, the bytes, then pieces by their scores.
+fn pieces(more: impl FnOnce(Builder) -> Builder) -> Result<ChatTokenizer, Error> {
+    let bytes = (0..256).map(|byte| format!("<0x{byte:02X}>"));
+    let text = ["\u{2581}", "a", "b", "c", "ab", "bc", "abc", "\u{2581}a", "<x>"].map(String::from);
+    let names: Vec<String> =
+        ["<unk>", "<s>", "</s>"].map(String::from).into_iter().chain(bytes).chain(text).collect();
+    let mut types = vec![2, 3, 3];
+    types.extend([6; 256]);
+    types.extend([1, 1, 1, 1, 1, 1, 1, 1, 4]);
+    // `bc` is worth more than `ab`, and U+2581 with `a` more than both.
+    let mut scores = vec![0.0; 259 + 4];
+    scores.extend([-3.0, -2.0, -4.0, -1.0, 0.0f32]);
+    let floats = scores.iter().flat_map(|v: &f32| v.to_le_bytes());
+    let array = 6u32.to_le_bytes().into_iter().chain((names.len() as u64).to_le_bytes()).chain(floats);
+    let builder = Builder::default()
+        .meta("tokenizer.ggml.model", "llama")
+        .meta("tokenizer.ggml.tokens", Meta::Strs(names))
+        .meta("tokenizer.ggml.token_type", Meta::I32s(types))
+        .meta("tokenizer.ggml.scores", Meta::Raw(9, array.collect()))
+        .meta("tokenizer.ggml.bos_token_id", Meta::U32(1))
+        .meta("tokenizer.ggml.eos_token_id", Meta::U32(2));
+    ChatTokenizer::from_gguf(&Gguf::from_bytes(more(builder).build()).unwrap())
+}
+
+#[test]
+fn pieces_are_merged_by_their_scores() {
+    let plain = pieces(|b| b.meta("tokenizer.ggml.add_bos_token", Meta::Bool(false))).unwrap();
+    let (space, a, b, bc, abc, space_a, x) = (259, 260, 261, 264, 265, 266, 267);
+    // A space is put before each text, and each text after a token of its own.
+    assert_eq!(plain.encode("abc").unwrap(), [space_a, bc]);
+    assert_eq!(plain.encode("b abc").unwrap(), [space, b, space_a, bc]);
+    assert_eq!(plain.encode("a<x>a</s>").unwrap(), [space_a, x, space_a, 2]);
+    assert_eq!(plain.encode("é").unwrap(), [space, 3 + 0xC3, 3 + 0xA9]);
+    assert_eq!(plain.decode(&[space_a, bc, x, 2, space, a]), "abc<x> a");
+    // As llama.cpp has it, a text starts with `<s>` unless the file says otherwise.
+    let with = pieces(|b| b.meta("tokenizer.ggml.add_space_prefix", Meta::Bool(false))).unwrap();
+    assert_eq!(with.encode("abc").unwrap(), [1, abc]);
+    assert_eq!(with.decode(&[space_a, bc]), " abc");
+}
+
+#[test]
+fn pieces_that_contradict_each_other_are_refused() {
+    let refused = |more: &dyn Fn(Builder) -> Builder, wanted: &str| {
+        let e = pieces(more).map(drop).unwrap_err().to_string();
+        assert!(e.contains(wanted) && e.contains("help:"), "{wanted} in {e}");
+    };
+    let scores = |b: Builder, count: u64| {
+        let bytes: Vec<u8> = 6u32.to_le_bytes().into_iter().chain(count.to_le_bytes()).collect();
+        b.replace("tokenizer.ggml.scores", Meta::Raw(9, [bytes, vec![0; 4 * count as usize]].concat()))
+    };
+    refused(&|b| scores(b, 267), "268 tokens and 267 scores");
+    refused(&|b| b.replace("tokenizer.ggml.scores", Meta::U32(1)), "should be an array of numbers");
+    let long = |b: Builder| {
+        let names = (0..268).map(|i| if i == 267 { "y".repeat(1025) } else { format!("t{i}") }).collect();
+        b.replace("tokenizer.ggml.tokens", Meta::Strs(names))
+    };
+    refused(&long, "a piece of 1025 bytes");
+}
+
 /// Tokenizers and templates of Hugging Face folders, compared with transformers (`tests/tokenizers/save.py`).
-mod folders {
+pub(crate) mod folders {
     use std::collections::BTreeSet;
 
     use graphable_examples::{
@@ -134,15 +193,19 @@ mod folders {
 
     use crate::folders::Folder;
 
-    const NAMES: [&str; 2] = ["bytes", "pieces"];
+    const NAMES: [&str; 3] = ["bytes", "pieces", "gemma"];
 
-    fn folder(name: &str, test: &str) -> Folder {
+    pub(crate) fn folder(name: &str, test: &str) -> Folder {
         let folder = Folder::new(&format!("tokenizer-{name}-{test}"));
         match name {
             "bytes" => folder
                 .write("tokenizer.json", include_bytes!("../tokenizers/bytes/tokenizer.json"))
                 .write("tokenizer_config.json", include_bytes!("../tokenizers/bytes/tokenizer_config.json"))
                 .write("chat_template.jinja", include_bytes!("../tokenizers/bytes/chat_template.jinja")),
+            "gemma" => folder
+                .write("tokenizer.json", include_bytes!("../tokenizers/gemma/tokenizer.json"))
+                .write("tokenizer_config.json", include_bytes!("../tokenizers/gemma/tokenizer_config.json"))
+                .write("chat_template.jinja", include_bytes!("../tokenizers/gemma/chat_template.jinja")),
             _ => folder
                 .write("tokenizer.json", include_bytes!("../tokenizers/pieces/tokenizer.json"))
                 .write("tokenizer_config.json", include_bytes!("../tokenizers/pieces/tokenizer_config.json")),
@@ -150,7 +213,7 @@ mod folders {
         folder
     }
 
-    fn expected() -> Value {
+    pub(crate) fn expected() -> Value {
         serde_json::from_str(include_str!("../tokenizers/expected.json")).unwrap()
     }
 
@@ -161,7 +224,7 @@ mod folders {
             let expected = &expected()["tokenizers"][name];
             assert_eq!(expected["size"], tokenizer.len());
             let strings = expected["strings"].as_array().unwrap();
-            assert_eq!(strings.len(), 19);
+            assert_eq!(strings.len(), 20);
             for string in strings {
                 let ids: Vec<u32> = serde_json::from_value(string["ids"].clone()).unwrap();
                 let text = string["text"].as_str().unwrap();

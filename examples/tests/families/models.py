@@ -17,6 +17,12 @@ import tempfile
 
 import torch
 from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    GemmaConfig,
+    GemmaForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -51,6 +57,21 @@ def rope(kind, theta=10000.0, **more):
 LLAMA3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
 # As Phi-3 has it: other divisors, and attention scaled, beyond the positions of the first training.
 LONGROPE = dict(factor=4.0, original_max_position_embeddings=16, short_factor=[1.0, 1.3], long_factor=[1.5, 3.0])
+# As Gemma has it: heads as wide as they like, and a factor of queries that does not follow from that.
+GEMMA = dict(head_dim=6, tie_word_embeddings=True)
+GEMMA2 = GEMMA | dict(
+    query_pre_attn_scalar=10, sliding_window=6, attn_logit_softcapping=5.0, final_logit_softcapping=3.0, num_hidden_layers=3
+)
+GEMMA3 = GEMMA | dict(
+    query_pre_attn_scalar=10,
+    sliding_window=6,
+    sliding_window_pattern=2,
+    num_hidden_layers=3,
+    rope_parameters=dict(
+        full_attention=dict(rope_type="linear", factor=4.0, rope_theta=100000.0),
+        sliding_attention=dict(rope_type="default", rope_theta=100.0),
+    ),
+)
 # Folder: family, its classes, and what differs from SMALL.
 MODELS = {
     "llama": ("llama", LlamaConfig, LlamaForCausalLM, rope("default", 10000.0)),
@@ -69,12 +90,18 @@ MODELS = {
     "mistral-window": ("llama", MistralConfig, MistralForCausalLM, rope("default") | dict(sliding_window=6)),
     "qwen2": ("qwen2", Qwen2Config, Qwen2ForCausalLM, rope("default", 1000000.0)),
     "qwen3": ("qwen3", Qwen3Config, Qwen3ForCausalLM, rope("default", 1000000.0) | dict(head_dim=6)),
+    "gemma": ("gemma", GemmaConfig, GemmaForCausalLM, rope("default") | GEMMA),
+    "gemma2": ("gemma2", Gemma2Config, Gemma2ForCausalLM, rope("default") | GEMMA2),
+    "gemma3": ("gemma3", Gemma3TextConfig, Gemma3ForCausalLM, GEMMA3),
 }
 
 expected, weights = {}, {}
 for name, (family, config, model, different) in MODELS.items():
     torch.manual_seed(len(weights) + 1)
     made = model(config(**{**SMALL, **different})).eval()
+    # The default leaves out the soft cap of attention.
+    if name.startswith("gemma"):
+        made.set_attn_implementation("eager")
     with torch.no_grad():
         for key, parameter in made.named_parameters():
             # Not the ones and zeros with which norms and biases begin.

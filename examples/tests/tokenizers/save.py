@@ -1,18 +1,23 @@
-"""Writes two small tokenizers as Hugging Face folders, with what transformers makes of difficult strings.
+"""Writes three small tokenizers as Hugging Face folders, with what transformers makes of difficult strings.
 
-    pip install transformers tokenizers
+    pip install transformers tokenizers sentencepiece protobuf
     python save.py .
 
 `bytes` is byte-level BPE with the pre-tokenizer and the normalizer of Qwen2, its template in `chat_template.jinja`; `pieces` is BPE
-with spaces as U+2581 and a fallback to bytes, as SentencePiece models are converted, its template in `tokenizer_config.json`.
+with spaces as U+2581 and a fallback to bytes, its template in `tokenizer_config.json`; `gemma` is a model that SentencePiece trained,
+with the tokens and the normalizer of Gemma, converted as transformers does it; its ids are those of SentencePiece, too.
 """
 
 import json
 import pathlib
 import sys
+import tempfile
+
+import sentencepiece
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+from transformers.convert_slow_tokenizer import SentencePieceExtractor, generate_merges
 
 OUT = pathlib.Path(sys.argv[1]).resolve()
 TEXT = [
@@ -41,6 +46,7 @@ STRINGS = [
     "\u2581 is U+2581",
     "{{ braces }} {% if %}",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "<start_of_turn>user\nhello<end_of_turn>\n<table> <unk>",
 ]
 CHATML = (
     "{%- if messages[0]['role'] == 'system' %}\n"
@@ -61,6 +67,12 @@ INST = (
     "{{ bos_token }}{% for message in messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}"
     "{{ raise_exception('Conversation roles must alternate') }}{% endif %}{% if message['role'] == 'user' %}"
     "{{ '[INST] ' + message['content'] + ' [/INST]' }}{% else %}{{ message['content'] + eos_token }}{% endif %}{% endfor %}"
+)
+TURNS = (
+    "{{ bos_token }}{% if messages[0].role == 'system' %}{{ raise_exception('there is no system role') }}{% endif %}"
+    "{% for message in messages %}{% set who = 'model' if message.role == 'assistant' else message.role %}"
+    "{{ '<start_of_turn>' + who + '\\n' + message.content | trim + '<end_of_turn>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"
 )
 CONVERSATION = [
     dict(role="user", content=" What is the capital of France?\n"),
@@ -109,8 +121,59 @@ def pieces():
     )
 
 
+def gemma():
+    special = ["<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>"]
+    with tempfile.TemporaryDirectory() as folder:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXT),
+            model_prefix=f"{folder}/model",
+            model_type="bpe",
+            vocab_size=400,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            add_dummy_prefix=False,
+            remove_extra_whitespaces=False,
+            split_digits=True,
+            allow_whitespace_only_pieces=True,
+            pad_id=0,
+            eos_id=1,
+            bos_id=2,
+            unk_id=3,
+            pad_piece="<pad>",
+            eos_piece="<eos>",
+            bos_piece="<bos>",
+            control_symbols=special[3:],
+            user_defined_symbols=["<table>"],
+            minloglevel=2,
+        )
+        proto = SentencePieceExtractor(f"{folder}/model.model").proto
+        original = sentencepiece.SentencePieceProcessor(model_file=f"{folder}/model.model")
+    vocab = {piece.piece: id for id, piece in enumerate(proto.pieces)}
+    scores = {piece.piece: piece.score for piece in proto.pieces}
+    merges = generate_merges(vocab, scores)
+    made = Tokenizer(models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    made.normalizer = normalizers.Replace(" ", "▁")
+    made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    made.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    made.add_special_tokens([*special, "<unk>"])
+    made.add_tokens([AddedToken("<table>", special=False, normalized=False)])
+    for text in STRINGS:
+        # SentencePiece takes no names of control tokens from texts.
+        if not any(name in text for name in special):
+            assert made.encode(text, add_special_tokens=False).ids == original.encode(text), text
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        bos_token="<bos>",
+        eos_token="<eos>",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        add_bos_token=True,
+        chat_template=TURNS,
+    )
+
+
 expected = {}
-for name, tokenizer in [("bytes", byte_level()), ("pieces", pieces())]:
+for name, tokenizer in [("bytes", byte_level()), ("pieces", pieces()), ("gemma", gemma())]:
     folder = OUT / name
     tokenizer.save_pretrained(folder)
     if name == "pieces":

@@ -4,8 +4,8 @@
 //! `format.rs` says what each format is. Every format reads the same way: the integers of a block, and for each
 //! [`GROUP`] of them a scale and a minimum (`parts.rs`, with the layouts in `small.rs` and `k.rs`). All code that computes with
 //! blocks in plain Rust is written with these parts, so a format is described in one place; kernels with vector instructions unpack
-//! the integers themselves, and are compared with it. `quantize.rs` makes blocks; `tiles.rs` puts them into
-//! the order in which GPUs read them.
+//! the integers themselves, and are compared with it. `quantize` makes blocks; `tiles.rs` puts them into the order in which GPUs read
+//! them.
 
 mod format;
 mod k;
@@ -16,7 +16,7 @@ pub(crate) mod tiles;
 
 pub use format::BlockFormat;
 pub(crate) use parts::{GROUP, Parts};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(test, target_arch = "x86_64"))]
 pub(crate) use small::IQ4_NL_VALUES;
 
 #[cfg(test)]

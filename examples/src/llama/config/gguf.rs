@@ -2,14 +2,16 @@
 
 use graphable::ops::{LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig};
 
-use super::{Config, contradiction, invalid, missing};
+use super::{Activation, Config, Family, contradiction, invalid, missing};
 use crate::{
     Error, Result,
     gguf::{Gguf, GgufError},
 };
 
 /// Divisors of frequencies, one of each pair, as files of Llama 3.1 have them.
-const DIVISORS: &str = "rope_freqs.weight";
+pub(crate) const DIVISORS: &str = "rope_freqs.weight";
+/// The base of layers with windows of Gemma 3, unless the file names another.
+pub(super) const LOCAL_THETA: f32 = 10_000.0;
 /// What to do about other scalings.
 const HELP: &str = "use a model whose scaling is none, linear, yarn or that of Llama 3.1";
 
@@ -21,16 +23,21 @@ impl Config {
     pub fn from_gguf(file: &Gguf) -> Result<Self> {
         let architecture = file.str("general.architecture").map_err(gguf)?;
         let family = match architecture {
-            "llama" | "qwen2" | "qwen3" => architecture,
+            "llama" => Family::Llama,
+            "qwen2" => Family::Qwen2,
+            "qwen3" => Family::Qwen3,
+            "gemma" => Family::Gemma,
+            "gemma2" => Family::Gemma2,
+            "gemma3" => Family::Gemma3,
             other => {
                 let why = format!("the file's architecture is `{other}`");
                 return Err(invalid(
                     why,
-                    "use a model of the architecture llama, qwen2 or qwen3, such as SmolLM2",
+                    "use a model of the architecture llama, qwen2, qwen3, gemma, gemma2 or gemma3, such as SmolLM2",
                 ));
             }
         };
-        let key = |name: &str| format!("{family}.{name}");
+        let key = |name: &str| format!("{architecture}.{name}");
         let size = |name: &str| match file.u32(&key(name)).map_err(gguf)? {
             0 => Err(contradiction(format!("`{}` is 0", key(name)))),
             n => Ok(n as usize),
@@ -39,7 +46,10 @@ impl Config {
             None => Ok(default),
             Some(_) => size(name),
         };
-        for absent in ["expert_count", "attention.sliding_window"] {
+        let windows = family.period() > 0;
+        // Whatever the file has of these is not computed.
+        let absent = ["expert_count", "attention.sliding_window", "attention.sliding_window_pattern"];
+        for absent in absent.into_iter().filter(|name| !(windows && *name == "attention.sliding_window")) {
             if file.get(&key(absent)).is_some_and(|value| value.as_u64() != Some(0)) {
                 let why = format!("the file has `{}`, which this example does not compute", key(absent));
                 return Err(invalid(why, "use a dense model without it, such as SmolLM2"));
@@ -51,8 +61,37 @@ impl Config {
         let tokens = file.strings("tokenizer.ggml.tokens").map_err(gguf)?.len();
         let (rope_dim, context) = (or("rope.dimension_count", head_dim)?, size("context_length")?);
         let (theta, rope) = rope(file, family, rope_dim, context)?;
+        let number = |name: &str| match file.get(&key(name)) {
+            None => Ok(None),
+            Some(_) => file.f32(&key(name)).map_err(gguf).map(Some),
+        };
+        let layers = size("block_count")?;
+        // A window as long as the context hides nothing.
+        let window = match windows {
+            true => Some(size("attention.sliding_window")?).filter(|n| *n < context),
+            false => None,
+        };
+        // llama.cpp takes another scale for the largest model of each generation, which it knows by its layers.
+        let by_width = matches!((family, layers), (Family::Gemma2, 46) | (Family::Gemma3, 62));
+        let scale = if by_width { dim / heads } else { head_dim };
+        let local_rope = match family {
+            Family::Gemma3 => {
+                let theta = number("rope.freq_base_swa")?.unwrap_or(LOCAL_THETA);
+                Some(RopeConfig::new(theta, RopeStyle::HalfSplit).partial(rope_dim).into())
+            }
+            _ => None,
+        };
         let config = Self {
-            layers: size("block_count")?,
+            family,
+            period: family.period(),
+            local_rope,
+            attention_scale: number("attention.scale")?.unwrap_or((scale as f32).sqrt().recip()),
+            attention_cap: number("attn_logit_softcapping")?,
+            logit_cap: number("final_logit_softcapping")?,
+            embed_scale: if family.is_gemma() { (dim as f32).sqrt() } else { 1.0 },
+            activation: if family.is_gemma() { Activation::GeluTanh } else { Activation::Silu },
+            post_norms: matches!(family, Family::Gemma2 | Family::Gemma3),
+            layers,
             dim,
             heads,
             kv_heads: or("attention.head_count_kv", heads)?,
@@ -63,9 +102,9 @@ impl Config {
             eps: file.f32(&key("attention.layer_norm_rms_epsilon")).map_err(gguf)?,
             context,
             vocab: or("vocab_size", tokens)?,
-            window: None,
-            qkv_bias: family == "qwen2",
-            qk_norm: family == "qwen3",
+            window,
+            qkv_bias: family == Family::Qwen2,
+            qk_norm: matches!(family, Family::Qwen3 | Family::Gemma3),
             tied: file.tensor_info("output.weight").is_none(),
         };
         config.check(file.tensor_names().len(), rope_dim, theta)?;
@@ -93,14 +132,15 @@ impl Config {
 }
 
 /// The base, and how queries and keys turn.
-fn rope(file: &Gguf, family: &str, dim: usize, context: usize) -> Result<(f32, RopeOptions)> {
-    let key = |name: &str| format!("{family}.rope.{name}");
+fn rope(file: &Gguf, family: Family, dim: usize, context: usize) -> Result<(f32, RopeOptions)> {
+    let key = |name: &str| format!("{}.rope.{name}", family.architecture());
     let theta = match file.get(&key("freq_base")) {
+        None if family == Family::Gemma3 => 1_000_000.0,
         None => 10_000.0,
         Some(_) => file.f32(&key("freq_base")).map_err(gguf)?,
     };
     // In files of Llama the rows of Q and K are ordered so that neighbours pair up.
-    let style = if family == "llama" { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
+    let style = if family == Family::Llama { RopeStyle::Interleaved } else { RopeStyle::HalfSplit };
     let config = RopeConfig::new(theta, style).partial(dim);
     let scaling = key("scaling.");
     let computed = ["type", "factor", "original_context_length", "finetuned"];
@@ -167,5 +207,8 @@ fn gguf(e: GgufError) -> Error {
 /// The error for a tensor that the model does not use.
 pub(super) fn unused(name: &str) -> Error {
     let why = format!("it has the tensor `{name}`, which the model of this example does not use");
-    invalid(why, "use a model of the families Llama, Qwen2, Qwen3 or Mistral, without adapters or additions")
+    invalid(
+        why,
+        "use a model of the families Llama, Qwen2, Qwen3, Mistral or Gemma, without adapters or additions",
+    )
 }

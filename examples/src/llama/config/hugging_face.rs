@@ -5,11 +5,24 @@ use std::{collections::HashSet, path::Path};
 use graphable::ops::{LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig};
 use serde::{Deserialize, Deserializer};
 
-use super::{Config, missing};
+use super::{Activation, Config, Family, StoredRope, StoredScaling, gguf::LOCAL_THETA, missing};
 use crate::{Error, Result, llama::names::hugging_face};
 
 /// The families, as `model_type` has them.
-const FAMILIES: [&str; 4] = ["llama", "mistral", "qwen2", "qwen3"];
+const FAMILIES: [&str; 7] = ["llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text"];
+
+impl Family {
+    fn of_model_type(name: &str) -> Self {
+        match name {
+            "qwen2" => Self::Qwen2,
+            "qwen3" => Self::Qwen3,
+            "gemma" => Self::Gemma,
+            "gemma2" => Self::Gemma2,
+            "gemma3_text" => Self::Gemma3,
+            _ => Self::Llama,
+        }
+    }
+}
 
 /// The fields that decide what is computed. Defaults are those of transformers.
 #[derive(Deserialize)]
@@ -27,10 +40,10 @@ struct Fields {
     rms_norm_eps: f32,
     max_position_embeddings: u32,
     vocab_size: u32,
-    #[serde(default = "default_activation")]
-    hidden_act: String,
-    #[serde(default)]
-    tie_word_embeddings: bool,
+    hidden_act: Option<String>,
+    /// What Gemma calls it.
+    hidden_activation: Option<String>,
+    tie_word_embeddings: Option<bool>,
     #[serde(default)]
     attention_bias: bool,
     #[serde(default)]
@@ -39,14 +52,106 @@ struct Fields {
     sliding_window: Option<Option<u32>>,
     #[serde(default)]
     use_sliding_window: bool,
+    #[serde(default)]
+    layer_types: Option<Vec<String>>,
+    /// What older files have instead.
+    sliding_window_pattern: Option<usize>,
+    #[serde(default)]
+    use_bidirectional_attention: Option<bool>,
+    query_pre_attn_scalar: Option<f32>,
+    #[serde(default, deserialize_with = "present")]
+    attn_logit_softcapping: Option<Option<f32>>,
+    #[serde(default, deserialize_with = "present")]
+    final_logit_softcapping: Option<Option<f32>>,
+    rope_local_base_freq: Option<f32>,
     rope_theta: Option<f32>,
     /// Until version 4 of transformers, without the base.
     rope_scaling: Option<Rope>,
-    /// From version 5 on.
-    rope_parameters: Option<Rope>,
+    /// From version 5 on; for some families, one for each type of layers.
+    rope_parameters: Option<Ropes>,
     partial_rotary_factor: Option<f32>,
     /// A model in blocks of another method than this one reads.
     quantization_config: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Ropes {
+    full_attention: Option<Rope>,
+    sliding_attention: Option<Rope>,
+    #[serde(flatten)]
+    all: Rope,
+}
+
+impl Fields {
+    /// How queries and keys turn, in layers that see all tokens.
+    fn rope(&self) -> Option<&Rope> {
+        let given = self.rope_parameters.as_ref();
+        given.map(|ropes| ropes.full_attention.as_ref().unwrap_or(&ropes.all)).or(self.rope_scaling.as_ref())
+    }
+
+    /// The base in layers with windows, if it may be another.
+    fn local_theta(&self) -> Result<Option<f32>, String> {
+        if self.model_type != "gemma3_text" {
+            return Ok(None);
+        }
+        let given = self.rope_parameters.as_ref().and_then(|ropes| ropes.sliding_attention.as_ref());
+        match given.and_then(Rope::kind) {
+            None | Some("default") => {}
+            Some(kind) => return Err(format!("layers with windows scale angles by `{kind}`")),
+        }
+        let theta =
+            given.and_then(|rope| rope.rope_theta).or(self.rope_local_base_freq).unwrap_or(LOCAL_THETA);
+        if theta.is_finite() && theta > 0.0 {
+            Ok(Some(theta))
+        } else {
+            Err(format!("a base of {theta} is impossible"))
+        }
+    }
+
+    /// The function in the feed-forward part.
+    fn activation(&self) -> Result<Activation, String> {
+        let gemma = Family::of_model_type(&self.model_type).is_gemma();
+        let given = if gemma {
+            self.hidden_activation.as_ref().or(self.hidden_act.as_ref())
+        } else {
+            self.hidden_act.as_ref()
+        };
+        match (given.map(String::as_str), gemma) {
+            (None | Some("silu"), false) => Ok(Activation::Silu),
+            // The first files of Gemma say `gelu`, and mean the approximation.
+            (None | Some("gelu_pytorch_tanh"), true) => Ok(Activation::GeluTanh),
+            (Some("gelu"), true) if self.model_type == "gemma" => Ok(Activation::GeluTanh),
+            (Some(other), gemma) => {
+                let only = if gemma { "gelu_pytorch_tanh" } else { "silu" };
+                Err(format!("the activation is `{other}`, and only `{only}` is computed"))
+            }
+        }
+    }
+
+    /// Of how many layers one sees all tokens, where the others see a window.
+    fn period(&self) -> Result<usize, String> {
+        let usual = Family::of_model_type(&self.model_type).period();
+        if usual == 0 {
+            return Ok(0);
+        }
+        let kind = |all: bool| if all { "full_attention" } else { "sliding_attention" };
+        let Some(types) = &self.layer_types else {
+            return match self.sliding_window_pattern.unwrap_or(usual) {
+                0 => Err("`sliding_window_pattern` is 0".into()),
+                period => Ok(period),
+            };
+        };
+        // The first one that sees all; none does if there is none.
+        let period = types.iter().position(|name| name == kind(true)).map_or(0, |i| i + 1);
+        // Too few layers to tell.
+        let period = if period == 0 && types.len() < usual { usual } else { period };
+        let regular =
+            |(i, name): (usize, &String)| name == kind(period > 0 && (i + 1).is_multiple_of(period));
+        match types.len() == self.num_hidden_layers as usize && types.iter().enumerate().all(regular) {
+            true => Ok(period),
+            false => Err("`layer_types` are not regular".into()),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -70,6 +175,42 @@ struct Rope {
     partial_rotary_factor: Option<f32>,
 }
 
+impl Rope {
+    fn kind(&self) -> Option<&str> {
+        self.rope_type.as_deref().or(self.r#type.as_deref())
+    }
+
+    /// Whether it has the constants of yarn that GGUF files need not name.
+    fn is_plain_yarn(&self) -> bool {
+        self.beta_fast.unwrap_or(32.0) == 32.0
+            && self.beta_slow.unwrap_or(1.0) == 1.0
+            && self.truncate.unwrap_or(true)
+            && self.attention_factor.is_none()
+            && (self.mscale.is_none() || self.mscale_all_dim.is_none())
+    }
+
+    /// What the frequency of each pair is divided by, for `llama3`: nothing where a wave is short, `factor` where it is long, and
+    /// something in between elsewhere.
+    fn divisors(&self, theta: f32, dim: usize, most: u32) -> Vec<f32> {
+        let given = |value: Option<f32>| f64::from(value.unwrap_or(1.0));
+        let (factor, low, high) =
+            (given(self.factor), given(self.low_freq_factor), given(self.high_freq_factor));
+        let original = f64::from(self.original_max_position_embeddings.unwrap_or(most));
+        let divisor = |i: usize| {
+            let wave = std::f64::consts::TAU * f64::from(theta).powf(2.0 * i as f64 / dim as f64);
+            if wave < original / high {
+                return 1.0;
+            }
+            if wave > original / low {
+                return factor;
+            }
+            let smooth = (original / wave - low) / (high - low);
+            1.0 / ((1.0 - smooth) / factor + smooth)
+        };
+        (0..dim / 2).map(|i| divisor(i) as f32).collect()
+    }
+}
+
 /// A value that is there, even if it is `null`.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
     T::deserialize(value).map(Some)
@@ -77,10 +218,6 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<O
 
 fn default_eps() -> f32 {
     1e-6
-}
-
-fn default_activation() -> String {
-    "silu".into()
 }
 
 impl Config {
@@ -110,12 +247,7 @@ impl Config {
         let refuse = |why: String| unsupported(path, why);
         let fields: Fields = serde_json::from_slice(text).map_err(|e| not_a_model(path, &e))?;
         let family = fields.model_type.as_str();
-        if fields.hidden_act != "silu" {
-            return Err(refuse(format!(
-                "the activation is `{}`, and only `silu` is computed",
-                fields.hidden_act
-            )));
-        }
+        let activation = fields.activation().map_err(refuse)?;
         if fields.attention_bias || fields.mlp_bias {
             return Err(refuse(
                 "`attention_bias` or `mlp_bias` is set, and such biases are not computed".into(),
@@ -125,6 +257,9 @@ impl Config {
             return Err(refuse(
                 "`use_sliding_window` is set, and windows of some layers are not computed".into(),
             ));
+        }
+        if fields.use_bidirectional_attention == Some(true) {
+            return Err(refuse("tokens see those that follow, which is not computed".into()));
         }
         if let Some(method) = &fields.quantization_config {
             let method = method.get("quant_method").and_then(|m| m.as_str()).unwrap_or("unknown");
@@ -137,10 +272,12 @@ impl Config {
             (Some(Some(kv_heads)), _) => kv_heads,
             (Some(None), _) | (None, "llama") => heads,
             (None, "mistral") => 8,
+            (None, "gemma") => 16,
+            (None, "gemma2" | "gemma3_text") => 4,
             (None, _) => 32,
         };
         let window = match (fields.sliding_window, family) {
-            (given, "mistral") => given.unwrap_or(Some(4096)),
+            (given, "mistral" | "gemma2" | "gemma3_text") => given.unwrap_or(Some(4096)),
             _ => None,
         };
         let all =
@@ -151,12 +288,38 @@ impl Config {
         let head_dim = match (fields.head_dim, family) {
             (Some(width), _) => width,
             (None, "qwen3") => 128,
+            (None, "gemma" | "gemma2" | "gemma3_text") => 256,
             (None, _) => dim / heads,
         };
+        let kind = Family::of_model_type(family);
+        let period = fields.period().map_err(refuse)?;
+        let cap = |given: Option<Option<f32>>, default: f32| match family {
+            "gemma2" => given.unwrap_or(Some(default)),
+            _ => given.flatten(),
+        };
+        let attention_cap = cap(fields.attn_logit_softcapping, 50.0);
+        if attention_cap.is_some() && kind != Family::Gemma2 {
+            return Err(refuse("`attn_logit_softcapping` is set, which only Gemma 2 has".into()));
+        }
+        let query_scale = match kind {
+            Family::Gemma2 | Family::Gemma3 => fields.query_pre_attn_scalar.unwrap_or(256.0),
+            _ => head_dim as f32,
+        };
+        let local = fields.local_theta().map_err(refuse)?;
         let (rope_dim, theta, rope, longer) = rope(&fields, head_dim as usize).map_err(refuse)?;
         // A window as long as the context hides nothing.
         let window = window.filter(|n| *n < context);
         let config = Self {
+            family: kind,
+            period,
+            local_rope: local
+                .map(|theta| RopeConfig::new(theta, RopeStyle::HalfSplit).partial(rope_dim).into()),
+            attention_scale: query_scale.sqrt().recip(),
+            attention_cap,
+            logit_cap: cap(fields.final_logit_softcapping, 30.0),
+            embed_scale: if kind.is_gemma() { (dim as f32).sqrt() } else { 1.0 },
+            activation,
+            post_norms: matches!(kind, Family::Gemma2 | Family::Gemma3),
             layers: fields.num_hidden_layers as usize,
             dim: dim as usize,
             heads: heads as usize,
@@ -169,9 +332,9 @@ impl Config {
             context: (f64::from(context) * f64::from(longer)) as usize,
             vocab: fields.vocab_size as usize,
             window: window.map(|n| n as usize),
-            qkv_bias: family == "qwen2",
-            qk_norm: family == "qwen3",
-            tied: fields.tie_word_embeddings,
+            qkv_bias: kind == Family::Qwen2,
+            qk_norm: matches!(kind, Family::Qwen3 | Family::Gemma3),
+            tied: fields.tie_word_embeddings.unwrap_or(kind.is_gemma()),
         };
         config.check(names.len(), rope_dim, theta).map_err(|e| match e {
             Error::Model { why, help, .. } => at(why, &help),
@@ -181,9 +344,41 @@ impl Config {
         Ok(config)
     }
 
+    /// How queries and keys turn, by the `config.json` at `path` that was read for this model, as a GGUF file says it.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub(crate) fn stored_rope(&self, path: &Path, text: &[u8]) -> Result<StoredRope> {
+        let fields: Fields = serde_json::from_slice(text).map_err(|e| not_a_model(path, &e))?;
+        let (dim, theta, ..) = rope(&fields, self.head_dim).map_err(|why| unsupported(path, why))?;
+        let given = fields.rope();
+        let local_theta = fields.local_theta().map_err(|why| unsupported(path, why))?;
+        let kind = given.and_then(Rope::kind).unwrap_or("default");
+        let refuse = |why: String| Error::File {
+            path: path.to_owned(),
+            why: format!("{why}, which a GGUF file cannot say"),
+            help: "use the model from its folder".into(),
+        };
+        let most = fields.max_position_embeddings;
+        let scaling = match (kind, given) {
+            ("linear", Some(Rope { factor: Some(factor), .. })) => StoredScaling::Linear { factor: *factor },
+            ("llama3", Some(given)) => StoredScaling::Divisors(given.divisors(theta, dim, most)),
+            ("yarn", Some(given @ Rope { factor: Some(factor), .. })) => {
+                if !given.is_plain_yarn() {
+                    return Err(refuse("`yarn` has constants of its own".into()));
+                }
+                let original = given.original_max_position_embeddings.unwrap_or(most);
+                StoredScaling::Yarn { factor: *factor, original }
+            }
+            ("default", _) => StoredScaling::None,
+            (other, _) => return Err(refuse(format!("the rotary embedding is scaled by `{other}`"))),
+        };
+        Ok(StoredRope { theta, dim, scaling, local_theta })
+    }
+
     /// Refuses files with tensors that the model would leave out, and those without ones that are loaded only where they exist.
     fn check_names(&self, path: &Path, names: &[String]) -> Result<()> {
-        let needs = || self.tensors().into_iter().map(|name| hugging_face(&name, self.tied));
+        let needs = || self.tensors().into_iter().map(|name| hugging_face(&name, self));
         let known: HashSet<_> = needs().collect();
         let leaves_out = |name: &&String| {
             // Some files have the frequencies, which follow from the configuration, and the matrix of tied embeddings twice.
@@ -209,7 +404,7 @@ impl Config {
 }
 
 fn unsupported(path: &Path, why: String) -> Error {
-    let help = "use a dense model of the families Llama, Qwen2, Qwen3 or Mistral, with weights as floats";
+    let help = "use a dense model of the families Llama, Qwen2, Qwen3, Mistral or Gemma (of text), with weights as floats";
     Error::File { path: path.to_owned(), why, help: help.into() }
 }
 
@@ -221,8 +416,9 @@ fn not_a_model(path: &Path, error: &serde_json::Error) -> Error {
 /// The elements of a head that turn, the base, how they turn, and how many times longer than `max_position_embeddings` the
 /// context is.
 fn rope(fields: &Fields, head_dim: usize) -> Result<(usize, f32, RopeOptions, f32), String> {
-    let given = fields.rope_parameters.as_ref().or(fields.rope_scaling.as_ref());
-    let theta = given.and_then(|rope| rope.rope_theta).or(fields.rope_theta).unwrap_or(10_000.0);
+    let given = fields.rope();
+    let usual = if fields.model_type == "gemma3_text" { 1_000_000.0 } else { 10_000.0 };
+    let theta = given.and_then(|rope| rope.rope_theta).or(fields.rope_theta).unwrap_or(usual);
     let part =
         given.and_then(|rope| rope.partial_rotary_factor).or(fields.partial_rotary_factor).unwrap_or(1.0);
     let dim = (head_dim as f32 * part) as usize;
@@ -234,7 +430,7 @@ fn rope(fields: &Fields, head_dim: usize) -> Result<(usize, f32, RopeOptions, f3
                 "the rotary embedding is `{kind}` by its `rope_type` and `{other}` by its `type`"
             ));
         }
-        (kind, older) => kind.or(older).unwrap_or("default"),
+        _ => rope.kind().unwrap_or("default"),
     };
     let most = fields.max_position_embeddings;
     let need = |name: &str, value: Option<f32>| match value {

@@ -1,15 +1,75 @@
 //! The sizes of a model of the Llama architecture and its relatives, as its files give them.
 
+mod describe;
 mod gguf;
 mod hugging_face;
 
-use graphable::ops::RopeOptions;
+pub(crate) use describe::{StoredRope, StoredScaling};
+pub(crate) use gguf::DIVISORS;
+
+use graphable::{ConfigValue, ops::RopeOptions};
 
 use crate::{Error, Result};
+
+/// What a model computes, besides its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Llama and Mistral.
+    Llama,
+    /// Qwen2: biases of queries, keys and values.
+    Qwen2,
+    /// Qwen3: norms of queries and keys.
+    Qwen3,
+    /// Gemma: a scaled embedding, and GELU.
+    Gemma,
+    /// Gemma 2: as Gemma, with norms of what is added, windows in every other layer, and soft caps.
+    Gemma2,
+    /// Gemma 3, of text: as Gemma 2 without soft caps; norms of queries and keys, and another base in layers with windows.
+    Gemma3,
+}
+
+impl Family {
+    /// The name of the architecture in GGUF files.
+    pub fn architecture(self) -> &'static str {
+        match self {
+            Self::Llama => "llama",
+            Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+            Self::Gemma => "gemma",
+            Self::Gemma2 => "gemma2",
+            Self::Gemma3 => "gemma3",
+        }
+    }
+
+    /// Whether it is Gemma, of any generation.
+    pub fn is_gemma(self) -> bool {
+        matches!(self, Self::Gemma | Self::Gemma2 | Self::Gemma3)
+    }
+
+    /// Of how many layers one sees all tokens, where the others see a window.
+    fn period(self) -> usize {
+        match self {
+            Self::Gemma2 => 2,
+            Self::Gemma3 => 6,
+            _ => 0,
+        }
+    }
+}
+
+/// The function in the feed-forward part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ConfigValue)]
+pub enum Activation {
+    /// `x * sigmoid(x)`.
+    Silu,
+    /// The approximation of GELU by tanh.
+    GeluTanh,
+}
 
 /// Sizes and constants of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// The family.
+    pub family: Family,
     /// Number of layers.
     pub layers: usize,
     /// Width of the residual stream.
@@ -32,8 +92,24 @@ pub struct Config {
     pub context: usize,
     /// Number of tokens.
     pub vocab: usize,
-    /// How many positions a token attends to, its own included, if not to all before it (Mistral).
+    /// How many positions a token attends to, its own included, if not to all before it (Mistral, Gemma 2 and 3).
     pub window: Option<usize>,
+    /// Of so many layers the last one sees all tokens, whatever the window is; 0 if none does.
+    pub period: usize,
+    /// How queries and keys turn in layers with a window, if otherwise than in those that see all tokens (Gemma 3).
+    pub local_rope: Option<RopeOptions>,
+    /// What products of queries and keys are multiplied by.
+    pub attention_scale: f32,
+    /// The soft cap of these products, if they have one (Gemma 2).
+    pub attention_cap: Option<f32>,
+    /// The soft cap of logits, if they have one (Gemma 2).
+    pub logit_cap: Option<f32>,
+    /// What the embedding of a token is multiplied by (Gemma).
+    pub embed_scale: f32,
+    /// The function in the feed-forward part.
+    pub activation: Activation,
+    /// Whether what attention and the feed-forward part add is normalised first (Gemma 2 and 3).
+    pub post_norms: bool,
     /// Whether queries, keys and values have biases (Qwen2).
     pub qkv_bias: bool,
     /// Whether queries and keys are normalised, head by head (Qwen3).
@@ -43,6 +119,21 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether tokens see all tokens before them in this layer, whatever the window is.
+    pub fn sees_all(&self, layer: usize) -> bool {
+        self.period > 0 && (layer + 1).is_multiple_of(self.period)
+    }
+
+    /// The window of a layer.
+    pub fn window_of(&self, layer: usize) -> Option<usize> {
+        self.window.filter(|_| !self.sees_all(layer))
+    }
+
+    /// How queries and keys turn in a layer.
+    pub fn rope_of(&self, layer: usize) -> RopeOptions {
+        self.local_rope.filter(|_| !self.sees_all(layer)).unwrap_or(self.rope)
+    }
+
     /// The names of all tensors of the model, as GGUF files have them.
     pub(crate) fn tensors(&self) -> Vec<String> {
         let mut names = vec!["token_embd.weight".to_owned(), "output_norm.weight".into()];
@@ -66,6 +157,9 @@ impl Config {
         if self.qk_norm {
             parts.extend(["attn_q_norm.weight", "attn_k_norm.weight"]);
         }
+        if self.post_norms {
+            parts.extend(["post_attention_norm.weight", "post_ffw_norm.weight"]);
+        }
         for i in 0..self.layers {
             names.extend(parts.iter().map(|part| format!("blk.{i}.{part}")));
         }
@@ -85,6 +179,16 @@ impl Config {
         }
         if rope_dim > head_dim || rope_dim == 0 || !rope_dim.is_multiple_of(2) {
             return fail(format!("{rope_dim} of {head_dim} elements of a head cannot rotate in pairs"));
+        }
+        let positive = |n: f32| n.is_finite() && n > 0.0;
+        if !positive(self.attention_scale) {
+            return fail(format!(
+                "products of queries and keys cannot be scaled by {}",
+                self.attention_scale
+            ));
+        }
+        if let Some(cap) = self.attention_cap.iter().chain(&self.logit_cap).find(|cap| !positive(**cap)) {
+            return fail(format!("{cap} is an impossible soft cap"));
         }
         if !(theta.is_finite() && theta > 0.0 && eps.is_finite() && eps >= 0.0) {
             return fail(format!("the rotation's base {theta} or the norm's epsilon {eps} is impossible"));

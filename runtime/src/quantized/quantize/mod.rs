@@ -1,5 +1,11 @@
-//! Floats to blocks, where a block's scale follows from its smallest and its largest value: the reference functions of ggml
-//! (`quantize_row_q4_0_ref` and its siblings in `ggml-quants.c`).
+//! Floats to blocks. In most formats of 32 elements, a block's scale follows from its smallest and its largest value, as in the
+//! reference functions of ggml (`quantize_row_q4_0_ref` and its siblings in `ggml-quants.c`); in the others, scales are searched
+//! for (`search.rs`; `k.rs` for the formats whose scales are integers themselves).
+
+mod k;
+mod search;
+#[cfg(test)]
+mod tests;
 
 use half::f16;
 
@@ -9,14 +15,14 @@ use crate::{Error, Result};
 const NAME: &str = "BlockFormat::quantize";
 
 impl BlockFormat {
-    /// Returns the blocks of `values`, as llama.cpp writes them.
+    /// Returns the blocks of `values`.
     ///
-    /// Formats of one scale, or of one scale and one minimum, a block can be made: `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1` and `Q8_0`. The
-    /// others need a search for the best scales; files of them come from llama.cpp.
+    /// Those of `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1` and `Q8_0` are what llama.cpp writes. For the other formats, scales and minima are
+    /// searched for, so that the sum of the squared errors becomes small; every value counts the same.
     ///
     /// # Errors
-    /// Returns [`Error::Argument`] for another format; if the elements of a block do not divide the number of values; and if
-    /// values are not finite, or too large for a scale in half precision.
+    /// Returns [`Error::Argument`] if the elements of a block do not divide the number of values, and if values are not finite, or too
+    /// large for a scale in half precision.
     pub fn quantize(self, values: &[f32]) -> Result<Vec<u8>> {
         let block = match self {
             Self::Q4_0 => q4_0,
@@ -24,7 +30,12 @@ impl BlockFormat {
             Self::Q5_0 => q5_0,
             Self::Q5_1 => q5_1,
             Self::Q8_0 => q8_0,
-            _ => return refuse(format!("{self} cannot be made here; Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 can")),
+            Self::IQ4_NL => iq4_nl,
+            Self::Q2_K => k::q2,
+            Self::Q3_K => k::q3,
+            Self::Q4_K => k::q4,
+            Self::Q5_K => k::q5,
+            Self::Q6_K => k::q6,
         };
         let Some(bytes) = self.row_bytes(values.len()) else {
             let (count, elements) = (values.len(), self.elements());
@@ -48,11 +59,18 @@ fn refuse<T>(why: String) -> Result<T> {
     Err(Error::Argument { op: NAME, why })
 }
 
+/// The largest number in half precision.
+const MAX_HALF: f32 = 65504.0;
+
+/// `value` in half precision; `None` if it is not finite there.
+fn half_of(value: f32) -> Option<f16> {
+    Some(f16::from_f32(value)).filter(|half| half.is_finite())
+}
+
 /// Writes `value` in half precision; `None` if it is not finite there.
 fn push(value: f32, out: &mut Vec<u8>) -> Option<()> {
-    let half = f16::from_f32(value);
-    out.extend_from_slice(&half.to_le_bytes());
-    half.is_finite().then_some(())
+    out.extend_from_slice(&half_of(value)?.to_le_bytes());
+    Some(())
 }
 
 /// `1 / d`, or 0.
@@ -134,5 +152,18 @@ fn q8_0(values: &[f32], out: &mut Vec<u8>) -> Option<()> {
     push(d, out)?;
     let inverse = inverse(d);
     out.extend(values.iter().map(|v| (v * inverse).round() as i8 as u8));
+    Some(())
+}
+
+fn iq4_nl(values: &[f32], out: &mut Vec<u8>) -> Option<()> {
+    // Beyond, products with values of the table overflow in the search.
+    let largest = search::largest(values);
+    if !values.iter().all(|v| v.is_finite()) || largest.abs() > 128.0 * MAX_HALF {
+        return None;
+    }
+    let d = half_of(search::table_scale(values))?;
+    out.extend_from_slice(&d.to_le_bytes());
+    let inverse = inverse(d.to_f32());
+    push_nibbles(&std::array::from_fn(|i| search::place(values[i] * inverse) as u8), out);
     Some(())
 }

@@ -1,0 +1,149 @@
+//! `--dtype` of programs that run a model.
+
+use clap::{ValueEnum, builder::PossibleValue};
+use graphable::{BlockFormat, DType, Device};
+
+use crate::{Error, Result, checkpoint::Blocks, gguf::TensorType};
+
+/// `--dtype`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DTypeArg {
+    /// What the file stores; for weights in f16 or in quantised blocks f32 on the CPU and bf16 on a GPU.
+    Auto,
+    /// 32 bits.
+    F32,
+    /// 16 bits, 8 of them exponent.
+    Bf16,
+    /// 16 bits, 5 of them exponent.
+    F16,
+    /// Matrices in blocks stay as the file has them.
+    Stored,
+    /// Matrices become blocks of this format.
+    Blocks(BlockFormat),
+}
+
+impl ValueEnum for DTypeArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        use BlockFormat::*;
+        const ALL: &[DTypeArg] = &[
+            DTypeArg::Auto,
+            DTypeArg::F32,
+            DTypeArg::Bf16,
+            DTypeArg::F16,
+            DTypeArg::Stored,
+            DTypeArg::Blocks(Q8_0),
+            DTypeArg::Blocks(Q6_K),
+            DTypeArg::Blocks(Q5_1),
+            DTypeArg::Blocks(Q5_0),
+            DTypeArg::Blocks(Q5_K),
+            DTypeArg::Blocks(Q4_1),
+            DTypeArg::Blocks(Q4_0),
+            DTypeArg::Blocks(Q4_K),
+            DTypeArg::Blocks(IQ4_NL),
+            DTypeArg::Blocks(Q3_K),
+            DTypeArg::Blocks(Q2_K),
+        ];
+        ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::Auto => (
+                "auto",
+                "What the file stores; for weights in f16 or in quantised blocks f32 on the CPU and bf16 on a GPU",
+            ),
+            Self::F32 => ("f32", "32 bits"),
+            Self::Bf16 => ("bf16", "16 bits, 8 of them exponent"),
+            Self::F16 => ("f16", "16 bits, 5 of them exponent: activations above 65504 are lost"),
+            Self::Stored => {
+                ("stored", "Matrices in blocks stay as the file has them, with f32 for the rest, on the CPU")
+            }
+            Self::Blocks(format) => {
+                (super::convert::name(TensorType::of_blocks(*format)?), super::convert::bits(*format))
+            }
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
+}
+
+impl DTypeArg {
+    /// The type on `device` of a model most of whose weights are `stored` as floats of a type, or in blocks; and what becomes of
+    /// its matrices.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for blocks on a device that has no kernels for them.
+    pub fn of(self, stored: Option<DType>, device: &Device) -> Result<(DType, Blocks)> {
+        let blocks = match self {
+            Self::F32 => return Ok((DType::F32, Blocks::Never)),
+            Self::Bf16 => return Ok((DType::Bf16, Blocks::Never)),
+            Self::F16 => return Ok((DType::F16, Blocks::Never)),
+            Self::Auto => return Ok((Self::auto(stored, device), Blocks::Never)),
+            Self::Stored => Blocks::Stored,
+            Self::Blocks(format) => Blocks::Format(format),
+        };
+        if computes_blocks(device) {
+            return Ok((DType::F32, blocks));
+        }
+        let named = self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        Err(Error::Option {
+            option: format!("--dtype {named}"),
+            why: format!("products with weights in blocks are not computed on {device}"),
+            help: "pass `--dtype bf16`, or `--device cpu`".into(),
+        })
+    }
+
+    /// Floats: blocks are opted for, because products with them round activations to 8 bits.
+    fn auto(stored: Option<DType>, device: &Device) -> DType {
+        match stored {
+            Some(stored @ (DType::F32 | DType::Bf16)) => stored,
+            // Weights in f16 say nothing about activations, which may be above its largest value. The CPU takes the more exact of
+            // the other two, a GPU the one of which it reads half the bytes for each token.
+            _ if device.is_cpu() => DType::F32,
+            _ => DType::Bf16,
+        }
+    }
+}
+
+/// Whether the device has kernels for weights in blocks.
+fn computes_blocks(device: &Device) -> bool {
+    device.is_cpu()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_can_be_asked_for() {
+        let all = DTypeArg::value_variants();
+        for &format in BlockFormat::ALL {
+            assert!(all.contains(&DTypeArg::Blocks(format)), "{format}");
+        }
+        assert_eq!(DTypeArg::from_str("q4_k", false).unwrap(), DTypeArg::Blocks(BlockFormat::Q4_K));
+    }
+
+    #[test]
+    fn auto_is_chosen_by_file_and_device() {
+        let (cpu, gpu) = (Device::cpu(), Device::cuda(0));
+        let of = |arg: DTypeArg, stored, device| arg.of(stored, device).unwrap();
+        for stored in [DType::F32, DType::Bf16] {
+            assert_eq!(of(DTypeArg::Auto, Some(stored), &cpu), (stored, Blocks::Never));
+            assert_eq!(of(DTypeArg::Auto, Some(stored), &gpu), (stored, Blocks::Never));
+            assert_eq!(of(DTypeArg::F16, Some(stored), &gpu), (DType::F16, Blocks::Never));
+        }
+        for stored in [None, Some(DType::F16)] {
+            assert_eq!(of(DTypeArg::Auto, stored, &cpu), (DType::F32, Blocks::Never));
+            assert_eq!(of(DTypeArg::Auto, stored, &gpu), (DType::Bf16, Blocks::Never));
+            assert_eq!(of(DTypeArg::F16, stored, &cpu), (DType::F16, Blocks::Never));
+            assert_eq!(of(DTypeArg::Stored, stored, &cpu), (DType::F32, Blocks::Stored));
+        }
+        assert_eq!(of(DTypeArg::F32, None, &gpu), (DType::F32, Blocks::Never));
+        assert_eq!(of(DTypeArg::Bf16, None, &cpu), (DType::Bf16, Blocks::Never));
+        let q8_0 = Blocks::Format(BlockFormat::Q8_0);
+        assert_eq!(of(DTypeArg::Blocks(BlockFormat::Q8_0), Some(DType::Bf16), &cpu), (DType::F32, q8_0));
+        let e = DTypeArg::Blocks(BlockFormat::Q4_1).of(None, &gpu).unwrap_err().to_string();
+        assert!(e.contains("`--dtype q4_1`") && e.contains("help: pass `--dtype bf16`"), "{e}");
+        let e = DTypeArg::Stored.of(None, &gpu).unwrap_err().to_string();
+        assert!(e.contains("`--dtype stored`"), "{e}");
+    }
+}

@@ -1,0 +1,110 @@
+//! The program that writes a model as a GGUF file in another format.
+//!
+//! [`Rule`] says which type each tensor gets. Tensors are read where the model's files are mapped, converted some rows at a time, and
+//! written to a file of another name in the same folder, which gets its own name when it is complete and on the disk.
+
+mod output;
+mod report;
+mod rule;
+mod source;
+mod tensor;
+
+use std::{
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use self::{output::Output, source::Source, tensor::Failure};
+pub use self::{
+    report::{Converted, Report},
+    rule::Rule,
+};
+use crate::{
+    Error, Result,
+    checkpoint::Files,
+    cli::{self, print},
+    fetch::{Cache, SMOLLM2},
+    gguf::write::{self, NewTensor},
+    progress::ByteBar,
+};
+
+/// The version of the block formats (`general.quantization_version`).
+const QUANTIZATION_VERSION: u32 = 2;
+
+/// Converts a model as the options say, and prints what came of it. `open` reads or maps the files of the model.
+///
+/// # Errors
+/// Everything that can go wrong with options, model and output.
+pub fn run(args: cli::Convert, open: impl FnOnce(&Path) -> Result<Files>) -> Result<()> {
+    // What needs no model is checked before one is fetched.
+    Output::check(&args.output, args.overwrite)?;
+    let path: PathBuf = match &args.model {
+        Some(path) => path.clone(),
+        None => Cache::of_user(args.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
+    };
+    let files = open(&path)?;
+    let bar = ByteBar::new("converting", args.bars());
+    let rule = Rule { matrices: args.dtype, embedding: args.embedding.unwrap_or(args.dtype) };
+    let report =
+        convert(&files, rule, &args.output, args.overwrite, &mut |done, total| bar.show(done, total))?;
+    drop(bar);
+    print(&if args.json { report.to_json() } else { report.table(args.per_tensor) })
+}
+
+/// Writes a model as a GGUF file at `path`. `progress` is told how many bytes of the model's tensors were read, and how many there
+/// are.
+///
+/// # Errors
+/// If the model is none that can be read, or a GGUF file cannot describe it; if a tensor has values that its type does not have; if
+/// there is a file at `path` already, unless it may be overwritten; if the file cannot be written. After an error there is no new
+/// file.
+pub fn convert(
+    files: &Files,
+    rule: Rule,
+    path: &Path,
+    overwrite: bool,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report> {
+    let Source { mut metadata, tensors } = Source::of(files)?;
+    metadata.u32("general.file_type", report::file_type(rule.matrices));
+    metadata.u32("general.quantization_version", QUANTIZATION_VERSION);
+    let new: Vec<NewTensor> = tensors
+        .iter()
+        .map(|tensor| NewTensor {
+            name: tensor.name.clone(),
+            shape: tensor.shape.clone(),
+            ty: rule.of(&tensor.name, &tensor.shape),
+        })
+        .collect();
+
+    let total: u64 = tensors.iter().map(|tensor| tensor.bytes.len() as u64).sum();
+    let mut read = 0;
+    progress(read, total);
+    let output = Output::create(path, overwrite)?;
+    let failed = |e: std::io::Error| Error::io(path, "write", &e);
+    let mut writer = BufWriter::with_capacity(1 << 20, output.file());
+    let header = write::header(&metadata, &new);
+    writer.write_all(&header).map_err(failed)?;
+    let mut converted = Vec::with_capacity(new.len());
+    for (tensor, new) in tensors.iter().zip(new) {
+        let errors = tensor.write(new.ty, &mut writer, |bytes| {
+            read += bytes;
+            progress(read, total);
+        });
+        let errors = errors.map_err(|failure| match failure {
+            Failure::Write(e) => failed(e),
+            Failure::Value(why) => Error::Model {
+                what: format!("tensor `{}`", tensor.name),
+                why,
+                help: "convert to bf16 or f32, which have all values of floats; if they are not numbers, the model is damaged".into(),
+            },
+        })?;
+        let bytes = new.bytes();
+        writer.write_all(&vec![0; write::padding(bytes)]).map_err(failed)?;
+        converted.push(Converted::new(tensor, new, bytes, errors));
+    }
+    writer.flush().map_err(failed)?;
+    drop(writer);
+    let file_bytes = output.finish()?;
+    Ok(Report::new(path, rule, converted, file_bytes))
+}

@@ -1,0 +1,399 @@
+//! `convert`: models that are written as GGUF files, and read again.
+
+use std::path::Path;
+
+use graphable::{BlockFormat, Mode};
+use graphable_examples::{
+    chat::{Message, Template},
+    checkpoint::{Checkpoint, Files},
+    convert::{Report, Rule, convert},
+    gguf::{Gguf, TensorType},
+    llama::{Config, Language},
+    tokenizer::ChatTokenizer,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    commands::{self, json as parsed, refused},
+    families,
+    folders::{self, Folder},
+    gguf_builder::Meta,
+    smollm2, tiny, tokenizer,
+    types::distance,
+};
+
+/// What the types lose of random models' logits, at most: `|logits - f32's| / |f32's|`.
+const LOST: [(TensorType, f32); 14] = [
+    (TensorType::F32, 0.0),
+    (TensorType::BF16, 0.02),
+    (TensorType::F16, 0.002),
+    (TensorType::Q8_0, 0.02),
+    (TensorType::Q6_K, 0.02),
+    (TensorType::Q5_1, 0.1),
+    (TensorType::Q5_0, 0.1),
+    (TensorType::Q5_K, 0.1),
+    (TensorType::Q4_1, 0.2),
+    (TensorType::Q4_0, 0.2),
+    (TensorType::Q4_K, 0.1),
+    (TensorType::IQ4_NL, 0.2),
+    (TensorType::Q3_K, 0.2),
+    (TensorType::Q2_K, 0.2),
+];
+
+fn rule(ty: TensorType) -> Rule {
+    Rule { matrices: ty, embedding: ty }
+}
+
+/// Converts, and opens what came of it.
+fn converted(files: &Files, rule: Rule, path: &Path) -> Result<(Gguf, Report), String> {
+    let mut seen = Vec::new();
+    let report = convert(files, rule, path, true, &mut |done, total| seen.push((done, total)));
+    let report = report.map_err(|e| e.to_string())?;
+    // From nothing to all of it, as it is stored.
+    let total = report.bytes_before;
+    assert_eq!((seen[0], seen[seen.len() - 1]), ((0, total), (total, total)));
+    assert!(seen.is_sorted());
+    assert_eq!(report.file_bytes, path.metadata().unwrap().len());
+    Ok((Gguf::open(path).unwrap(), report))
+}
+
+/// A tokenizer of 40 tokens, for the models of the families.
+fn with_tokenizer(folder: &Folder) {
+    let named = |i: usize| match i {
+        0 => "<s>".to_owned(),
+        1 => "</s>".into(),
+        2 => "<unk>".into(),
+        _ => char::from_u32(0x60 + i as u32).unwrap().to_string(),
+    };
+    let vocab: serde_json::Map<_, _> = (0..40).map(|i| (named(i), i.into())).collect();
+    let added = (0..3).map(|i| json!({ "id": i, "content": named(i), "special": true, "normalized": false, "single_word": false, "lstrip": false, "rstrip": false }));
+    let replace =
+        |from: &str, to: &str| json!({ "type": "Replace", "pattern": { "String": from }, "content": to });
+    let tokenizer = json!({
+        "version": "1.0",
+        "added_tokens": added.collect::<Vec<_>>(),
+        "normalizer": replace(" ", "\u{2581}"),
+        "pre_tokenizer": null,
+        "post_processor": null,
+        "decoder": { "type": "Sequence", "decoders": [replace("\u{2581}", " "), { "type": "ByteFallback" }, { "type": "Fuse" }] },
+        "model": { "type": "BPE", "vocab": vocab, "merges": [], "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true },
+    });
+    folder
+        .write("tokenizer.json", tokenizer.to_string())
+        .write("tokenizer_config.json", json!({ "bos_token": "<s>", "eos_token": "</s>" }).to_string());
+}
+
+#[test]
+fn every_family_has_the_same_logits_as_a_file() {
+    let (prompts, models) = families::expected();
+    let mut refusals = Vec::new();
+    for (name, family, logits) in &models {
+        let folder = families::folder("converted", name, family);
+        with_tokenizer(&folder);
+        let files = Files::open(folder.path()).unwrap();
+        let (file, report) = match converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf"))
+        {
+            Ok(done) => done,
+            Err(e) => {
+                assert!(e.contains("GGUF file") && e.contains("help:"), "{e}");
+                refusals.push(name.as_str());
+                continue;
+            }
+        };
+        assert!(report.tensors.iter().all(|tensor| tensor.max_error == 0.0), "{name}");
+        let mut session = families::session::<f32>(&file, Mode::None);
+        for (prompt, wanted) in prompts.iter().zip(logits) {
+            let far = distance(&session.logits(prompt).unwrap(), wanted);
+            assert!(far < families::F32, "{name}, {} tokens: {far}", prompt.len());
+        }
+    }
+    // Those for which the architectures have no metadata: Gemma 3 sees all tokens in every sixth layer.
+    assert_eq!(refusals, ["gemma3", "llama-dynamic", "llama-longrope", "mistral-window"]);
+}
+
+/// With the usual pattern, of which the model has too few layers to see all tokens anywhere.
+#[test]
+fn gemma_3_has_the_same_logits_as_a_file() {
+    let (prompts, _) = families::expected();
+    let folder = families::folder("gemma3-file", "gemma3", "gemma3");
+    with_tokenizer(&folder);
+    folder.configure(json!({ "layer_types": null, "sliding_window_pattern": null }));
+    let files = Files::open(folder.path()).unwrap();
+    let (file, _) = converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf")).unwrap();
+    let configs = [files.config().unwrap(), file.config().unwrap()];
+    assert_eq!(configs[0], configs[1]);
+    let [mut ours, mut theirs] = [&files as &dyn Load, &file].map(Load::session);
+    for prompt in &prompts {
+        let far = distance(&theirs.logits(prompt).unwrap(), &ours.logits(prompt).unwrap());
+        assert!(far < families::F32, "{far}");
+    }
+}
+
+/// So that both kinds of files can be in one list.
+trait Load {
+    fn session(&self) -> graphable_examples::llama::Session<f32>;
+}
+
+impl<C: Checkpoint> Load for C {
+    fn session(&self) -> graphable_examples::llama::Session<f32> {
+        families::session(self, Mode::None)
+    }
+}
+
+/// A folder in bf16 with the tokenizer `bytes`, written in every type.
+#[test]
+fn a_chat_model_keeps_its_language_and_nearly_its_logits() {
+    let folder = folders::chat("convert-chat");
+    let files = Files::open(folder.path()).unwrap();
+    let prompt: Vec<u32> = (0..21).map(|i| i * 37 % 263).collect();
+    let wanted = files.session().logits(&prompt).unwrap();
+    let question = Language::of(&files).unwrap().prompt("What is it? 1234").unwrap();
+    for (ty, most) in LOST {
+        let (file, report) = converted(&files, rule(ty), &folder.path().join(format!("{ty}.gguf"))).unwrap();
+        assert_eq!(Language::of(&file).unwrap().prompt("What is it? 1234").unwrap(), question, "{ty}");
+        let far = distance(&file.session().logits(&prompt).unwrap(), &wanted);
+        assert!(far <= most.max(families::F32), "{ty}: {far}");
+        assert_eq!(far > families::F32, ty != TensorType::F32 && ty != TensorType::BF16, "{ty}: {far}");
+
+        // 32 columns, and 48 in `ffn_down`.
+        for tensor in &report.tensors {
+            let wanted = match *tensor.shape {
+                [_, width] => ty.fitting(width),
+                _ => TensorType::F32,
+            };
+            assert_eq!((tensor.to, tensor.from), (wanted, TensorType::BF16), "{}", tensor.name);
+            let info = file.tensor_info(&tensor.name).unwrap();
+            assert_eq!((info.ty, &info.shape), (tensor.to, &tensor.shape));
+            assert_eq!(info.stored_bytes() as u64, tensor.bytes_after);
+        }
+        check_errors(&files, &file, &report);
+    }
+}
+
+/// The errors of a report, from the values of both files.
+fn check_errors(files: &Files, file: &Gguf, report: &Report) {
+    let Files::Folder(_) = files else { panic!("a folder is compared") };
+    let exact = Path::new(&report.output).with_extension("exact");
+    let (exact, _) = converted(files, rule(TensorType::F32), &exact).unwrap();
+    let (mut all, mut squares) = (0.0, 0.0);
+    for tensor in &report.tensors {
+        let [values, read] = [&exact, file].map(|file| file.tensor(&tensor.name).unwrap().data);
+        let off: Vec<f64> = values.iter().zip(&read).map(|(a, b)| f64::from(a - b)).collect();
+        let square: f64 = values.iter().map(|v| f64::from(*v).powi(2)).sum();
+        let squared: f64 = off.iter().map(|off| off * off).sum();
+        assert_eq!(tensor.max_error, off.iter().fold(0.0, |most: f64, off| most.max(off.abs())));
+        assert!((tensor.relative_rms_error - (squared / square).sqrt()).abs() < 1e-9, "{}", tensor.name);
+        (all, squares) = (all + squared, squares + square);
+    }
+    assert!((report.relative_rms_error - (all / squares).sqrt()).abs() < 1e-9);
+}
+
+/// Tokens of difficult strings, through a file.
+#[test]
+fn tokenizers_are_kept_or_refused() {
+    for name in ["bytes", "gemma"] {
+        let given = tokenizer::folders::folder(name, "convert");
+        let folder = folders::chat(&format!("convert-{name}"));
+        for file in ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"] {
+            folder.write(file, given.read(file));
+        }
+        if name == "gemma" {
+            // A vocabulary of 400 tokens.
+            folder.configure(json!({ "vocab_size": 400, "eos_token_id": [1, 6] }));
+            let mut tensors = folders::tensors(&folder.read("model.safetensors"));
+            let embed = tensors.iter_mut().find(|tensor| tensor.0 == "model.embed_tokens.weight").unwrap();
+            (embed.2, embed.3) = (vec![400, 32], vec![0; 400 * 32 * 2]);
+            folder.write("model.safetensors", folders::serialise(&tensors));
+        }
+        let files = Files::open(folder.path()).unwrap();
+        let (file, _) = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap();
+        let [theirs, ours] = [files.tokenizer().unwrap(), ChatTokenizer::from_gguf(&file).unwrap()];
+        let expected = tokenizer::folders::expected();
+        for string in expected["tokenizers"][name]["strings"].as_array().unwrap() {
+            let text = string["text"].as_str().unwrap();
+            let ids: Vec<u32> = serde_json::from_value(string["ids"].clone()).unwrap();
+            // A GGUF file has no place for the normalizer of Qwen2.
+            if name == "bytes" && text.contains('\u{301}') {
+                assert_ne!(ours.encode(text).unwrap(), ids);
+                continue;
+            }
+            assert_eq!(ours.encode(text).unwrap(), ids, "{name}: {text:?}");
+            assert_eq!(ours.decode(&ids), string["decoded"], "{name}: {text:?}");
+        }
+        assert_eq!((ours.stops(), ours.bos_name()), (theirs.stops(), theirs.bos_name()), "{name}");
+        let messages = [Message::user("Hello?")];
+        let [theirs, ours] = [files.template(&theirs), Template::from_gguf(&file, &ours)];
+        assert_eq!(ours.unwrap().render(&messages).unwrap(), theirs.unwrap().render(&messages).unwrap());
+    }
+
+    let folder = folders::chat("convert-refused");
+    let good: Value = serde_json::from_slice(&folder.read("tokenizer.json")).unwrap();
+    let says = |change: &dyn Fn(&mut Value), wanted: &str| {
+        let mut changed = good.clone();
+        change(&mut changed);
+        folder.write("tokenizer.json", changed.to_string());
+        let files = Files::open(folder.path()).unwrap();
+        let e = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap_err();
+        assert!(e.contains(wanted) && e.contains("tokenizer.json") && e.contains("help:"), "{wanted} in {e}");
+        assert!(!folder.path().join("model.gguf").exists());
+    };
+    says(&|t| t["normalizer"] = json!({ "type": "Lowercase" }), "`normalizer` Lowercase");
+    says(
+        &|t| t["pre_tokenizer"]["pretokenizers"][0]["pattern"] = json!({ "Regex": "x" }),
+        "cuts text in another way",
+    );
+    says(&|t| t["model"]["ignore_merges"] = true.into(), "`ignore_merges`");
+    says(&|t| t["added_tokens"][3]["lstrip"] = true.into(), "has `lstrip`");
+    // Merges that the pieces do not follow from.
+    let pieces = tokenizer::folders::folder("pieces", "convert");
+    let pieces: Value = serde_json::from_slice(&pieces.read("tokenizer.json")).unwrap();
+    folder.write("tokenizer_config.json", json!({ "bos_token": "<s>", "eos_token": "</s>" }).to_string());
+    folder.configure(json!({ "eos_token_id": 2 }));
+    says(&|t| *t = pieces.clone(), "merges are not those of pieces with scores");
+}
+
+/// Metadata of a file, whatever it is, and tensors that are of the type already.
+#[test]
+fn what_a_file_has_is_copied() {
+    let folder = Folder::new("convert-copied");
+    let nested = [
+        9u32.to_le_bytes().to_vec(),
+        1u64.to_le_bytes().to_vec(),
+        0u32.to_le_bytes().to_vec(),
+        2u64.to_le_bytes().to_vec(),
+        vec![7, 9],
+    ]
+    .concat();
+    let source = tiny::llama(0)
+        .meta("general.alignment", Meta::U32(64))
+        .meta("general.file_type", Meta::U32(0))
+        .meta("some.thing", Meta::Raw(9, nested))
+        .meta("some.small", Meta::Raw(1, vec![0xFE]))
+        .meta("some.real", Meta::Raw(12, 2.5f64.to_le_bytes().to_vec()));
+    // Written with an alignment of 32, and read with one of 64.
+    let bytes = source.replace("general.alignment", Meta::U32(32)).build();
+    folder.write("tiny.gguf", &bytes);
+    let files = Files::open(&folder.path().join("tiny.gguf")).unwrap();
+    let Files::Gguf(before) = &files else { panic!("a file") };
+    let (first, _) = converted(&files, rule(TensorType::Q8_0), &folder.path().join("first.gguf")).unwrap();
+    for key in before.keys() {
+        match key {
+            "general.alignment" => assert_eq!(first.get(key), None),
+            "general.file_type" => assert_eq!(first.u32(key).unwrap(), 7),
+            _ => assert_eq!(first.get(key), before.get(key), "{key}"),
+        }
+    }
+    assert_eq!(first.keys().count(), before.keys().count());
+    assert_eq!(first.u32("general.quantization_version").unwrap(), 2);
+    assert!(first.tensor_names().eq(before.tensor_names()));
+
+    let files = Files::open(&folder.path().join("first.gguf")).unwrap();
+    let (_, report) = converted(&files, rule(TensorType::Q8_0), &folder.path().join("second.gguf")).unwrap();
+    assert_eq!(folder.read("first.gguf"), folder.read("second.gguf"), "nothing is converted twice");
+    assert!(report.tensors.iter().all(|tensor| tensor.max_error == 0.0 && tensor.from == tensor.to));
+    // Blocks of another format are those of the values.
+    let (third, _) = converted(&files, rule(TensorType::Q4_1), &folder.path().join("third.gguf")).unwrap();
+    let values = first.tensor("blk.0.attn_q.weight").unwrap().data;
+    let blocks = BlockFormat::Q4_1.quantize(&values).unwrap();
+    assert_eq!(third.stored_tensor("blk.0.attn_q.weight").unwrap(), blocks);
+    assert!(Config::from_gguf(&third).unwrap() == Config::from_gguf(before).unwrap());
+}
+
+fn run(args: &[&str]) -> std::process::Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_convert")).args(args).output().unwrap()
+}
+
+#[test]
+fn what_cannot_be_written_leaves_nothing_behind() {
+    let folder = commands::Folder::new("convert-refused");
+    let large = tiny::llama(0);
+    let mut builder = large;
+    builder.drop_tensor("blk.1.attn_output.weight");
+    let mut weights = vec![0.5; 32 * 32];
+    weights[77] = 1e6;
+    let builder = builder.f32("blk.1.attn_output.weight", &[32, 32], &weights);
+    let model = folder.file("large.gguf", &builder.build());
+    let there = folder.file("there.gguf", b"kept");
+    let names = || {
+        let all = std::fs::read_dir(Path::new(&model).parent().unwrap()).unwrap();
+        let mut all: Vec<_> = all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        all.sort();
+        all
+    };
+    let out = |name: &str| Path::new(&model).with_file_name(name).display().to_string();
+    let refuse = |output: &str, more: &[&str], wanted: &str| {
+        let e = refused(&run(&[&[output, "--model", &model], more].concat()));
+        assert!(e.contains(wanted) && e.contains("help:"), "{wanted} in {e}");
+        assert_eq!(names(), ["large.gguf", "there.gguf"], "after {e}");
+    };
+    refuse(
+        &out("new.gguf"),
+        &["--dtype", "f16"],
+        "tensor `blk.1.attn_output.weight`: the value 1000000 is too large for F16",
+    );
+    refuse(&there, &["--dtype", "q8_0"], "there is such a file already");
+    assert_eq!(std::fs::read(&there).unwrap(), b"kept");
+    refuse(&out(""), &["--dtype", "q8_0"], "is a folder");
+    refuse(&out("none/new.gguf"), &["--dtype", "q8_0"], "help: check the path");
+    let e = refused(&run(&[&out("new.gguf"), "--dtype", "q8_0", "--model", &out("gone.gguf")]));
+    assert!(e.contains("gone.gguf"), "{e}");
+    let e = refused(&run(&[&out("new.gguf"), "--model", &model]));
+    assert!(e.contains("--dtype"), "{e}");
+
+    // The same file may be replaced by what is made of it: it stays mapped until it is written.
+    let output = run(&[&model, "--model", &model, "--dtype", "bf16", "--overwrite"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(names(), ["large.gguf", "there.gguf"]);
+    let file = Gguf::open(Path::new(&model)).unwrap();
+    assert_eq!(file.tensor_info("blk.0.attn_q.weight").unwrap().ty, TensorType::BF16);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for wanted in ["attn_q.weight", "rms error", "   F32   BF16 ", "exact", "wrote "] {
+        assert!(text.contains(wanted), "{wanted} in {text}");
+    }
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The real model, through the programs.
+#[test]
+fn the_real_model_answers_from_what_was_written() {
+    let folder = commands::Folder::new("convert-smollm2");
+    let model = smollm2::path().display().to_string();
+    let answer = |file: &str, dtype: &str| {
+        let args = [
+            "--prompt",
+            smollm2::QUESTION,
+            "--model",
+            file,
+            "--device",
+            "cpu",
+            "--json",
+            "--quiet",
+            "--dtype",
+            dtype,
+        ];
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_generate")).args(args).output().unwrap();
+        parsed(&output)
+    };
+    // 256 does not divide 576, of which most rows are; 1536, of `ffn_down`, it does.
+    for (dtype, usual, down) in [("q8_0", "Q8_0", "Q8_0"), ("q4_k", "Q5_0", "Q4_K")] {
+        let file = folder.file(&format!("{dtype}.gguf"), b"");
+        let output = run(&[&file, "--model", &model, "--dtype", dtype, "--overwrite", "--json"]);
+        let report = parsed(&output);
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        for tensor in report["tensors"].as_array().unwrap() {
+            let (name, shape) = (tensor["name"].as_str().unwrap(), tensor["shape"].as_array().unwrap());
+            let wanted = match shape.len() {
+                1 => "F32",
+                _ if name.ends_with("ffn_down.weight") => down,
+                _ => usual,
+            };
+            assert_eq!(tensor["to"], wanted, "{name}");
+        }
+        assert_eq!(report["tensors"].as_array().unwrap().len(), smollm2::file().tensor_names().len());
+        assert!(report["file_bytes"].as_u64().unwrap() > report["bytes_after"].as_u64().unwrap());
+        let error = report["relative_rms_error"].as_f64().unwrap();
+        assert!(error > 0.0 && error < 0.08, "{dtype}: {error}");
+        assert!(answer(&file, "f32")["text"].as_str().unwrap().contains("Paris"), "{dtype}");
+        assert_eq!(answer(&file, "stored")["weights"], usual, "{dtype}");
+    }
+}
