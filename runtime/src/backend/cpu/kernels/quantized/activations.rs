@@ -14,8 +14,8 @@ const PARALLEL: usize = 1 << 16;
 pub(crate) struct Activations {
     rows: usize,
     width: usize,
+    /// Of each row, as many runs as [`runs`](Self::runs) has; those behind the last one are zero there and here.
     integers: Vec<Run>,
-    /// What is not a run of a row, behind its last one, is zero here.
     runs: Vec<Runs>,
 }
 
@@ -35,7 +35,7 @@ impl Activations {
     pub(crate) fn new(rows: usize, width: usize, row: impl Fn(usize, &mut [f32]) + Sync) -> Self {
         debug_assert!(width.is_multiple_of(RUN));
         let eights = (width / RUN).div_ceil(LANES);
-        let mut all_integers = vec![[0; WORDS]; rows * width / RUN];
+        let mut all_integers = vec![[0; WORDS]; rows * eights * LANES];
         let integers: &mut [i8] = bytemuck::cast_slice_mut(&mut all_integers);
         let mut runs = vec![Runs::default(); rows * eights];
         let one = |values: &mut Vec<f32>, (i, (integers, runs)): (usize, (&mut [i8], &mut [Runs]))| {
@@ -45,7 +45,8 @@ impl Activations {
             eights.for_each(|((values, to), runs)| quantize_runs(values, to, runs));
         };
         // There is no chunk without elements.
-        let (wide, eights) = (width.max(1), eights.max(1));
+        let eights = eights.max(1);
+        let wide = eights * LANES * RUN;
         if rows > 1 && rows * width >= PARALLEL {
             let all = integers.par_chunks_mut(wide).zip(runs.par_chunks_mut(eights));
             all.enumerate().for_each_init(Vec::new, one);
@@ -65,9 +66,9 @@ impl Activations {
         self.width
     }
 
-    /// The integers of a row.
+    /// The integers of a row, in whole groups of [`LANES`] runs.
     pub(super) fn integers(&self, row: usize) -> &[Run] {
-        let runs = self.width / RUN;
+        let runs = (self.width / RUN).next_multiple_of(LANES);
         &self.integers[row * runs..][..runs]
     }
 
@@ -196,7 +197,7 @@ mod tests {
                 to.iter_mut().enumerate().for_each(|(i, v)| *v = (i * 31 % 97 + row) as f32 - 40.0);
             });
             for row in 0..2 {
-                for (run, integers) in rows.integers(row).iter().map(bytes).enumerate() {
+                for (run, integers) in rows.integers(row)[..runs].iter().map(bytes).enumerate() {
                     let all = rows.runs(row)[run / LANES];
                     for (half, sums) in integers.chunks(RUN / 2).zip(all.sums) {
                         assert_eq!(sums[run % LANES], half.iter().map(|&q| i32::from(q)).sum::<i32>());
@@ -204,6 +205,7 @@ mod tests {
                 }
                 for run in runs..runs.next_multiple_of(LANES) {
                     assert_eq!(rows.scale(row, run), 0.0, "what is behind the last run");
+                    assert_eq!(rows.integers(row)[run], [0; WORDS]);
                     assert_eq!(rows.runs(row)[run / LANES].sums.map(|sums| sums[run % LANES]), [0; 2]);
                 }
             }

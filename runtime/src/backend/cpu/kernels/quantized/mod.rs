@@ -12,14 +12,14 @@
 //!
 //! No multiplication is fused with an addition. So the order, and with it every bit of a result, follows from the width alone:
 //! it is the same with any number of rows and threads, and with any instructions. `plain.rs` is the definition; `x86.rs` has the
-//! same sums with vector instructions that are found at run time, eight runs of a row at a time, and `tile.rs`, for many rows of
-//! activations, 16 rows of weights at a time. The tests compare them bit by bit.
+//! same sums with vector instructions that are found at run time, eight runs of a row at a time, and `tiles`, for many rows of
+//! activations, 8 or 16 rows of weights at a time. The tests compare them bit by bit.
 
 mod activations;
 mod level;
 mod plain;
 #[cfg(target_arch = "x86_64")]
-mod tile;
+mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -59,10 +59,10 @@ pub(crate) fn multiply(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the function needs the instructions that it is compiled for, nothing else. A value of this level is only made by
         // `Level::all`, after the machine was found to have them all.
-        Level::Avx2(_) => unsafe { x86::avx2::multiply(format, weights, activations, to) },
+        Level::Avx2(_) => unsafe { tiles::avx2::multiply(format, weights, activations, to) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above; this level has those of tiles, too.
-        Level::Vnni(_) => unsafe { tile::multiply(format, weights, activations, to) },
+        // SAFETY: as above.
+        Level::Vnni(_) => unsafe { tiles::avx512::multiply(format, weights, activations, to) },
     }
 }
 

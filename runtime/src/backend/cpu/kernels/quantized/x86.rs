@@ -10,14 +10,14 @@
 use std::arch::x86_64::*;
 
 use super::{
-    Activations, LANES,
+    Activations, LANES, RUN,
     activations::{Run, Runs},
     total,
 };
 use crate::{BlockFormat, quantized::IQ4_NL_VALUES};
 
 /// Rows of activations that are multiplied with a block while its integers are in registers.
-const ROWS: usize = 4;
+const ROWS: usize = 2;
 
 /// A row of activations.
 #[derive(Clone, Copy)]
@@ -72,8 +72,11 @@ pub(super) const fn runs(format: u8) -> usize {
     if matches!(format, Q2_K | Q3_K | Q4_K | Q5_K | Q6_K) { LANES } else { 1 }
 }
 
+/// The bytes of the largest block of one run.
+const LARGEST: usize = BlockFormat::Q8_0.bytes();
+
 /// Whether integers have all of eight bits.
-const fn is_wide(format: u8) -> bool {
+pub(super) const fn is_wide(format: u8) -> bool {
     matches!(format, Q8_0 | IQ4_NL)
 }
 
@@ -140,12 +143,9 @@ macro_rules! kernels {
             ) {
                 let rows = activations.rows();
                 for first in (0..rows).step_by(ROWS) {
-                    let (write, many) = (&mut write, rows - first);
-                    match many {
-                        1 => some_rows::<F, 1>(weights, columns, activations, first, write),
-                        2 => some_rows::<F, 2>(weights, columns, activations, first, write),
-                        3 => some_rows::<F, 3>(weights, columns, activations, first, write),
-                        _ => some_rows::<F, ROWS>(weights, columns, activations, first, write),
+                    match rows - first {
+                        1 => some_rows::<F, 1>(weights, columns, activations, first, &mut write),
+                        _ => some_rows::<F, ROWS>(weights, columns, activations, first, &mut write),
                     }
                 }
             }
@@ -166,17 +166,12 @@ macro_rules! kernels {
                 for column in 0..columns {
                     let weight = &weights[column * bytes..][..bytes];
                     let mut sums = [_mm256_setzero_ps(); R];
-                    let all = rows[0].integers.len();
+                    let all = activations.width() / RUN;
                     for (i, at) in (0..all).step_by(LANES).enumerate() {
-                        // The number of runs is a constant in each of these.
+                        // What is behind the last run is zero and changes no sum.
                         match all - at {
-                            1 => add::<F, 1, R>(weight, &rows, i, &mut sums),
-                            2 => add::<F, 2, R>(weight, &rows, i, &mut sums),
-                            3 => add::<F, 3, R>(weight, &rows, i, &mut sums),
-                            4 => add::<F, 4, R>(weight, &rows, i, &mut sums),
-                            5 => add::<F, 5, R>(weight, &rows, i, &mut sums),
-                            6 => add::<F, 6, R>(weight, &rows, i, &mut sums),
-                            7 => add::<F, 7, R>(weight, &rows, i, &mut sums),
+                            1 | 2 if runs(F) == 1 => add::<F, 2, R>(weight, &rows, i, &mut sums),
+                            3 | 4 if runs(F) == 1 => add::<F, 4, R>(weight, &rows, i, &mut sums),
                             _ => add::<F, LANES, R>(weight, &rows, i, &mut sums),
                         }
                     }
@@ -195,7 +190,7 @@ macro_rules! kernels {
                 i: usize,
                 sums: &mut [__m256; R],
             ) {
-                let eight = eight::<F, N>(weight, i);
+                let eight = runs_of::<F, N>(weight, i);
                 for (row, sums) in rows.iter().zip(sums) {
                     let others: &[Run; N] = row.integers[i * LANES..].first_chunk().expect("runs of a row");
                     let mut products = [_mm256_setzero_si256(); LANES];
@@ -268,15 +263,29 @@ macro_rules! kernels {
                 $product
             }
 
-            /// Runs `8 * i..8 * i + N` of a row of blocks. Those that are not there have zeros.
+            /// Runs `8 * i..8 * i + 8` of a row of blocks. Those that are not there have zeros.
             #[target_feature(enable = $features)]
             #[inline]
-            pub(in super::super) fn eight<const F: u8, const N: usize>(weight: &[u8], i: usize) -> Eight {
+            pub(in super::super) fn eight<const F: u8>(weight: &[u8], i: usize) -> Eight {
+                runs_of::<F, LANES>(weight, i)
+            }
+
+            /// As [`eight`], where only the first `N` can be there.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn runs_of<const F: u8, const N: usize>(weight: &[u8], i: usize) -> Eight {
                 let bytes = const { bytes(F) };
                 if runs(F) > 1 {
-                    large::<F>(&weight[i * bytes..][..bytes])
-                } else {
-                    small::<F, N>(&weight[i * LANES * bytes..][..N * bytes])
+                    return large::<F>(&weight[i * bytes..][..bytes]);
+                }
+                let blocks = &weight[i * LANES * bytes..];
+                match blocks.get(..N * bytes) {
+                    Some(blocks) => small::<F, N>(blocks),
+                    None => {
+                        let mut padded = [0; LANES * LARGEST];
+                        padded[..blocks.len()].copy_from_slice(blocks);
+                        small::<F, N>(&padded[..N * bytes])
+                    }
                 }
             }
 
@@ -443,8 +452,8 @@ macro_rules! kernels {
             #[target_feature(enable = $features)]
             #[inline]
             fn nibbles(bytes: &[u8; 16]) -> __m256i {
-                let low = load_16(bytes);
-                let both = _mm256_set_m128i(_mm_srli_epi16::<4>(low), low);
+                let both = _mm256_broadcastsi128_si256(load_16(bytes));
+                let both = _mm256_srlv_epi64(both, _mm256_setr_epi64x(0, 0, 4, 4));
                 _mm256_and_si256(both, _mm256_set1_epi8(15))
             }
 

@@ -1,18 +1,18 @@
-//! The products of `plain.rs` for many rows of activations: 16 rows of weights at a time, taken apart once, so that each vector
-//! holds a sum of each of them, and nothing is added across a vector.
-//!
-//! The integers of a run are exact, and its terms are added to the sum that `plain.rs` says, so the bits are the same.
+//! Tiles of 16 rows of weights.
 
 use std::arch::x86_64::*;
 
-use super::{
-    Activations, LANES, RUN, WORDS,
-    x86::{
-        IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, has_minima, has_small_groups,
-        of_format, offset, vnni,
+use super::transposed;
+use crate::{
+    BlockFormat,
+    backend::cpu::kernels::quantized::{
+        Activations, LANES, RUN, WORDS,
+        x86::{
+            IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, has_minima, has_small_groups,
+            of_format, offset, vnni,
+        },
     },
 };
-use crate::BlockFormat;
 
 /// Rows of weights of a tile.
 const COLUMNS: usize = 16;
@@ -31,9 +31,14 @@ struct Run {
     minima: [__m512; 2],
 }
 
-/// [`multiply`](super::multiply).
+/// [`multiply`](super::super::multiply).
 #[target_feature(enable = "avx2,f16c,avx512f,avx512vl,avx512vnni")]
-pub(super) fn multiply(format: BlockFormat, weights: &[u8], activations: &Activations, to: &mut [f32]) {
+pub(in super::super) fn multiply(
+    format: BlockFormat,
+    weights: &[u8],
+    activations: &Activations,
+    to: &mut [f32],
+) {
     let columns = to.len() / activations.rows();
     if activations.rows() < MANY || columns < COLUMNS {
         return vnni::multiply(format, weights, activations, to);
@@ -78,29 +83,31 @@ fn tiles<const F: u8>(weights: &[u8], columns: usize, activations: &Activations,
 #[target_feature(enable = "avx2,f16c,avx512f,avx512vl,avx512vnni")]
 fn fill<const F: u8>(weights: &[u8], runs: usize, tile: &mut Vec<Run>) {
     let bytes = weights.len() / COLUMNS;
+    let (none, nothing) = (_mm256_setzero_ps(), _mm256_setzero_si256());
     tile.clear();
-    for (i, at) in (0..runs).step_by(LANES).enumerate() {
-        let eights: [_; COLUMNS] = std::array::from_fn(|row| {
-            let weight = &weights[row * bytes..][..bytes];
-            match runs - at {
-                1 => vnni::eight::<F, 1>(weight, i),
-                2 => vnni::eight::<F, 2>(weight, i),
-                3 => vnni::eight::<F, 3>(weight, i),
-                4 => vnni::eight::<F, 4>(weight, i),
-                5 => vnni::eight::<F, 5>(weight, i),
-                6 => vnni::eight::<F, 6>(weight, i),
-                7 => vnni::eight::<F, 7>(weight, i),
-                _ => vnni::eight::<F, LANES>(weight, i),
+    for at in (0..runs).step_by(LANES) {
+        // Each of two halves of the tile, for the first eight rows and the others.
+        let mut integers = [[[nothing; LANES]; 2]; LANES];
+        let mut scales = [[[none; LANES]; 2]; 2];
+        let mut minima = [[[none; LANES]; 2]; 2];
+        for row in 0..COLUMNS {
+            let (half, place) = (row / LANES, row % LANES);
+            let eight = vnni::eight::<F>(&weights[row * bytes..][..bytes], at / LANES);
+            for run in 0..LANES {
+                integers[run][half][place] = eight.integers[run];
             }
-        });
-        let numbers = |of: &dyn Fn(usize) -> __m256| transposed(|row| _mm256_castps_si256(of(row)));
-        let scales = [numbers(&|row| eights[row].scales[0]), numbers(&|row| eights[row].scales[1])];
-        let minima = [numbers(&|row| eights[row].minima[0]), numbers(&|row| eights[row].minima[1])];
+            for group in 0..2 {
+                scales[group][half][place] = eight.scales[group];
+                minima[group][half][place] = eight.minima[group];
+            }
+        }
+        let scales = [floats(&scales[0]), floats(&scales[1])];
+        let minima = [floats(&minima[0]), floats(&minima[1])];
         for run in 0..LANES.min(runs - at) {
             tile.push(Run {
-                words: transposed(|row| eights[row].integers[run]),
-                scales: scales.map(|scales| _mm512_castsi512_ps(scales[run])),
-                minima: minima.map(|minima| _mm512_castsi512_ps(minima[run])),
+                words: joined(&integers[run]),
+                scales: [scales[0][run], scales[1][run]],
+                minima: [minima[0][run], minima[1][run]],
             });
         }
     }
@@ -109,35 +116,25 @@ fn fill<const F: u8>(weights: &[u8], runs: usize, tile: &mut Vec<Run>) {
 /// Vector `i` has element `i` of each of 16 vectors of eight.
 #[target_feature(enable = "avx2,avx512f")]
 #[inline]
-fn transposed(row: impl Fn(usize) -> __m256i) -> [__m512i; LANES] {
-    let eight = |first: usize| {
-        let r: [__m256i; LANES] = std::array::from_fn(|i| row(first + i));
-        let pairs = [
-            _mm256_unpacklo_epi32(r[0], r[1]),
-            _mm256_unpackhi_epi32(r[0], r[1]),
-            _mm256_unpacklo_epi32(r[2], r[3]),
-            _mm256_unpackhi_epi32(r[2], r[3]),
-            _mm256_unpacklo_epi32(r[4], r[5]),
-            _mm256_unpackhi_epi32(r[4], r[5]),
-            _mm256_unpacklo_epi32(r[6], r[7]),
-            _mm256_unpackhi_epi32(r[6], r[7]),
-        ];
-        let fours = |a: usize| {
-            [
-                _mm256_unpacklo_epi64(pairs[a], pairs[a + 2]),
-                _mm256_unpackhi_epi64(pairs[a], pairs[a + 2]),
-                _mm256_unpacklo_epi64(pairs[a + 1], pairs[a + 3]),
-                _mm256_unpackhi_epi64(pairs[a + 1], pairs[a + 3]),
-            ]
-        };
-        let (top, bottom) = (fours(0), fours(4));
-        std::array::from_fn::<_, LANES, _>(|i| match i {
-            0..4 => _mm256_permute2x128_si256::<0x20>(top[i], bottom[i]),
-            _ => _mm256_permute2x128_si256::<0x31>(top[i - 4], bottom[i - 4]),
-        })
-    };
-    let (low, high) = (eight(0), eight(8));
-    std::array::from_fn(|i| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low[i]), high[i]))
+fn joined(rows: &[[__m256i; LANES]; 2]) -> [__m512i; LANES] {
+    let (low, high) = (transposed(&rows[0]), transposed(&rows[1]));
+    let mut all = [_mm512_setzero_si512(); LANES];
+    for i in 0..LANES {
+        all[i] = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low[i]), high[i]);
+    }
+    all
+}
+
+/// As [`joined`], of floats.
+#[target_feature(enable = "avx2,avx512f")]
+#[inline]
+fn floats(rows: &[[__m256; LANES]; 2]) -> [__m512; LANES] {
+    let joined = joined(bytemuck::cast_ref(rows));
+    let mut all = [_mm512_setzero_ps(); LANES];
+    for i in 0..LANES {
+        all[i] = _mm512_castsi512_ps(joined[i]);
+    }
+    all
 }
 
 /// The products of a tile and `R` rows of activations.
