@@ -81,7 +81,7 @@ pub fn run(args: cli::Perplexity, open: impl FnOnce(&Path) -> Result<Files>) -> 
         None => Cache::of_user(args.common.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
     };
     let files = open(&path)?;
-    let (dtype, blocks) = args.dtype.of(files.stored()?, &on)?;
+    let (dtype, blocks) = args.dtype.of(files.stored()?, &on);
     let result = match dtype {
         DType::Bf16 => measure::<bf16>(&args, &files, on, blocks, &text)?,
         DType::F16 => measure::<f16>(&args, &files, on, blocks, &text)?,

@@ -3,7 +3,7 @@
 use clap::{ValueEnum, builder::PossibleValue};
 use graphable::{BlockFormat, DType, Device};
 
-use crate::{Error, Result, checkpoint::Blocks, gguf::TensorType};
+use crate::{checkpoint::Blocks, gguf::TensorType};
 
 /// `--dtype`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +55,7 @@ impl ValueEnum for DTypeArg {
             Self::F32 => ("f32", "32 bits"),
             Self::Bf16 => ("bf16", "16 bits, 8 of them exponent"),
             Self::F16 => ("f16", "16 bits, 5 of them exponent: activations above 65504 are lost"),
-            Self::Stored => {
-                ("stored", "Matrices in blocks stay as the file has them, with f32 for the rest, on the CPU")
-            }
+            Self::Stored => ("stored", "Matrices in blocks stay as the file has them, with f32 for the rest"),
             Self::Blocks(format) => {
                 (super::convert::name(TensorType::of_blocks(*format)?), super::convert::bits(*format))
             }
@@ -69,30 +67,18 @@ impl ValueEnum for DTypeArg {
 impl DTypeArg {
     /// The type on `device` of a model most of whose weights are `stored` as floats of a type, or in blocks; and what becomes of
     /// its matrices.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for blocks on a device that has no kernels for them.
-    pub fn of(self, stored: Option<DType>, device: &Device) -> Result<(DType, Blocks)> {
-        let blocks = match self {
-            Self::F32 => return Ok((DType::F32, Blocks::Never)),
-            Self::Bf16 => return Ok((DType::Bf16, Blocks::Never)),
-            Self::F16 => return Ok((DType::F16, Blocks::Never)),
-            Self::Auto => return Ok((Self::auto(stored, device), Blocks::Never)),
-            Self::Stored => Blocks::Stored,
-            Self::Blocks(format) => Blocks::Format(format),
-        };
-        if computes_blocks(device) {
-            return Ok((DType::F32, blocks));
+    pub fn of(self, stored: Option<DType>, device: &Device) -> (DType, Blocks) {
+        match self {
+            Self::F32 => (DType::F32, Blocks::Never),
+            Self::Bf16 => (DType::Bf16, Blocks::Never),
+            Self::F16 => (DType::F16, Blocks::Never),
+            Self::Auto => (Self::auto(stored, device), Blocks::Never),
+            Self::Stored => (DType::F32, Blocks::Stored),
+            Self::Blocks(format) => (DType::F32, Blocks::Format(format)),
         }
-        let named = self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        Err(Error::Option {
-            option: format!("--dtype {named}"),
-            why: format!("products with weights in blocks are not computed on {device}"),
-            help: "pass `--dtype bf16`, or `--device cpu`".into(),
-        })
     }
 
-    /// Floats: blocks are opted for, because products with them round activations to 8 bits.
+    /// Floats: blocks are opted for, because products with them round activations to 8 bits on the CPU.
     fn auto(stored: Option<DType>, device: &Device) -> DType {
         match stored {
             Some(stored @ (DType::F32 | DType::Bf16)) => stored,
@@ -102,11 +88,6 @@ impl DTypeArg {
             _ => DType::Bf16,
         }
     }
-}
-
-/// Whether the device has kernels for weights in blocks.
-fn computes_blocks(device: &Device) -> bool {
-    device.is_cpu()
 }
 
 #[cfg(test)]
@@ -125,7 +106,7 @@ mod tests {
     #[test]
     fn auto_is_chosen_by_file_and_device() {
         let (cpu, gpu) = (Device::cpu(), Device::cuda(0));
-        let of = |arg: DTypeArg, stored, device| arg.of(stored, device).unwrap();
+        let of = |arg: DTypeArg, stored, device| arg.of(stored, device);
         for stored in [DType::F32, DType::Bf16] {
             assert_eq!(of(DTypeArg::Auto, Some(stored), &cpu), (stored, Blocks::Never));
             assert_eq!(of(DTypeArg::Auto, Some(stored), &gpu), (stored, Blocks::Never));
@@ -141,9 +122,7 @@ mod tests {
         assert_eq!(of(DTypeArg::Bf16, None, &cpu), (DType::Bf16, Blocks::Never));
         let q8_0 = Blocks::Format(BlockFormat::Q8_0);
         assert_eq!(of(DTypeArg::Blocks(BlockFormat::Q8_0), Some(DType::Bf16), &cpu), (DType::F32, q8_0));
-        let e = DTypeArg::Blocks(BlockFormat::Q4_1).of(None, &gpu).unwrap_err().to_string();
-        assert!(e.contains("`--dtype q4_1`") && e.contains("help: pass `--dtype bf16`"), "{e}");
-        let e = DTypeArg::Stored.of(None, &gpu).unwrap_err().to_string();
-        assert!(e.contains("`--dtype stored`"), "{e}");
+        assert_eq!(of(DTypeArg::Blocks(BlockFormat::Q8_0), Some(DType::Bf16), &gpu), (DType::F32, q8_0));
+        assert_eq!(of(DTypeArg::Stored, None, &gpu), (DType::F32, Blocks::Stored));
     }
 }

@@ -45,8 +45,8 @@ pub struct Adapters<T: Float = f32> {
 const MATRICES: [&str; 7] = ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"];
 
 /// What PEFT calls a matrix of a layer.
-fn module(layer: usize, matrix: &str) -> String {
-    let name = hugging_face_name(&format!("blk.{layer}.{matrix}.weight"), false);
+fn module(config: &Config, layer: usize, matrix: &str) -> String {
+    let name = hugging_face_name(&format!("blk.{layer}.{matrix}.weight"), config);
     name.trim_end_matches(".weight").to_owned()
 }
 
@@ -69,10 +69,11 @@ impl<T: Float> Adapters<T> {
         let [q, kv] = [config.heads, config.kv_heads].map(|heads| heads * config.head_dim);
         let mut layers = Vec::new();
         for layer in 0..config.layers {
-            let slots_of = |matrix: &str, shape: [usize; 2]| match modules.contains(&module(layer, matrix)) {
-                true => Lora::new(rt, room, shape).map(Some),
-                false => Ok(None),
-            };
+            let slots_of =
+                |matrix: &str, shape: [usize; 2]| match modules.contains(&module(config, layer, matrix)) {
+                    true => Lora::new(rt, room, shape).map(Some),
+                    false => Ok(None),
+                };
             layers.push(LayerAdapters {
                 q: slots_of("attn_q", [q, dim])?,
                 k: slots_of("attn_k", [kv, dim])?,
@@ -102,7 +103,7 @@ impl<T: Float> Adapters<T> {
         let names = self.layers.iter().enumerate().flat_map(|(i, layer)| {
             let LayerAdapters { q, k, v, o, gate, up, down } = layer;
             let all = MATRICES.into_iter().zip([q, k, v, o, gate, up, down]);
-            all.filter_map(move |(matrix, lora)| Some((module(i, matrix), lora.as_ref()?)))
+            all.filter_map(move |(matrix, lora)| Some((module(config, i, matrix), lora.as_ref()?)))
         });
         Ok(file.peft(&weights).load(step, slot, names)?)
     }

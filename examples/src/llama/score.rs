@@ -53,6 +53,7 @@ pub struct Scorer<T: Float = f32> {
     rt: Runtime,
     /// Tokens of the longest text.
     context: usize,
+    mode: Mode,
 }
 
 impl<T: Float> Scorer<T> {
@@ -76,7 +77,7 @@ impl<T: Float> Scorer<T> {
         let kv = KvCache::new(&rt, config, context)?;
         let graph = ScoreGraph::<T>::builder().bucket("T", Schedule::new(PIECES)).mode(mode.mixed());
         let graph = graph.build(&mut rt)?;
-        Ok(Self { graph, model, adapters: Adapters::none(config), kv, rt, context })
+        Ok(Self { graph, model, adapters: Adapters::none(config), kv, rt, context, mode })
     }
 
     /// The weights.
@@ -92,7 +93,7 @@ impl<T: Float> Scorer<T> {
     pub fn losses(&mut self, tokens: &[u32], labels: &[i32]) -> Outcome<Vec<f32>> {
         debug_assert!(tokens.len() == labels.len() && tokens.len() <= self.context);
         let mut losses = Vec::with_capacity(tokens.len());
-        for (start, piece) in pieces(0, tokens) {
+        for (start, piece) in pieces(0, tokens, self.mode) {
             let step = self.rt.step()?;
             let positions: Vec<u32> = (start as u32..).take(piece.len()).collect();
             let labels = &labels[start..start + piece.len()];

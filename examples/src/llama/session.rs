@@ -21,6 +21,8 @@ use crate::{
 
 /// Buckets of prefill. A prompt longer than the largest is read in pieces of that size.
 pub(super) const PIECES: [usize; 4] = [16, 32, 64, 128];
+/// The largest piece where nothing is recorded, so that pieces of any length cost the same: each reads all weights once.
+const UNRECORDED: usize = 512;
 
 /// A chat model on a device, ready to answer. Its weights, activations and cache are `T`.
 pub struct Session<T: Float = f32> {
@@ -269,7 +271,7 @@ impl<T: Float> Session<T> {
         self.check_room(tokens.len())?;
         self.said = None;
         let mut logits = Vec::new();
-        for (start, piece) in pieces(0, tokens) {
+        for (start, piece) in pieces(0, tokens, self.mode) {
             let step = self.rt.step()?;
             let [positions, last] = places(start, piece);
             let (prefill, model, adapters) = (&self.prefill, &self.model, &self.adapters);
@@ -309,7 +311,7 @@ impl<T: Float> Session<T> {
     /// Reads a prompt into the cache from a row on, piece by piece. Gives the token after its last one.
     fn read(&mut self, start: usize, prompt: &[u32]) -> Result<Launched> {
         let mut launched = None;
-        for (at, piece) in pieces(start, prompt) {
+        for (at, piece) in pieces(start, prompt, self.mode) {
             let step = self.rt.step()?;
             let [positions, last] = places(at, piece);
             let unfinished = at + piece.len() < start + prompt.len();
@@ -472,8 +474,8 @@ fn by_a_loop<T: Float, F: FnMut(&str) -> Result<()>>(
 }
 
 /// The pieces of a prompt, each with its first row.
-pub(super) fn pieces(start: usize, prompt: &[u32]) -> impl Iterator<Item = (usize, &[u32])> {
-    let largest = PIECES[PIECES.len() - 1];
+pub(super) fn pieces(start: usize, prompt: &[u32], mode: Mode) -> impl Iterator<Item = (usize, &[u32])> {
+    let largest = if mode.mixed() == Mode::None { UNRECORDED } else { PIECES[PIECES.len() - 1] };
     prompt.chunks(largest).enumerate().map(move |(i, piece)| (start + i * largest, piece))
 }
 

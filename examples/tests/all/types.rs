@@ -14,8 +14,11 @@ use crate::{folders, smollm2, tiny};
 /// Largest `|logits - f32's| / |f32's|` (lengths of the vectors), as in docs/ACCURACY.md.
 pub(crate) const BF16: f32 = 0.05;
 pub(crate) const F16: f32 = 0.01;
-/// The same of weights in the blocks of the real file, whose products quantise activations to 8 bits.
+/// The same of weights in the blocks of the real file, whose products quantise activations to 8 bits: of half of the prompts, and of
+/// any prompt. Where an activation lies between two integers, the last bit of a sum decides which of them it becomes, and from layer to
+/// layer that grows to all of what quantising loses; so a distance of one prompt is a sample, not a property of it.
 const BLOCKS: f32 = 0.05;
+const BLOCKS_OF_ANY: f32 = 0.25;
 
 fn load<T: Float>(file: &Gguf, mode: Mode, capacity: usize) -> Session<T> {
     let language = Language::of(file).unwrap();
@@ -97,13 +100,20 @@ fn load_blocks(files: &impl Checkpoint, mode: Mode, blocks: Blocks) -> Session<f
 #[test]
 fn blocks_of_a_file_stay_blocks() {
     let file = smollm2::file();
-    let prompt = Language::of(file).unwrap().prompt(smollm2::QUESTION).unwrap();
     let mut floats = load_blocks(file, Mode::None, Blocks::Never);
     let mut blocks = load_blocks(file, Mode::None, Blocks::Stored);
     assert_eq!((floats.model().stored(), blocks.model().stored()), ("f32".into(), "Q4_1".into()));
-    let far = distance(&blocks.logits(&prompt).unwrap(), &floats.logits(&prompt).unwrap());
+    let mut far: Vec<f32> =
+        [smollm2::QUESTION, "Hi", "Who was Ada Lovelace?", "What is 17 times 23?", "Explain rain."]
+            .into_iter()
+            .map(|question| {
+                let prompt = Language::of(file).unwrap().prompt(question).unwrap();
+                distance(&blocks.logits(&prompt).unwrap(), &floats.logits(&prompt).unwrap())
+            })
+            .collect();
+    far.sort_by(f32::total_cmp);
     // Not 0: activations are quantised to 8 bits.
-    assert!(far > 0.0 && far < BLOCKS, "{far}");
+    assert!(far[0] > 0.0 && far[far.len() / 2] < BLOCKS && far[far.len() - 1] < BLOCKS_OF_ANY, "{far:?}");
     let bytes = |session: &Session<f32>| ParamVisitor::bytes(session.model());
     // The embedding is in Q8_0, the other matrices are in Q4_1: 5 bits a weight.
     assert!(5 * bytes(&blocks) < bytes(&floats), "{} of {}", bytes(&blocks), bytes(&floats));

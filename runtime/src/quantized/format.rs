@@ -102,6 +102,11 @@ impl BlockFormat {
         matches!(self, Self::Q4_1 | Self::Q5_1 | Self::Q2_K | Self::Q4_K | Self::Q5_K)
     }
 
+    /// Returns whether 16 elements share a scale, instead of 32.
+    pub(crate) const fn has_small_groups(self) -> bool {
+        matches!(self, Self::Q2_K | Self::Q3_K | Self::Q6_K)
+    }
+
     /// Writes the values of the elements of `blocks`, one block after the other, bit for bit those of the `gguf` package.
     ///
     /// # Errors

@@ -110,7 +110,15 @@ impl<T: Float> Weight<T> {
         let bytes = stored.len();
         let owned = rt.allocate_constant(bytes as u64, Some(stored))?;
         let is_in_tiles = rt.blocks_in_tiles();
-        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, bytes, is_in_tiles, _type: PhantomData })))
+        Ok(Self(Kind::Blocks(Blocks {
+            owned,
+            format,
+            shape,
+            layout,
+            bytes,
+            is_in_tiles,
+            _type: PhantomData,
+        })))
     }
 }
 
@@ -151,7 +159,15 @@ impl<T: Float> Weight<T> {
         let bytes = blocks.len();
         let owned = rt.map_constant(file, range)?;
         let is_in_tiles = false;
-        Ok(Self(Kind::Blocks(Blocks { owned, format, shape, layout, bytes, is_in_tiles, _type: PhantomData })))
+        Ok(Self(Kind::Blocks(Blocks {
+            owned,
+            format,
+            shape,
+            layout,
+            bytes,
+            is_in_tiles,
+            _type: PhantomData,
+        })))
     }
 }
 

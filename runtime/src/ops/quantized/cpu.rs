@@ -2,7 +2,7 @@
 //!
 //! The work is split by columns of the result, that is, by rows of the weight, so that each block is read from memory once for
 //! all rows of a panel. What a task computes depends on shapes alone; that results do not depend on tasks at all is a property
-//! of [`dot`].
+//! of [`multiply`].
 
 use rayon::prelude::*;
 
@@ -14,7 +14,7 @@ use crate::{
             Access, Fault,
             kernels::{
                 float::{by_float, input},
-                quantized::{Activations, Level, ROWS, dot},
+                quantized::{Activations, Level, multiply},
                 real::{Real, Strided, gather},
                 strided::chunks,
             },
@@ -27,7 +27,9 @@ use crate::{
 mod tests;
 
 /// Rows of activations that are quantised at a time.
-const PANEL: usize = 64;
+const PANEL: usize = 256;
+/// A task computes a multiple of so many columns, as vectors of sums do.
+const COLUMNS: usize = 16;
 /// Bytes of weights that one task reads.
 const SLICE: usize = 1 << 14;
 /// Multiplications below which nothing is spread over threads.
@@ -72,11 +74,11 @@ impl Panels<'_> {
             unreachable!("the input is a matrix")
         };
         let m = out.len() / self.n;
-        let activations = Activations::new(m, k, self.format.has_minima(), |i, to| {
+        let activations = Activations::new(m, k, |i, to| {
             gather(x.data, (first + i) * row, column, to);
         });
         let bytes = self.weight.len() / self.n;
-        let width = (SLICE / bytes.max(1)).clamp(ROWS, 512);
+        let width = (SLICE / bytes.max(1)).clamp(COLUMNS, 512).next_multiple_of(COLUMNS);
         let threads = m * k * self.n >= SERIAL;
         if m == 1 {
             let one = |buffer: &mut Vec<f32>, (i, to): (usize, &mut [T])| {
@@ -112,19 +114,12 @@ impl Panels<'_> {
     /// Fills `to`, a matrix of all rows of activations, with columns `first..first + n` of the result.
     fn slice(&self, activations: &Activations, first: usize, n: usize, to: &mut Vec<f32>) {
         let bytes = self.weight.len() / self.n;
-        let rows = activations.rows();
-        to.clear();
-        to.resize(rows * n, 0.0);
-        for row in (0..rows).step_by(ROWS) {
-            let mut dots = [0.0; ROWS];
-            let dots = &mut dots[..ROWS.min(rows - row)];
-            for j in 0..n {
-                let weight = &self.weight[(first + j) * bytes..][..bytes];
-                dot(self.level, self.format, weight, activations, row, dots);
-                let bias = self.bias.as_ref().map(|bias| bias[first + j]);
-                for (i, &dot) in dots.iter().enumerate() {
-                    to[(row + i) * n + j] = bias.map_or(dot, |bias| dot + bias);
-                }
+        // Every element is written.
+        to.resize(activations.rows() * n, 0.0);
+        multiply(self.level, self.format, &self.weight[first * bytes..][..n * bytes], activations, to);
+        if let Some(bias) = &self.bias {
+            for row in to.chunks_mut(n) {
+                row.iter_mut().zip(&bias[first..]).for_each(|(to, bias)| *to += bias);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{LANES, NEIGHBOURS, RUN};
+use super::{LANES, RUN, WORDS};
 
 /// Elements from which on rows are quantised by several threads.
 const PARALLEL: usize = 1 << 16;
@@ -14,38 +14,48 @@ const PARALLEL: usize = 1 << 16;
 pub(crate) struct Activations {
     rows: usize,
     width: usize,
-    integers: Vec<i8>,
-    scales: Vec<f32>,
-    /// For each four neighbours, their sum; empty unless asked for.
-    sums: Vec<f32>,
+    /// Of each row, as many runs as [`runs`](Self::runs) has; those behind the last one are zero there and here.
+    integers: Vec<Run>,
+    runs: Vec<Runs>,
+}
+
+/// The integers of a run, four in a word, since vectors are made of such words.
+pub(super) type Run = [i32; WORDS];
+
+/// What is known of eight runs besides their integers.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Runs {
+    pub(super) scales: [f32; LANES],
+    /// Of the integers of the first half of each run, and of the second.
+    pub(super) sums: [[i32; LANES]; 2],
 }
 
 impl Activations {
-    /// Quantises rows of `width` elements, a whole number of runs. `row` writes a row, given its index. With `sums`, as formats
-    /// with minima need them.
-    pub(crate) fn new(rows: usize, width: usize, sums: bool, row: impl Fn(usize, &mut [f32]) + Sync) -> Self {
+    /// Quantises rows of `width` elements, a whole number of runs. `row` writes a row, given its index.
+    pub(crate) fn new(rows: usize, width: usize, row: impl Fn(usize, &mut [f32]) + Sync) -> Self {
         debug_assert!(width.is_multiple_of(RUN));
-        let mut integers = vec![0; rows * width];
-        let mut scales = vec![0.0; rows * width / RUN];
-        let one = |values: &mut Vec<f32>, (i, (integers, scales)): (usize, (&mut [i8], &mut [f32]))| {
+        let eights = (width / RUN).div_ceil(LANES);
+        let mut all_integers = vec![[0; WORDS]; rows * eights * LANES];
+        let integers: &mut [i8] = bytemuck::cast_slice_mut(&mut all_integers);
+        let mut runs = vec![Runs::default(); rows * eights];
+        let one = |values: &mut Vec<f32>, (i, (integers, runs)): (usize, (&mut [i8], &mut [Runs]))| {
             values.resize(width, 0.0);
             row(i, values);
-            let runs = values.chunks_exact(RUN).zip(integers.chunks_exact_mut(RUN));
-            runs.zip(scales).for_each(|((values, to), scale)| *scale = quantize(values, to));
+            let eights = values.chunks(RUN * LANES).zip(integers.chunks_mut(RUN * LANES)).zip(runs);
+            eights.for_each(|((values, to), runs)| quantize_runs(values, to, runs));
         };
         // There is no chunk without elements.
-        let (wide, runs) = (width.max(1), (width / RUN).max(1));
+        let eights = eights.max(1);
+        let wide = eights * LANES * RUN;
         if rows > 1 && rows * width >= PARALLEL {
-            let all = integers.par_chunks_mut(wide).zip(scales.par_chunks_mut(runs));
+            let all = integers.par_chunks_mut(wide).zip(runs.par_chunks_mut(eights));
             all.enumerate().for_each_init(Vec::new, one);
         } else {
             let mut values = Vec::new();
-            let all = integers.chunks_mut(wide).zip(scales.chunks_mut(runs));
+            let all = integers.chunks_mut(wide).zip(runs.chunks_mut(eights));
             all.enumerate().for_each(|item| one(&mut values, item));
         }
-        let sum = |neighbours: &[i8]| f32::from(neighbours.iter().map(|&p| i16::from(p)).sum::<i16>());
-        let sums = if sums { integers.chunks_exact(NEIGHBOURS).map(sum).collect() } else { Vec::new() };
-        Self { rows, width, integers, scales, sums }
+        Self { rows, width, integers: all_integers, runs }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -56,21 +66,31 @@ impl Activations {
         self.width
     }
 
-    /// The integers of a row.
-    pub(super) fn integers(&self, row: usize) -> &[i8] {
-        &self.integers[row * self.width..][..self.width]
+    /// The integers of a row, in whole groups of [`LANES`] runs.
+    pub(super) fn integers(&self, row: usize) -> &[Run] {
+        let runs = (self.width / RUN).next_multiple_of(LANES);
+        &self.integers[row * runs..][..runs]
     }
 
-    /// The scales of a row, one for each run.
-    pub(super) fn scales(&self, row: usize) -> &[f32] {
-        let runs = self.width / RUN;
-        &self.scales[row * runs..][..runs]
+    /// The scales and sums of a row.
+    pub(super) fn runs(&self, row: usize) -> &[Runs] {
+        let eights = (self.width / RUN).div_ceil(LANES);
+        &self.runs[row * eights..][..eights]
     }
 
-    /// The sums of neighbours in a row, [`LANES`] for each run.
-    pub(super) fn sums(&self, row: usize) -> &[f32] {
-        let lanes = self.width / RUN * LANES;
-        &self.sums[row * lanes..][..lanes]
+    /// The scale of a run of a row.
+    pub(super) fn scale(&self, row: usize, run: usize) -> f32 {
+        self.runs(row)[run / LANES].scales[run % LANES]
+    }
+}
+
+/// Quantises up to eight runs.
+fn quantize_runs(values: &[f32], integers: &mut [i8], to: &mut Runs) {
+    for (i, (values, integers)) in values.chunks_exact(RUN).zip(integers.chunks_exact_mut(RUN)).enumerate() {
+        to.scales[i] = quantize(values, integers);
+        for (half, sums) in integers.chunks_exact(RUN / 2).zip(&mut to.sums) {
+            sums[i] = half.iter().map(|&p| i32::from(p)).sum();
+        }
     }
 }
 
@@ -103,6 +123,10 @@ mod tests {
 
     use super::*;
 
+    fn bytes(run: &Run) -> &[i8; RUN] {
+        bytemuck::cast_ref(run)
+    }
+
     #[test]
     fn elements_are_off_by_half_a_step() {
         let mut rng = StdRng::seed_from_u64(1);
@@ -125,13 +149,13 @@ mod tests {
     #[test]
     fn what_is_not_finite_has_no_scale() {
         for wrong in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            let rows = Activations::new(2, 2 * RUN, true, |i, row| {
+            let rows = Activations::new(2, 2 * RUN, |i, row| {
                 row.fill(1.0);
                 row[40] = if i == 0 { wrong } else { 1.0 };
             });
-            assert!(!rows.scales(0)[0].is_nan() && rows.scales(0)[1].is_nan());
-            assert!(rows.scales(1).iter().all(|s| *s == 1.0 / 127.0));
-            assert_eq!(rows.sums(0)[LANES..], [0.0; LANES]);
+            assert!(!rows.scale(0, 0).is_nan() && rows.scale(0, 1).is_nan());
+            assert!((0..2).all(|run| rows.scale(1, run) == 1.0 / 127.0));
+            assert_eq!(rows.runs(0)[0].sums.map(|sums| sums[1]), [0; 2]);
         }
     }
 
@@ -144,15 +168,14 @@ mod tests {
             let mut values: Vec<f32> = (0..rows * width).map(|_| rng.random_range(-1.0..1.0)).collect();
             values[width + 5] = f32::NAN;
             let row = |i: usize, to: &mut [f32]| to.copy_from_slice(&values[i * width..][..width]);
-            let all = threads.install(|| Activations::new(rows, width, true, row));
+            let all = threads.install(|| Activations::new(rows, width, row));
             for i in 0..rows {
-                let one = Activations::new(1, width, true, |_, to| row(i, to));
-                let bits = |scales: &[f32]| scales.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
-                assert_eq!(bits(all.scales(i)), bits(one.scales(0)), "row {i} of {rows}");
-                assert!(
-                    all.integers(i) == one.integers(0) && all.sums(i) == one.sums(0),
-                    "row {i} of {rows}"
-                );
+                let one = Activations::new(1, width, |_, to| row(i, to));
+                let bits = |runs: &[Runs]| -> Vec<_> {
+                    runs.iter().map(|runs| (runs.scales.map(f32::to_bits), runs.sums)).collect()
+                };
+                assert_eq!(bits(all.runs(i)), bits(one.runs(0)), "row {i} of {rows}");
+                assert!(all.integers(i) == one.integers(0), "row {i} of {rows}");
             }
         }
     }
@@ -168,13 +191,25 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_neighbours() {
-        let rows = Activations::new(1, RUN, true, |_, row| {
-            row.iter_mut().enumerate().for_each(|(i, v)| *v = i as f32 * 127.0 / 31.0);
-        });
-        let expected: Vec<f32> =
-            rows.integers(0).chunks(4).map(|c| c.iter().map(|&q| f32::from(q)).sum()).collect();
-        assert_eq!(rows.sums(0), expected);
-        assert_eq!(Activations::new(3, 0, true, |_, _| ()).rows(), 3, "rows without elements");
+    fn sums_are_those_of_halves() {
+        for runs in [1, 7, 8, 9, 18] {
+            let rows = Activations::new(2, runs * RUN, |row, to| {
+                to.iter_mut().enumerate().for_each(|(i, v)| *v = (i * 31 % 97 + row) as f32 - 40.0);
+            });
+            for row in 0..2 {
+                for (run, integers) in rows.integers(row)[..runs].iter().map(bytes).enumerate() {
+                    let all = rows.runs(row)[run / LANES];
+                    for (half, sums) in integers.chunks(RUN / 2).zip(all.sums) {
+                        assert_eq!(sums[run % LANES], half.iter().map(|&q| i32::from(q)).sum::<i32>());
+                    }
+                }
+                for run in runs..runs.next_multiple_of(LANES) {
+                    assert_eq!(rows.scale(row, run), 0.0, "what is behind the last run");
+                    assert_eq!(rows.integers(row)[run], [0; WORDS]);
+                    assert_eq!(rows.runs(row)[run / LANES].sums.map(|sums| sums[run % LANES]), [0; 2]);
+                }
+            }
+        }
+        assert_eq!(Activations::new(3, 0, |_, _| ()).rows(), 3, "rows without elements");
     }
 }

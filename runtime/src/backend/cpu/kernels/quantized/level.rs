@@ -10,7 +10,7 @@ pub(crate) enum Level {
     /// AVX2, with conversions of half precision.
     #[cfg(target_arch = "x86_64")]
     Avx2(Found),
-    /// AVX2 and the integer products of AVX-512 VNNI, on vectors of 256 bits.
+    /// AVX2 and the integer products of AVX-512 VNNI, on vectors of 256 and 512 bits.
     #[cfg(target_arch = "x86_64")]
     Vnni(Found),
 }
@@ -32,7 +32,10 @@ impl Level {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c");
-            let vnni = avx2 && is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512vnni");
+            let vnni = avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vnni");
             let found = [avx2.then_some(Self::Avx2(Found(()))), vnni.then_some(Self::Vnni(Found(())))];
             [Self::Plain].into_iter().chain(found.into_iter().flatten()).collect()
         }

@@ -4,19 +4,22 @@
 //! the format of the weight. So the inner products of a run are products of small integers, which are exact in any order, and a block is
 //! never expanded to floats. What remains are sums of floats, one for each run:
 //!
-//! - A run has eight lanes of four neighbours. A lane's integers are multiplied and added exactly; the sum becomes a float, and
-//!   is multiplied by `scale of the group * scale of the activations`. In formats with minima,
-//!   `minimum * scale of the activations * sum of the lane's activations` is subtracted.
-//! - Lanes are added up from run to run, those of even and of odd runs apart.
-//! - The sixteen sums are added in pairs: even and odd, then lanes four, two and one apart.
+//! - The integers of a group, which is a run or, in formats with scales of 16 elements, half of one, are multiplied and added
+//!   exactly. The sum becomes a float, and is multiplied by `scale of the group * scale of the activations`. In formats with
+//!   minima, `minimum * (scale of the activations * sum of the group's activations)` is subtracted.
+//! - There are eight sums. Run `r` is added to sum `r % 8`, group by group.
+//! - The sums are added in pairs: those four, two and one apart.
 //!
 //! No multiplication is fused with an addition. So the order, and with it every bit of a result, follows from the width alone:
 //! it is the same with any number of rows and threads, and with any instructions. `plain.rs` is the definition; `x86.rs` has the
-//! same sums with vector instructions that are found at run time, and the tests compare them bit by bit.
+//! same sums with vector instructions that are found at run time, eight runs of a row at a time, and `tiles`, for many rows of
+//! activations, 8 or 16 rows of weights at a time. The tests compare them bit by bit.
 
 mod activations;
 mod level;
 mod plain;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -27,43 +30,44 @@ use crate::BlockFormat;
 
 /// Elements of a row of activations that share a scale.
 pub(crate) const RUN: usize = 32;
-/// Neighbours that are multiplied and added as integers.
-const NEIGHBOURS: usize = 4;
-/// Sums that a run of activations is added to.
-const LANES: usize = RUN / NEIGHBOURS;
-/// Rows of activations that are multiplied with a row of weights at a time.
-pub(crate) const ROWS: usize = 4;
+/// Words of four integers in a run.
+const WORDS: usize = RUN / 4;
+/// Sums that runs are added to.
+const LANES: usize = 8;
 
-/// `to[i]` becomes the inner product of `weight`, a row of blocks, and row `first + i` of the activations, of which there are at
-/// most [`ROWS`].
+/// `to` becomes the product of `activations` and the transpose of `weights`: a row for each row of activations, a column for each
+/// row of blocks.
 ///
 /// # Panics
-/// Panics if `weight` is not as wide as the activations, or the rows are not there.
-pub(crate) fn dot(
+/// Panics if `to` and `weights` are not such matrices.
+pub(crate) fn multiply(
     level: Level,
     format: BlockFormat,
-    weight: &[u8],
+    weights: &[u8],
     activations: &Activations,
-    first: usize,
     to: &mut [f32],
 ) {
-    assert_eq!(Some(weight.len()), format.row_bytes(activations.width()), "the width of a row of weights");
-    assert!(to.len() <= ROWS && first + to.len() <= activations.rows(), "rows of activations");
+    if to.is_empty() {
+        return;
+    }
+    assert!(activations.rows() > 0 && to.len().is_multiple_of(activations.rows()), "rows of activations");
+    let columns = to.len() / activations.rows();
+    let bytes = format.row_bytes(activations.width()).expect("whole blocks");
+    assert_eq!(Some(weights.len()), bytes.checked_mul(columns), "the size of the weights");
     match level {
-        Level::Plain => plain::dot(format, weight, activations, first, to),
+        Level::Plain => plain::multiply(format, weights, activations, to),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the function needs the instructions that it is compiled for, nothing else. A value of this level is only made by
         // `Level::all`, after the machine was found to have them all.
-        Level::Avx2(_) => unsafe { x86::avx2::dot(format, weight, activations, first, to) },
+        Level::Avx2(_) => unsafe { tiles::avx2::multiply(format, weights, activations, to) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Level::Vnni(_) => unsafe { x86::vnni::dot(format, weight, activations, first, to) },
+        Level::Vnni(_) => unsafe { tiles::avx512::multiply(format, weights, activations, to) },
     }
 }
 
-/// Adds up the lanes of even and of odd runs.
-fn total(sums: &[[f32; LANES]; 2]) -> f32 {
-    let mut lanes: [f32; LANES] = std::array::from_fn(|l| sums[0][l] + sums[1][l]);
+/// Adds up the sums of runs.
+fn total(mut lanes: [f32; LANES]) -> f32 {
     let mut width = LANES;
     while width > 1 {
         width /= 2;

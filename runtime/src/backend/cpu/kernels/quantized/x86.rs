@@ -1,237 +1,350 @@
-//! The products of `plain.rs` with the vector instructions of x86: 32 integers at a time, and the eight lanes of a run as one
-//! vector of floats.
+//! The products of `plain.rs` with the vector instructions of x86: eight runs of a row of blocks at a time, whose products become
+//! one vector of eight sums.
 //!
-//! The bits are those of plain code. Integer products are exact: the instructions of AVX2 add two products of a byte without a
-//! sign and one with a sign in 16 bits, at most `2 * 128 * 127`, which fits. Floats are multiplied and added one operation at a
-//! time, never fused.
+//! The bits are those of plain code. Integer products are exact. They multiply bytes without a sign, those of the weight, and bytes
+//! with a sign; where the weight has negative integers, an offset is added to each, and taken from the sum again as often as the
+//! activations say ([`offset`]). The instructions of AVX2 add two products in 16 bits, where an offset of 128 would not fit; so integers of
+//! eight bits give their signs to the activations there: at most `2 * 128 * 127`. Floats are multiplied and added one operation at
+//! a time, never fused.
 
 use std::arch::x86_64::*;
 
-use super::{Activations, LANES, RUN, total};
+use super::{
+    Activations, LANES, RUN,
+    activations::{Run, Runs},
+    total,
+};
 use crate::{BlockFormat, quantized::IQ4_NL_VALUES};
 
+/// Rows of activations that are multiplied with a block while its integers are in registers.
+const ROWS: usize = 2;
+
 /// A row of activations.
+#[derive(Clone, Copy)]
 struct Row<'a> {
-    integers: &'a [[i8; RUN]],
-    scales: &'a [f32],
-    /// Only for formats with minima.
-    sums: &'a [[f32; LANES]],
+    integers: &'a [Run],
+    runs: &'a [Runs],
 }
 
-impl<'a> Row<'a> {
-    fn of(activations: &'a Activations, row: usize, minima: bool) -> Self {
-        let integers = activations.integers(row).as_chunks().0;
-        let sums = if minima { activations.sums(row).as_chunks().0 } else { &[] };
-        Self { integers, scales: activations.scales(row), sums }
-    }
-}
-
-/// Scales and minima of the groups of a large block.
-struct Head {
-    scales: [f32; 16],
-    minima: [f32; 16],
+/// Eight runs of a row of blocks.
+pub(super) struct Eight {
+    /// With their offsets, if they are [`biased`].
+    pub(super) integers: [__m256i; LANES],
+    /// Of the first half of each run, and of the second, if those have scales of their own.
+    pub(super) scales: [__m256; 2],
+    /// Likewise, in formats with minima.
+    pub(super) minima: [__m256; 2],
 }
 
 /// The formats as numbers, to be constants of functions.
-const Q4_0: u8 = BlockFormat::Q4_0 as u8;
-const Q4_1: u8 = BlockFormat::Q4_1 as u8;
-const Q5_0: u8 = BlockFormat::Q5_0 as u8;
-const Q5_1: u8 = BlockFormat::Q5_1 as u8;
-const Q8_0: u8 = BlockFormat::Q8_0 as u8;
-const Q2_K: u8 = BlockFormat::Q2_K as u8;
-const Q3_K: u8 = BlockFormat::Q3_K as u8;
-const Q4_K: u8 = BlockFormat::Q4_K as u8;
-const Q5_K: u8 = BlockFormat::Q5_K as u8;
-const Q6_K: u8 = BlockFormat::Q6_K as u8;
-const IQ4_NL: u8 = BlockFormat::IQ4_NL as u8;
+pub(super) const Q4_0: u8 = BlockFormat::Q4_0 as u8;
+pub(super) const Q4_1: u8 = BlockFormat::Q4_1 as u8;
+pub(super) const Q5_0: u8 = BlockFormat::Q5_0 as u8;
+pub(super) const Q5_1: u8 = BlockFormat::Q5_1 as u8;
+pub(super) const Q8_0: u8 = BlockFormat::Q8_0 as u8;
+pub(super) const Q2_K: u8 = BlockFormat::Q2_K as u8;
+pub(super) const Q3_K: u8 = BlockFormat::Q3_K as u8;
+pub(super) const Q4_K: u8 = BlockFormat::Q4_K as u8;
+pub(super) const Q5_K: u8 = BlockFormat::Q5_K as u8;
+pub(super) const Q6_K: u8 = BlockFormat::Q6_K as u8;
+pub(super) const IQ4_NL: u8 = BlockFormat::IQ4_NL as u8;
 
-/// Whether integers are never negative.
-const fn is_unsigned(format: u8) -> bool {
-    has_minima(format)
+/// The bytes of a block.
+pub(super) const fn bytes(format: u8) -> usize {
+    let mut i = 0;
+    while BlockFormat::ALL[i] as u8 != format {
+        i += 1;
+    }
+    BlockFormat::ALL[i].bytes()
 }
 
-const fn has_minima(format: u8) -> bool {
+pub(super) const fn has_minima(format: u8) -> bool {
     matches!(format, Q4_1 | Q5_1 | Q2_K | Q4_K | Q5_K)
 }
 
-/// Writes the functions of one set of instructions. The expression multiplies 32 bytes without a sign and 32 with a sign, and adds
-/// each four neighbours.
+/// Whether each half of a run has a scale.
+pub(super) const fn has_small_groups(format: u8) -> bool {
+    matches!(format, Q2_K | Q3_K | Q6_K)
+}
+
+/// Runs of a block.
+pub(super) const fn runs(format: u8) -> usize {
+    if matches!(format, Q2_K | Q3_K | Q4_K | Q5_K | Q6_K) { LANES } else { 1 }
+}
+
+/// The bytes of the largest block of one run.
+const LARGEST: usize = BlockFormat::Q8_0.bytes();
+
+/// Whether integers have all of eight bits.
+pub(super) const fn is_wide(format: u8) -> bool {
+    matches!(format, Q8_0 | IQ4_NL)
+}
+
+/// The binary logarithm of what is added to integers to make them positive; 0 stands for nothing.
+pub(super) const fn offset(format: u8) -> u32 {
+    match format {
+        Q3_K => 2,
+        Q4_0 => 3,
+        Q5_0 => 4,
+        Q6_K => 5,
+        Q8_0 | IQ4_NL => 7,
+        _ => 0,
+    }
+}
+
+/// Calls a function of a format, which is a constant of it.
+macro_rules! of_format {
+    ($format:expr, $function:ident $arguments:tt) => {
+        match $format {
+            BlockFormat::Q4_0 => $function::<Q4_0> $arguments,
+            BlockFormat::Q4_1 => $function::<Q4_1> $arguments,
+            BlockFormat::Q5_0 => $function::<Q5_0> $arguments,
+            BlockFormat::Q5_1 => $function::<Q5_1> $arguments,
+            BlockFormat::Q8_0 => $function::<Q8_0> $arguments,
+            BlockFormat::IQ4_NL => $function::<IQ4_NL> $arguments,
+            BlockFormat::Q2_K => $function::<Q2_K> $arguments,
+            BlockFormat::Q3_K => $function::<Q3_K> $arguments,
+            BlockFormat::Q4_K => $function::<Q4_K> $arguments,
+            BlockFormat::Q5_K => $function::<Q5_K> $arguments,
+            BlockFormat::Q6_K => $function::<Q6_K> $arguments,
+        }
+    };
+}
+pub(super) use of_format;
+
+/// Writes the functions of one set of instructions. `$biased` says whether wide integers get an offset, too; the expression
+/// multiplies 32 bytes without a sign and 32 with a sign, and adds each four neighbours.
 macro_rules! kernels {
-    ($module:ident, $features:tt, |$u:ident, $s:ident| $product:expr) => {
+    ($module:ident, $features:tt, $biased:expr, |$u:ident, $s:ident| $product:expr) => {
         pub(super) mod $module {
             use super::*;
 
-            /// [`dot`](super::super::dot).
+            /// [`multiply`](super::super::multiply).
             #[target_feature(enable = $features)]
-            pub(in super::super) fn dot(
+            pub(in super::super) fn multiply(
                 format: BlockFormat,
-                weight: &[u8],
+                weights: &[u8],
                 activations: &Activations,
-                first: usize,
                 to: &mut [f32],
             ) {
-                match to.len() {
-                    0 => {}
-                    1 => rows::<1>(format, weight, activations, first, to),
-                    2 => rows::<2>(format, weight, activations, first, to),
-                    3 => rows::<3>(format, weight, activations, first, to),
-                    _ => rows::<4>(format, weight, activations, first, to),
+                let columns = to.len() / activations.rows();
+                let write = |row: usize, column: usize, sum: f32| to[row * columns + column] = sum;
+                of_format!(format, columns_of(weights, columns, activations, write));
+            }
+
+            /// Multiplies so many rows of weights and passes each sum on, with its row and column.
+            #[target_feature(enable = $features)]
+            #[inline]
+            pub(in super::super) fn columns_of<const F: u8>(
+                weights: &[u8],
+                columns: usize,
+                activations: &Activations,
+                mut write: impl FnMut(usize, usize, f32),
+            ) {
+                let rows = activations.rows();
+                for first in (0..rows).step_by(ROWS) {
+                    match rows - first {
+                        1 => some_rows::<F, 1>(weights, columns, activations, first, &mut write),
+                        _ => some_rows::<F, ROWS>(weights, columns, activations, first, &mut write),
+                    }
                 }
             }
 
             #[target_feature(enable = $features)]
-            fn rows<const R: usize>(
-                format: BlockFormat,
-                weight: &[u8],
+            fn some_rows<const F: u8, const R: usize>(
+                weights: &[u8],
+                columns: usize,
                 activations: &Activations,
                 first: usize,
-                to: &mut [f32],
+                write: &mut impl FnMut(usize, usize, f32),
             ) {
-                let rows = std::array::from_fn(|i| Row::of(activations, first + i, format.has_minima()));
-                let sums = match format {
-                    BlockFormat::Q4_0 => small::<Q4_0, 18, R>(weight, &rows),
-                    BlockFormat::Q4_1 => small::<Q4_1, 20, R>(weight, &rows),
-                    BlockFormat::Q5_0 => small::<Q5_0, 22, R>(weight, &rows),
-                    BlockFormat::Q5_1 => small::<Q5_1, 24, R>(weight, &rows),
-                    BlockFormat::Q8_0 => small::<Q8_0, 34, R>(weight, &rows),
-                    BlockFormat::IQ4_NL => small::<IQ4_NL, 18, R>(weight, &rows),
-                    BlockFormat::Q2_K => large::<Q2_K, 84, R>(weight, &rows),
-                    BlockFormat::Q3_K => large::<Q3_K, 110, R>(weight, &rows),
-                    BlockFormat::Q4_K => large::<Q4_K, 144, R>(weight, &rows),
-                    BlockFormat::Q5_K => large::<Q5_K, 176, R>(weight, &rows),
-                    BlockFormat::Q6_K => large::<Q6_K, 210, R>(weight, &rows),
-                };
-                for (to, sums) in to.iter_mut().zip(sums) {
-                    *to = total(&bytemuck::cast(sums));
+                let bytes = weights.len() / columns;
+                let rows: [Row<'_>; R] = std::array::from_fn(|i| Row {
+                    integers: activations.integers(first + i),
+                    runs: activations.runs(first + i),
+                });
+                for column in 0..columns {
+                    let weight = &weights[column * bytes..][..bytes];
+                    let mut sums = [_mm256_setzero_ps(); R];
+                    let all = activations.width() / RUN;
+                    for (i, at) in (0..all).step_by(LANES).enumerate() {
+                        // What is behind the last run is zero and changes no sum.
+                        match all - at {
+                            1 | 2 if runs(F) == 1 => add::<F, 2, R>(weight, &rows, i, &mut sums),
+                            3 | 4 if runs(F) == 1 => add::<F, 4, R>(weight, &rows, i, &mut sums),
+                            _ => add::<F, LANES, R>(weight, &rows, i, &mut sums),
+                        }
+                    }
+                    for (i, sums) in sums.into_iter().enumerate() {
+                        write(first + i, column, total(bytemuck::cast(sums)));
+                    }
                 }
             }
 
-            /// Blocks of one run each, two at a time.
+            /// Adds runs `8 * i..8 * i + N` of a row of blocks, multiplied with each row.
             #[target_feature(enable = $features)]
-            fn small<const F: u8, const BYTES: usize, const R: usize>(
+            #[inline]
+            fn add<const F: u8, const N: usize, const R: usize>(
                 weight: &[u8],
                 rows: &[Row<'_>; R],
-            ) -> [[__m256; 2]; R] {
-                let mut sums = [[_mm256_setzero_ps(); 2]; R];
-                let (pairs, last) = weight.as_chunks::<BYTES>().0.as_chunks::<2>();
-                for (i, [even, odd]) in pairs.iter().enumerate() {
-                    add_small::<F, BYTES, R, 0>(even, rows, 2 * i, &mut sums);
-                    add_small::<F, BYTES, R, 1>(odd, rows, 2 * i + 1, &mut sums);
+                i: usize,
+                sums: &mut [__m256; R],
+            ) {
+                let eight = runs_of::<F, N>(weight, i);
+                for (row, sums) in rows.iter().zip(sums) {
+                    let others: &[Run; N] = row.integers[i * LANES..].first_chunk().expect("runs of a row");
+                    let mut products = [_mm256_setzero_si256(); LANES];
+                    for ((to, q), p) in products.iter_mut().zip(&eight.integers).zip(others) {
+                        *to = product::<F>(*q, load_32(bytemuck::cast_ref(p)));
+                    }
+                    *sums = add_terms::<F>(&eight, halves(products), &row.runs[i], *sums);
                 }
-                if let [even] = last {
-                    add_small::<F, BYTES, R, 0>(even, rows, 2 * pairs.len(), &mut sums);
+            }
+
+            /// Adds a term for each group, given the sums of the products of each half of a run.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn add_terms<const F: u8>(
+                eight: &Eight,
+                products: [__m256i; 2],
+                runs: &Runs,
+                mut sums: __m256,
+            ) -> __m256 {
+                let scale = load_floats(&runs.scales);
+                let of_halves = [load_integers(&runs.sums[0]), load_integers(&runs.sums[1])];
+                let add_halves = |[a, b]: [__m256i; 2]| _mm256_add_epi32(a, b);
+                let groups = if has_small_groups(F) { 2 } else { 1 };
+                for group in 0..groups {
+                    let (mut product, of_group) = match has_small_groups(F) {
+                        true => (products[group], of_halves[group]),
+                        false => (add_halves(products), add_halves(of_halves)),
+                    };
+                    if offset(F) > 0 && ($biased || !is_wide(F)) {
+                        let offset = _mm_cvtsi32_si128(offset(F) as i32);
+                        product = _mm256_sub_epi32(product, _mm256_sll_epi32(of_group, offset));
+                    }
+                    let mut term =
+                        _mm256_mul_ps(_mm256_mul_ps(eight.scales[group], scale), _mm256_cvtepi32_ps(product));
+                    if has_minima(F) {
+                        let of_group = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(of_group));
+                        term = _mm256_sub_ps(term, _mm256_mul_ps(eight.minima[group], of_group));
+                    }
+                    sums = _mm256_add_ps(sums, term);
                 }
                 sums
             }
 
+            /// The sum of each half of eight vectors.
             #[target_feature(enable = $features)]
             #[inline]
-            fn add_small<const F: u8, const BYTES: usize, const R: usize, const ODD: usize>(
-                block: &[u8; BYTES],
-                rows: &[Row<'_>; R],
-                at: usize,
-                sums: &mut [[__m256; 2]; R],
-            ) {
-                let d = _mm256_set1_ps(half(block, 0));
-                let minimum = match F {
-                    Q4_1 | Q5_1 => _mm256_set1_ps(-half(block, 2)),
-                    _ => _mm256_setzero_ps(),
+            fn halves(p: [__m256i; LANES]) -> [__m256i; 2] {
+                let four = |p: [__m256i; 4]| {
+                    _mm256_hadd_epi32(_mm256_hadd_epi32(p[0], p[1]), _mm256_hadd_epi32(p[2], p[3]))
                 };
-                let integers = match F {
-                    Q4_0 => _mm256_sub_epi8(nibbles(part(block, 2)), _mm256_set1_epi8(8)),
-                    Q4_1 => nibbles(part(block, 4)),
-                    Q5_0 => {
-                        let bits = _mm256_or_si256(nibbles(part(block, 6)), fifth_bits(part(block, 2)));
-                        _mm256_sub_epi8(bits, _mm256_set1_epi8(16))
+                let (low, high) = (four([p[0], p[1], p[2], p[3]]), four([p[4], p[5], p[6], p[7]]));
+                [_mm256_permute2x128_si256::<0x20>(low, high), _mm256_permute2x128_si256::<0x31>(low, high)]
+            }
+
+            /// Multiplies 32 integers, and adds each four neighbours.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn product<const F: u8>(q: __m256i, p: __m256i) -> __m256i {
+                if $biased || !is_wide(F) {
+                    multiply_bytes(q, p)
+                } else {
+                    // The sign goes to the activations, which are never -128.
+                    multiply_bytes(_mm256_sign_epi8(q, q), _mm256_sign_epi8(p, q))
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn multiply_bytes($u: __m256i, $s: __m256i) -> __m256i {
+                $product
+            }
+
+            /// Runs `8 * i..8 * i + 8` of a row of blocks. Those that are not there have zeros.
+            #[target_feature(enable = $features)]
+            #[inline]
+            pub(in super::super) fn eight<const F: u8>(weight: &[u8], i: usize) -> Eight {
+                runs_of::<F, LANES>(weight, i)
+            }
+
+            /// As [`eight`], where only the first `N` can be there.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn runs_of<const F: u8, const N: usize>(weight: &[u8], i: usize) -> Eight {
+                let bytes = const { bytes(F) };
+                if runs(F) > 1 {
+                    return large::<F>(&weight[i * bytes..][..bytes]);
+                }
+                let blocks = &weight[i * LANES * bytes..];
+                match blocks.get(..N * bytes) {
+                    Some(blocks) => small::<F, N>(blocks),
+                    None => {
+                        let mut padded = [0; LANES * LARGEST];
+                        padded[..blocks.len()].copy_from_slice(blocks);
+                        small::<F, N>(&padded[..N * bytes])
                     }
+                }
+            }
+
+            /// Blocks of one run.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn small<const F: u8, const N: usize>(blocks: &[u8]) -> Eight {
+                let mut integers = [_mm256_setzero_si256(); LANES];
+                let mut numbers = [[0u16; LANES]; 2];
+                for i in 0..N {
+                    let block = &blocks[i * const { bytes(F) }..][..const { bytes(F) }];
+                    integers[i] = small_integers::<F>(block);
+                    numbers[0][i] = u16::from_le_bytes(*part(block, 0));
+                    if has_minima(F) {
+                        numbers[1][i] = u16::from_le_bytes(*part(block, 2));
+                    }
+                }
+                let [d, m] = numbers.map(|halves| _mm256_cvtph_ps(bytemuck::cast(halves)));
+                let zero = _mm256_setzero_ps();
+                // The formats add `m`.
+                let m = if has_minima(F) { _mm256_xor_ps(m, _mm256_set1_ps(-0.0)) } else { zero };
+                Eight { integers, scales: [d; 2], minima: [m; 2] }
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn small_integers<const F: u8>(block: &[u8]) -> __m256i {
+                match F {
+                    Q4_0 => nibbles(part(block, 2)),
+                    Q4_1 => nibbles(part(block, 4)),
+                    Q5_0 => _mm256_or_si256(nibbles(part(block, 6)), fifth_bits(part(block, 2))),
                     Q5_1 => _mm256_or_si256(nibbles(part(block, 8)), fifth_bits(part(block, 4))),
-                    Q8_0 => load_32(part(block, 2)),
+                    Q8_0 => biased(load_32(part(block, 2))),
                     _ => {
-                        let values = _mm256_broadcastsi128_si256(bytemuck::cast(IQ4_NL_VALUES));
+                        let values = biased(_mm256_broadcastsi128_si256(bytemuck::cast(IQ4_NL_VALUES)));
                         _mm256_shuffle_epi8(values, nibbles(part(block, 2)))
                     }
-                };
-                add::<F, R, ODD>(integers, d, minimum, rows, at, sums);
-            }
-
-            /// Blocks of eight runs.
-            #[target_feature(enable = $features)]
-            fn large<const F: u8, const BYTES: usize, const R: usize>(
-                weight: &[u8],
-                rows: &[Row<'_>; R],
-            ) -> [[__m256; 2]; R] {
-                let mut sums = [[_mm256_setzero_ps(); 2]; R];
-                for (i, block) in weight.as_chunks::<BYTES>().0.iter().enumerate() {
-                    let head = head::<F, BYTES>(block);
-                    for run in (0..8).step_by(2) {
-                        add_large::<F, BYTES, R, 0>(block, &head, run, rows, 8 * i + run, &mut sums);
-                        add_large::<F, BYTES, R, 1>(block, &head, run + 1, rows, 8 * i + run + 1, &mut sums);
-                    }
-                }
-                sums
-            }
-
-            #[target_feature(enable = $features)]
-            #[inline]
-            fn add_large<const F: u8, const BYTES: usize, const R: usize, const ODD: usize>(
-                block: &[u8; BYTES],
-                head: &Head,
-                run: usize,
-                rows: &[Row<'_>; R],
-                at: usize,
-                sums: &mut [[__m256; 2]; R],
-            ) {
-                let of_groups = |values: &[f32; 16]| {
-                    let (low, high) = (values[2 * run], values[2 * run + 1]);
-                    _mm256_set_m128(_mm_set1_ps(high), _mm_set1_ps(low))
-                };
-                let scale = of_groups(&head.scales);
-                let minimum = if has_minima(F) { of_groups(&head.minima) } else { _mm256_setzero_ps() };
-                let integers = integers::<F, BYTES>(block, run);
-                add::<F, R, ODD>(integers, scale, minimum, rows, at, sums);
-            }
-
-            /// The integers of a run of a large block.
-            #[target_feature(enable = $features)]
-            #[inline]
-            fn integers<const F: u8, const BYTES: usize>(block: &[u8; BYTES], run: usize) -> __m256i {
-                match F {
-                    Q2_K => bits(part(block, 16 + run / 4 * 32), run % 4 * 2, 3),
-                    Q3_K => {
-                        let two = bits(part(block, 32 + run / 4 * 32), run % 4 * 2, 3);
-                        let third = _mm256_slli_epi16::<2>(bits(part(block, 0), run, 1));
-                        _mm256_sub_epi8(_mm256_or_si256(two, third), _mm256_set1_epi8(4))
-                    }
-                    Q4_K => bits(part(block, 16 + run / 2 * 32), run % 2 * 4, 15),
-                    Q5_K => {
-                        let four = bits(part(block, 48 + run / 2 * 32), run % 2 * 4, 15);
-                        let fifth = _mm256_slli_epi16::<4>(bits(part(block, 16), run, 1));
-                        _mm256_or_si256(four, fifth)
-                    }
-                    _ => {
-                        let (half, run) = (run / 4, run % 4);
-                        let four = bits(part(block, half * 64 + run % 2 * 32), run / 2 * 4, 15);
-                        let two = bits(part(block, 128 + half * 32), run * 2, 3);
-                        let six = _mm256_or_si256(four, _mm256_slli_epi16::<4>(two));
-                        _mm256_sub_epi8(six, _mm256_set1_epi8(32))
-                    }
                 }
             }
 
-            /// The scales and minima of a large block.
+            /// With an offset of 128, if wide integers have one here.
             #[target_feature(enable = $features)]
             #[inline]
-            fn head<const F: u8, const BYTES: usize>(block: &[u8; BYTES]) -> Head {
+            fn biased(integers: __m256i) -> __m256i {
+                if $biased { _mm256_xor_si256(integers, _mm256_set1_epi8(-128)) } else { integers }
+            }
+
+            /// A block of eight runs.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn large<const F: u8>(block: &[u8]) -> Eight {
                 const FOUR: u64 = 0x0F0F_0F0F_0F0F_0F0F;
-                match F {
+                let integers = std::array::from_fn(|run| large_integers::<F>(block, run));
+                let zeros = [_mm256_setzero_ps(); 2];
+                let (scales, minima) = match F {
                     Q2_K => {
-                        let packed = *part::<16>(block, 0);
+                        let [a, b]: [u64; 2] = bytemuck::cast(*part::<16>(block, 0));
                         let (d, m) = (half(block, 80), half(block, 82));
-                        let [a, b]: [u64; 2] = bytemuck::cast(packed);
-                        Head {
-                            scales: scaled([a & FOUR, b & FOUR], d),
-                            minima: scaled([a >> 4 & FOUR, b >> 4 & FOUR], m),
-                        }
+                        (of_halves([a & FOUR, b & FOUR], d), of_halves([a >> 4 & FOUR, b >> 4 & FOUR], m))
                     }
                     Q3_K => {
                         let low = u64::from_le_bytes(*part(block, 96));
@@ -242,7 +355,7 @@ macro_rules! kernels {
                         // The bytes are below 64, so subtracting 32 of each borrows from no neighbour if a bit is there to take.
                         const SIGNS: u64 = 0x8080_8080_8080_8080;
                         let centred = |v: u64| ((v | SIGNS) - (SIGNS >> 2)) ^ SIGNS;
-                        Head { scales: scaled([centred(a), centred(b)], half(block, 108)), minima: [0.0; 16] }
+                        (of_halves([centred(a), centred(b)], half(block, 108)), zeros)
                     }
                     Q4_K | Q5_K => {
                         let word = |at| u32::from_le_bytes(*part(block, at));
@@ -253,32 +366,47 @@ macro_rules! kernels {
                         };
                         let scales = u64::from(a & 0x3F3F_3F3F) | six(0, a);
                         let minima = u64::from(b & 0x3F3F_3F3F) | six(4, b);
-                        Head { scales: twice(scales, half(block, 0)), minima: twice(minima, half(block, 2)) }
+                        ([products(scales, half(block, 0)); 2], [products(minima, half(block, 2)); 2])
                     }
-                    _ => Head {
-                        scales: scaled(bytemuck::cast(*part::<16>(block, 192)), half(block, 208)),
-                        minima: [0.0; 16],
-                    },
+                    _ => (of_halves(bytemuck::cast(*part::<16>(block, 192)), half(block, 208)), zeros),
+                };
+                Eight { integers, scales, minima }
+            }
+
+            /// The integers of a run of a large block.
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn large_integers<const F: u8>(block: &[u8], run: usize) -> __m256i {
+                match F {
+                    Q2_K => bits(part(block, 16 + run / 4 * 32), run % 4 * 2, 3),
+                    Q3_K => {
+                        let two = bits(part(block, 32 + run / 4 * 32), run % 4 * 2, 3);
+                        _mm256_or_si256(two, _mm256_slli_epi16::<2>(bits(part(block, 0), run, 1)))
+                    }
+                    Q4_K => bits(part(block, 16 + run / 2 * 32), run % 2 * 4, 15),
+                    Q5_K => {
+                        let four = bits(part(block, 48 + run / 2 * 32), run % 2 * 4, 15);
+                        _mm256_or_si256(four, _mm256_slli_epi16::<4>(bits(part(block, 16), run, 1)))
+                    }
+                    _ => {
+                        let (half, run) = (run / 4, run % 4);
+                        let four = bits(part(block, half * 64 + run % 2 * 32), run / 2 * 4, 15);
+                        let two = bits(part(block, 128 + half * 32), run * 2, 3);
+                        _mm256_or_si256(four, _mm256_slli_epi16::<4>(two))
+                    }
                 }
             }
 
-            /// 16 signed bytes, multiplied by `d`.
+            /// 16 signed bytes, two for each run, multiplied by `d`: those of the first halves, and of the second.
             #[target_feature(enable = $features)]
             #[inline]
-            fn scaled(bytes: [u64; 2], d: f32) -> [f32; 16] {
-                bytemuck::cast([products(bytes[0], d), products(bytes[1], d)])
+            fn of_halves(bytes: [u64; 2], d: f32) -> [__m256; 2] {
+                let order = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+                let bytes: [u64; 2] = bytemuck::cast(_mm_shuffle_epi8(bytemuck::cast(bytes), order));
+                [products(bytes[0], d), products(bytes[1], d)]
             }
 
-            /// 8 signed bytes, multiplied by `d`, each of them twice.
-            #[target_feature(enable = $features)]
-            #[inline]
-            fn twice(bytes: u64, d: f32) -> [f32; 16] {
-                let products = products(bytes, d);
-                let low = _mm256_permutevar8x32_ps(products, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-                let high = _mm256_permutevar8x32_ps(products, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
-                bytemuck::cast([low, high])
-            }
-
+            /// 8 signed bytes, multiplied by `d`.
             #[target_feature(enable = $features)]
             #[inline]
             fn products(bytes: u64, d: f32) -> __m256 {
@@ -286,47 +414,24 @@ macro_rules! kernels {
                 _mm256_mul_ps(_mm256_set1_ps(d), _mm256_cvtepi32_ps(integers))
             }
 
-            /// Adds a run of each row, multiplied by these integers.
-            #[target_feature(enable = $features)]
-            #[inline]
-            fn add<const F: u8, const R: usize, const ODD: usize>(
-                integers: __m256i,
-                scale: __m256,
-                minimum: __m256,
-                rows: &[Row<'_>; R],
-                at: usize,
-                sums: &mut [[__m256; 2]; R],
-            ) {
-                for (row, sums) in rows.iter().zip(sums) {
-                    let p = load_32(bytemuck::cast_ref(&row.integers[at]));
-                    let exact = if is_unsigned(F) {
-                        product(integers, p)
-                    } else {
-                        // The sign goes to the activations, which are never -128.
-                        product(_mm256_sign_epi8(integers, integers), _mm256_sign_epi8(p, integers))
-                    };
-                    let of_row = _mm256_set1_ps(row.scales[at]);
-                    let mut term = _mm256_mul_ps(_mm256_mul_ps(scale, of_row), _mm256_cvtepi32_ps(exact));
-                    if has_minima(F) {
-                        let of_lanes = bytemuck::cast(row.sums[at]);
-                        term = _mm256_sub_ps(term, _mm256_mul_ps(_mm256_mul_ps(minimum, of_row), of_lanes));
-                    }
-                    sums[ODD] = _mm256_add_ps(sums[ODD], term);
-                }
-            }
-
-            #[target_feature(enable = $features)]
-            #[inline]
-            fn product($u: __m256i, $s: __m256i) -> __m256i {
-                $product
-            }
-
             /// The number in half precision at byte `at`.
             #[target_feature(enable = $features)]
             #[inline]
-            fn half<const BYTES: usize>(block: &[u8; BYTES], at: usize) -> f32 {
+            fn half(block: &[u8], at: usize) -> f32 {
                 let bits = u16::from_le_bytes(*part(block, at));
                 _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(bits.into())))
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn load_floats(floats: &[f32; LANES]) -> __m256 {
+                bytemuck::cast(*floats)
+            }
+
+            #[target_feature(enable = $features)]
+            #[inline]
+            fn load_integers(integers: &[i32; LANES]) -> __m256i {
+                bytemuck::cast(*integers)
             }
 
             #[target_feature(enable = $features)]
@@ -347,8 +452,8 @@ macro_rules! kernels {
             #[target_feature(enable = $features)]
             #[inline]
             fn nibbles(bytes: &[u8; 16]) -> __m256i {
-                let low = load_16(bytes);
-                let both = _mm256_set_m128i(_mm_srli_epi16::<4>(low), low);
+                let both = _mm256_broadcastsi128_si256(load_16(bytes));
+                let both = _mm256_srlv_epi64(both, _mm256_setr_epi64x(0, 0, 4, 4));
                 _mm256_and_si256(both, _mm256_set1_epi8(15))
             }
 
@@ -382,5 +487,9 @@ fn part<const N: usize>(block: &[u8], at: usize) -> &[u8; N] {
     block[at..].first_chunk().expect("a part of a block")
 }
 
-kernels!(avx2, "avx2,f16c", |u, s| _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1)));
-kernels!(vnni, "avx2,f16c,avx512vl,avx512vnni", |u, s| _mm256_dpbusd_epi32(_mm256_setzero_si256(), u, s));
+kernels!(avx2, "avx2,f16c", false, |u, s| {
+    _mm256_madd_epi16(_mm256_maddubs_epi16(u, s), _mm256_set1_epi16(1))
+});
+kernels!(vnni, "avx2,f16c,avx512f,avx512vl,avx512vnni", true, |u, s| {
+    _mm256_dpbusd_epi32(_mm256_setzero_si256(), u, s)
+});
