@@ -94,10 +94,10 @@ impl<T: Float> Scorer<T> {
         debug_assert!(tokens.len() == labels.len() && tokens.len() <= self.context);
         let mut losses = Vec::with_capacity(tokens.len());
         for (start, piece) in pieces(0, tokens, self.mode) {
-            let step = self.rt.step()?;
+            let Self { graph, model, adapters, kv, rt, .. } = &mut *self;
+            let step = rt.step()?;
             let positions: Vec<u32> = (start as u32..).take(piece.len()).collect();
             let labels = &labels[start..start + piece.len()];
-            let Self { graph, model, adapters, kv, .. } = &*self;
             let out = graph.call(&step, piece, &positions, labels, model, adapters, kv)?;
             losses.extend(step.read(&out)?);
         }

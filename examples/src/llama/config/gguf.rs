@@ -97,7 +97,7 @@ impl Config {
             kv_heads: or("attention.head_count_kv", heads)?,
             head_dim,
             rope,
-            neighbours_turn: family == "llama",
+            neighbours_turn: family == Family::Llama,
             ffn: size("feed_forward_length")?,
             eps: file.f32(&key("attention.layer_norm_rms_epsilon")).map_err(gguf)?,
             context,
