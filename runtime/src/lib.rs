@@ -68,7 +68,7 @@
 //!
 //! # Limits
 //!
-//! One GPU and one stream per runtime, no autograd; quantised weights ([`Weight`]) on the CPU only. Types guarantee
+//! One GPU and one stream per runtime, no autograd. Types guarantee
 //! that device values cannot control a segment; the rule that host values from eager code need `#[key]` is a lint of
 //! the macro. README.md lists all limits.
 
