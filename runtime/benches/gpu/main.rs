@@ -51,7 +51,7 @@ const ALL: [(&str, Bench); 15] = [
     ("decode", decode::run),
 ];
 /// What `batches` starts, and the models of `decode`.
-const PARTS: [(&str, Bench); 6] = [
+const PARTS: [(&str, Bench); 7] = [
     ("descending-first", batches::descending_first),
     ("descending", batches::descending),
     ("ascending", batches::ascending),

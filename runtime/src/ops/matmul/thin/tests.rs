@@ -152,7 +152,7 @@ impl<'s, T: Float> Built<'s, T> {
             let w = shaped(self.tensor(step, n * k), &[k, n], &[1, k]);
             return (super::super::operation::op::<T>(self.scope), w);
         };
-        let mut blocks = blocks_of_scale(&mut self.rng, format, n * k / format.elements(), 0.01);
+        let mut blocks = blocks_of_scale(&mut self.rng, format, n * k / format.elements(), 0.002);
         if self.in_tiles {
             blocks = tiles::arrange(format, [n, k], &blocks).unwrap();
         }
