@@ -137,7 +137,7 @@ fn adapters_change_without_a_recording() {
         session.load_adapter(1, two).unwrap();
         session.capture(|_, _| ()).unwrap();
         let recordings = session.runtime().stats().recordings;
-        let mut check = |session: &mut Session<f32>, slot: Option<usize>, wanted: &[f32], what: &str| {
+        let check = |session: &mut Session<f32>, slot: Option<usize>, wanted: &[f32], what: &str| {
             session.choose_adapter(slot).unwrap();
             let far = distance(&session.logits(&PROMPT).unwrap(), wanted);
             assert!(far < F32, "{mode}, {what}: {far}");
