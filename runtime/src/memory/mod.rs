@@ -17,6 +17,7 @@ mod persistent;
 mod placement;
 pub(crate) mod pool;
 mod results_arena;
+mod sleep;
 mod slots;
 mod weights;
 
