@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn fields_begin_at_multiples_of_sixteen_bytes() {
         for &format in BlockFormat::ALL {
-            let mut at = 0;
+            let mut at = 0_usize;
             for field in fields(format) {
                 assert!(at.is_multiple_of(16), "{format}");
                 let (Lanes(_, bytes) | Row(_, bytes)) = *field;

@@ -77,8 +77,8 @@ fn embeddings_read_rows_by_the_widest_words() {
     );
     let p: PickParams = run.params(0);
     assert_eq!(run.calls[0].0.name, "pick_16");
-    assert_eq!((p.count, p.len, p.n, p.rows, p.stride, p.op), (48, 8, 6, 100, 8, 9));
+    assert_eq!((p.count, p.len, p.n, p.picks.rows, p.stride, p.picks.op), (48, 8, 6, 100, 8, 9));
     let places: Vec<u64> = (0..6).map(|k| locate(p.picks.ids, &p.picks.strides[0], k)).collect();
     assert_eq!(places, [0, 2, 4, 1, 3, 5]);
-    assert_eq!((p.sink.fault, p.sink.claim), (64, 128));
+    assert_eq!((p.picks.sink.fault, p.picks.sink.claim), (64, 128));
 }

@@ -265,7 +265,7 @@ fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle, in_ti
     let mut rng = StdRng::seed_from_u64(seed);
     let (m, k) = (rng.random_range(1..=16), 8 * rng.random_range(1..80));
     let format = [BlockFormat::Q8_0, BlockFormat::Q5_1].choose(&mut rng).copied().filter(|_| seed % 4 > 1);
-    let k = if format.is_some() { k.next_multiple_of(32) } else { k };
+    let k: usize = if format.is_some() { k / 8 * 32 } else { k };
     let (size, heads, kv_heads) =
         (2 * rng.random_range(1..40), rng.random_range(1..5), rng.random_range(1..3));
     let (rows, has_count, has_bias) = (m + 3, rng.random::<bool>(), rng.random::<bool>());
