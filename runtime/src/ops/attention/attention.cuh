@@ -129,8 +129,19 @@ struct Parts {
     const f32* values;
     u32 sums_apart, values_apart;  // of two parts
 
-    // Returns element `e` of all `count` parts, not divided by the sum, which is multiplied as `most` and `sum` say: these are
-    // those of what is added besides.
+    // Adds the sums of `count` parts to `sum`, all relative to the largest score, which becomes `most`: that of the call must be the
+    // largest, or `sum` 0.
+    DEVICE void add_sums(u32 count, f32& most, f32& sum) const {
+#pragma unroll 8
+        for (u32 s = 0; s < count; ++s) most = fmaxf(most, sums[s * sums_apart]);
+#pragma unroll 8
+        for (u32 s = 0; s < count; ++s) {
+            const f32 max = sums[s * sums_apart], its = sums[s * sums_apart + 1];
+            if (max != -INF || its != 0.f) sum += its * factor(max, most);
+        }
+    }
+
+    // The same, and returns element `e` of all parts, which is not divided by the sum.
     DEVICE f32 add(u32 count, u32 e, f32& most, f32& sum) const {
 #pragma unroll 8
         for (u32 s = 0; s < count; ++s) most = fmaxf(most, sums[s * sums_apart]);
@@ -222,68 +233,71 @@ DEVICE u32 cluster_size() {
 }
 
 #if __CUDA_ARCH__ >= 900
-// Where an address of this block's shared memory is in that of the first block of its cluster.
-DEVICE f32* in_first_block(f32* here) {
+// Where an address of this block's shared memory is in that of another block of its cluster.
+DEVICE f32* in_block(u32 block, f32* here) {
     u64 there;
-    asm("mapa.u64 %0, %1, 0;" : "=l"(there) : "l"((u64)here));
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"((u64)here), "r"(block));
     return (f32*)there;
 }
 #endif
 
-// Adds what the warps of a block have for its rows: `sums` and `values`, of rows `width` apart, by warp and row. The blocks of a cluster have a part of the keys each, and the first one adds those; they have arrived at its barrier
-// before. Other parts are left to `attend_join`.
+// Adds what the warps of a block have for its rows: `sums` and `values`, of rows `width` apart, by warp and row. The blocks of a
+// cluster, a power of two of them, have a part of the keys each; they have arrived at its barrier before. Each adds every so many
+// elements of all parts. Other parts are left to `attend_join`.
 template <u32 SIZE>
 DEVICE void merge(const Params& p, const Share& share, const f32* sums, const f32* values, u32 width, f32* parts, u32 cluster) {
-    const u32 count = share.count;
-    f32* part_values = parts + 2 * cluster * count;
+    constexpr u32 WARPS_OF_BLOCK = SIZE / WARP;
+    const u32 count = share.count, all = count * width;
+    auto warps = [&](u32 r) { return Parts{sums + 2 * r, values + r * width, 2 * count, all}; };
     __syncthreads();
 #if __CUDA_ARCH__ >= 900
-    // All blocks have begun: there is memory to write to.
-    if (cluster > 1) Cluster::wait();
-#endif
-    for (u32 i = threadIdx.x; i < count * width; i += SIZE) {
-        const u32 r = i / width, e = i % width;
-        if (e >= p.size_v) continue;
-        const Parts warps = {sums + 2 * r, values + r * width, 2 * count, count * width};
-        if (p.splits == 1) {
-            share.result(p, r)[e] = share.joined(p, r, warps, SIZE / WARP, e);
-            continue;
-        }
-        f32 most = -INF, sum = 0.f;
-        const f32 value = warps.add(SIZE / WARP, e, most, sum);
-        f32 *to_sums, *to_value;
-#if __CUDA_ARCH__ >= 900
-        if (cluster > 1) {
-            const u32 part = share.split * count + r;
-            to_sums = in_first_block(parts + 2 * part);
-            to_value = in_first_block(part_values + part * p.size_v + e);
-        } else
-#endif
-        {
-            const u64 rows = (u64)p.times * p.group;
-            const u64 record = (((u64)share.b * p.key_heads + share.head) * rows + share.first + r) * p.splits + share.split;
-            to_sums = (f32*)p.partials + record * (p.size_v + 2);
-            to_value = to_sums + 2 + e;
-        }
-        if (e == 0) {
-            to_sums[0] = most;
-            to_sums[1] = sum;
-        }
-        *to_value = value;
-    }
-#if __CUDA_ARCH__ >= 900
     if (cluster > 1) {
-        Cluster::arrive();
+        f32* part_values = parts + 2 * cluster * count;
+        const u32 shift = 31 - __clz(cluster), first = share.split * count;
+        // All blocks have begun: there is memory to write to.
         Cluster::wait();
-        if (share.split > 0) return;
-        for (u32 i = threadIdx.x; i < count * width; i += SIZE) {
+        for (u32 i = threadIdx.x; i < count << shift; i += SIZE) {
+            const u32 r = i >> shift;
+            f32 most = -INF, sum = 0.f;
+            warps(r).add_sums(WARPS_OF_BLOCK, most, sum);
+            *(float2*)in_block(i & (cluster - 1), parts + 2 * (first + r)) = make_float2(most, sum);
+        }
+        for (u32 i = threadIdx.x; i < all; i += SIZE) {
             const u32 r = i / width, e = i % width;
             if (e >= p.size_v) continue;
-            const Parts blocks = {parts + 2 * r, part_values + r * p.size_v, 2 * count, count * p.size_v};
+            f32 most = -INF, sum = 0.f;
+            const f32 value = warps(r).add(WARPS_OF_BLOCK, e, most, sum);
+            *in_block(i / WARP & (cluster - 1), part_values + first * width + i) = value;
+        }
+        Cluster::arrive();
+        Cluster::wait();
+        const u32 mine = (threadIdx.x / WARP << shift) + share.split;
+        for (u32 i = mine * WARP + threadIdx.x % WARP; i < all; i += SIZE << shift) {
+            const u32 r = i / width, e = i % width;
+            if (e >= p.size_v) continue;
+            const Parts blocks = {parts + 2 * r, part_values + r * width, 2 * count, all};
             share.result(p, r)[e] = share.joined(p, r, blocks, cluster, e);
         }
+        return;
     }
 #endif
+    for (u32 i = threadIdx.x; i < all; i += SIZE) {
+        const u32 r = i / width, e = i % width;
+        if (e >= p.size_v) continue;
+        if (p.splits == 1) {
+            share.result(p, r)[e] = share.joined(p, r, warps(r), WARPS_OF_BLOCK, e);
+            continue;
+        }
+        const u64 rows = (u64)p.times * p.group;
+        const u64 record = (((u64)share.b * p.key_heads + share.head) * rows + share.first + r) * p.splits + share.split;
+        f32* part = (f32*)p.partials + record * (p.size_v + 2);
+        f32 most = -INF, sum = 0.f;
+        part[2 + e] = warps(r).add(WARPS_OF_BLOCK, e, most, sum);
+        if (e == 0) {
+            part[0] = most;
+            part[1] = sum;
+        }
+    }
 }
 
 // ---- tensor cores

@@ -67,7 +67,7 @@ template <int R> DEVICE void attend(const Params& p) {
     f32* queries = room;                               // R * width
     f32* values_of_warps = queries + R * width;        // WARPS * count * width
     f32* sums = values_of_warps + WARPS * count * width;  // WARPS * count * 2
-    f32* parts = sums + WARPS * count * 2;             // cluster * count * (size_v + 2)
+    f32* parts = sums + WARPS * count * 2;             // cluster * count * (width + 2)
 
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u32 sub = lane % p.lanes;

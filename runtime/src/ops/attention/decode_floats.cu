@@ -64,7 +64,7 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     f32* weights = queries + R * DT;                    // WARPS * STEP * R
     f32* values = weights + WARPS * STEP * R;           // WARPS * count * DT
     f32* sums = values + WARPS * count * DT;            // WARPS * count * 2
-    f32* parts = sums + WARPS * count * 2;              // cluster * count * (size_v + 2)
+    f32* parts = sums + WARPS * count * 2;              // cluster * count * (DT + 2)
 
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u32 sub = lane % LANES, slot = lane / LANES;
@@ -314,7 +314,7 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
 
 // Blocks of a multiprocessor, as registers allow.
 #if defined(VARIANT)
-#define BLOCKS(R) (R <= 2 ? 2 : 1)
+#define BLOCKS(R) (R == 1 ? 2 : 1)
 #else
 #define BLOCKS(R) 2
 #endif

@@ -34,7 +34,7 @@ DEVICE u32 transposed(u32 two) {
 }
 
 // Threads of a block, for a padded head size: as many as registers are for.
-template <int DT> constexpr u32 THREADS = DT <= 64 ? 256 : 128;
+template <int DT> constexpr u32 THREADS = DT <= 64 ? 256 : 192;
 
 // DT: the padded head size. NT: rows of a block, in eights. MT: keys of a tile, in sixteens.
 template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
@@ -52,7 +52,7 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     extern __shared__ __align__(16) f32 room[];
     f32* values = room;                         // WARPS * count * DT
     f32* sums = values + WARPS * count * DT;    // WARPS * count * 2
-    f32* parts = sums + WARPS * count * 2;      // cluster * count * (size_v + 2)
+    f32* parts = sums + WARPS * count * 2;      // cluster * count * (DT + 2)
 
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     // Of scores, a thread has keys `eighth` and `eighth + 8`, and rows `2 * quad` and `2 * quad + 1`.
@@ -418,6 +418,6 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     }
 ATTEND(64, 8, 2)
 ATTEND(64, 16, 1)
-ATTEND(128, 8, 3)
+ATTEND(128, 8, 2)
 ATTEND(128, 16, 1)
 #endif

@@ -82,11 +82,11 @@ impl Plan {
         };
         // As in the sources: threads of a block, and blocks of a multiprocessor.
         let (threads, blocks) = match (kind, width, rows) {
-            (Kind::Floats, _, 4) if !is_plain => (256, 1),
+            (Kind::Floats, _, 2 | 4) if !is_plain => (256, 1),
             (Kind::Floats, ..) | (_, 64, 8) => (256, 2),
             (_, 64, _) => (256, 1),
-            (_, _, 8) => (128, 3),
-            _ => (128, 1),
+            (_, _, 8) => (192, 2),
+            _ => (192, 1),
         };
         let chunks = z.rows().div_ceil(rows);
         // Clusters are within parts of the device whose size need not be a multiple of theirs, so some room is lost: an eighth is
@@ -186,7 +186,7 @@ impl Plan {
             // Queries, and the weights of a tile of each warp.
             Kind::Floats => self.rows * (width + warps * Self::keys_of_tile(self.kind, width)),
         };
-        let parts = rows * (warps * (width + 2) + self.blocks_of_cluster() * (z.size_v + 2));
+        let parts = rows * (warps + self.blocks_of_cluster()) * (width + 2);
         (own + parts) * size_of::<f32>()
     }
 }
