@@ -13,19 +13,24 @@ use crate::{
 fn attend(q: &Array, k: &Array, v: &Array, scale: f64, sees: impl Fn(usize, usize, usize) -> bool) -> Array {
     let (b, t, hq) = (q.shape[0], q.shape[1], q.shape[2]);
     let (s, hk, dv) = (k.shape[1], k.shape[2], v.shape[3]);
-    Array::from_fn(&[b, t, hq, dv], |i| {
-        let head = i[2] / (hq / hk);
+    let mut out = Array::from_fn(&[b, t, hq, dv], |_| 0.0);
+    for (row, out) in out.data.chunks_exact_mut(dv).enumerate() {
+        let (b, i, h) = (row / hq / t, row / hq % t, row % hq);
         let scores: Vec<f64> = (0..s)
             .map(|j| {
-                if !sees(i[0], i[1], j) {
+                if !sees(b, i, j) {
                     return f64::NEG_INFINITY;
                 }
-                let dot = |d| q.at(&[i[0], i[1], i[2], d]) * k.at(&[i[0], j, head, d]);
+                let dot = |d| q.at(&[b, i, h, d]) * k.at(&[b, j, h / (hq / hk), d]);
                 scale * (0..q.shape[3]).map(dot).sum::<f64>()
             })
             .collect();
-        softmax(&scores).iter().enumerate().map(|(j, p)| p * v.at(&[i[0], j, head, i[3]])).sum()
-    })
+        let weights = softmax(&scores);
+        for (e, out) in out.iter_mut().enumerate() {
+            *out = weights.iter().enumerate().map(|(j, p)| p * v.at(&[b, j, h / (hq / hk), e])).sum();
+        }
+    }
+    out
 }
 
 fn masks<T: Float>() {
@@ -126,4 +131,99 @@ fn a_cache_is_read_in_place_whole_or_in_part() {
     assert_close(&step, &ops::add(&x, &first_heads).unwrap(), &want, 0.0);
     assert!(first_heads.reshape(&[h * rows * d]).is_err());
     assert!(ops::cache_view(&values).narrow(0, 5, 2).is_err());
+}
+
+/// Heads of common sizes, of which a GPU has kernels of their own.
+fn common_heads<T: Float>() {
+    cases(20, |step, rng| {
+        let (b, t, hk, group) = (
+            rng.random_range(1..4),
+            rng.random_range(1..9),
+            rng.random_range(1..4),
+            [1, 2, 3, 4, 5, 8][rng.random_range(0..6)],
+        );
+        let [d, dv] = [0; 2].map(|_| [16, 24, 48, 64, 64, 80, 128][rng.random_range(0..7)]);
+        let s = [1, 15, 16, 17, 40, 130, 300][rng.random_range(0..7)];
+        let (q, hq) = input::<T>(step, rng, &[b, t, hk * group, d], (-1.0, 1.0));
+        let (k, hk_) = input::<T>(step, rng, &[b, s, hk, d], (-1.0, 1.0));
+        let (v, hv) = input::<T>(step, rng, &[b, s, hk, dv], (-1.5, 1.5));
+        let (lengths, hl) = indices(step, rng, &[b], s as u32 + 2);
+        let (positions, hp) = indices(step, rng, &[b, t], s as u32 + 2);
+        let check = |mask: AttentionMask<'_, '_>, sees: &dyn Fn(usize, usize, usize) -> bool| {
+            let want = attend(&hq, &hk_, &hv, 0.25, sees);
+            assert_close(step, &ops::attention(&q, &k, &v, shorter(mask), 0.25).unwrap(), &want, 6.0);
+        };
+        match rng.random_range(0..4) {
+            0 => check(AttentionMask::None, &|_, _, _| true),
+            1 => check(AttentionMask::Causal, &|_, i, j| j + t <= i + s),
+            2 => check(AttentionMask::Lengths(&lengths), &|b, _, j| (j as f64) < hl.data[b]),
+            _ => check(AttentionMask::Positions(&positions), &|b, i, j| j as f64 <= hp.data[b * t + i]),
+        }
+    });
+}
+
+#[test]
+fn heads_of_common_sizes_with_every_mask() {
+    for_types!(common_heads: f32, f16, bf16);
+}
+
+/// Which rows see a key that is NaN, or infinite, decides which results are not finite; bits of the others do not depend on it, nor on
+/// what lies behind the last key that is seen, nor on the positions of other rows and sequences.
+fn only_own_keys_count<T: Float>() {
+    cases(30, |step, rng| {
+        let (b, t, hk, group) =
+            (rng.random_range(1..4), rng.random_range(1..9), rng.random_range(1..3), rng.random_range(1..5));
+        let (d, s) = ([64, 128, 80, 6][rng.random_range(0..4)], [70, 150, 300][rng.random_range(0..3)]);
+        let number = |at: usize| ((at * 7919 + 13) % 1009) as f64 / 504.5 - 1.0;
+        let limits: Vec<u32> = (0..b * t).map(|_| rng.random_range(0..s as u32 - 2)).collect();
+        let bad = (rng.random_range(0..b), rng.random_range(0..s - 2));
+        let what = [f64::NAN, f64::INFINITY][rng.random_range(0..2)];
+        let attended = |spoils: bool, positions: &[u32]| -> Vec<T> {
+            let values = |salt: usize| {
+                let of = |at: usize| {
+                    let (sequence, j) = (at / (s * hk * d), at / (hk * d) % s);
+                    let top = positions[sequence * t..][..t].iter().max().map_or(0, |&most| most as usize);
+                    match spoils {
+                        true if j > top => f64::NAN,
+                        true if salt == 2 && (sequence, j) == bad => what,
+                        _ => number(at * 3 + salt),
+                    }
+                };
+                let data: Vec<T> = (0..b * s * hk * d).map(|at| T::from_f64(of(at))).collect();
+                step.tensor(&[b, s, hk, d], &data).unwrap()
+            };
+            let q: Vec<T> = (0..b * t * hk * group * d).map(|at| T::from_f64(number(at))).collect();
+            let q = step.tensor(&[b, t, hk * group, d], &q).unwrap();
+            let positions = step.tensor(&[b, t], positions).unwrap();
+            let mask = AttentionMask::Positions(&positions);
+            step.read(&ops::attention(&q, &values(1), &values(2), mask, 0.125).unwrap()).unwrap()
+        };
+        let (clean, spoilt) = (attended(false, &limits), attended(true, &limits));
+        // All others see as much as they can.
+        let (sequence, row) = (rng.random_range(0..b), rng.random_range(0..t));
+        let mut others = vec![s as u32 - 1; b * t];
+        others[sequence * t + row] = limits[sequence * t + row];
+        let beside = attended(false, &others);
+        let of_row = hk * group * d;
+        for (at, ((clean, spoilt), beside)) in clean.iter().zip(&spoilt).zip(&beside).enumerate() {
+            let (b, i) = (at / of_row / t, at / of_row % t);
+            if b == bad.0 && limits[b * t + i] as usize >= bad.1 {
+                assert!(!spoilt.to_f64().is_finite(), "{at}: sees {what}");
+            } else {
+                assert_eq!(clean.to_f64().to_bits(), spoilt.to_f64().to_bits(), "{at}");
+            }
+            if (b, i) == (sequence, row) {
+                assert_eq!(
+                    clean.to_f64().to_bits(),
+                    beside.to_f64().to_bits(),
+                    "{at}: depends on other rows"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn a_row_depends_on_nothing_but_the_keys_that_it_sees() {
+    for_types!(only_own_keys_count: f32, f16, bf16);
 }

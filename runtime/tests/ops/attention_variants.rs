@@ -210,6 +210,27 @@ fn changes_of_scores_with_every_mask() {
     for_types!(small: f32, f16, bf16);
 }
 
+/// Heads of common sizes, of which a GPU has kernels of their own.
+fn common<T: Float>() {
+    cases(30, |step, rng| {
+        let z = Sizes {
+            b: rng.random_bool(0.6).then(|| rng.random_range(1..4)),
+            t: rng.random_range(1..9),
+            s: [1, 17, 40, 130, 200][rng.random_range(0..5)],
+            heads: rng.random_range(1..3),
+            group: [1, 2, 3, 5][rng.random_range(0..4)],
+            d: [16, 24, 64, 80, 128][rng.random_range(0..5)],
+            dv: [16, 40, 64, 128][rng.random_range(0..4)],
+        };
+        check::<T>(step, rng, z, false);
+    });
+}
+
+#[test]
+fn changes_with_heads_of_common_sizes() {
+    for_types!(common: f32, f16, bf16);
+}
+
 /// One query of many keys, many queries, and heads of all kernels.
 #[test]
 fn large_shapes() {
@@ -277,6 +298,10 @@ fn keys_outside_of_the_window_may_hold_anything() {
     }
     outside::<f32>(1, 16);
     outside::<f32>(6, 16);
+    outside::<f32>(7, 128);
+    outside::<bf16>(1, 64);
+    outside::<bf16>(6, 64);
+    outside::<f16>(8, 128);
     outside::<bf16>(40, 64);
     outside::<f16>(70, 256);
 }

@@ -34,6 +34,16 @@ impl DeviceProperties {
         }
     }
 
+    /// Returns the most blocks of a cluster: 8 on every device that has them. An H100 or H200 as a whole has room for 16; parts of
+    /// one (MIG) may not have.
+    pub(crate) fn largest_cluster(&self) -> usize {
+        match self.capability {
+            (9, 0) if self.multiprocessors >= 100 => 16,
+            capability if capability >= (9, 0) => 8,
+            _ => 1,
+        }
+    }
+
     /// Returns whether it has tensor cores for TF32.
     pub(crate) fn has_tf32(&self) -> bool {
         self.capability >= (8, 0)

@@ -1,7 +1,8 @@
-//! Attention: which kernel takes it, and over how many blocks.
+//! Attention: which kernel takes it, and its launch.
 
 use bytemuck::{Pod, Zeroable};
 
+use self::plan::{DECODE_TIMES, EACH, EACH_WIDE, Kind, Plan};
 use super::operation::{AlibiKind, Attention, Extra, MaskKind, nearest_power};
 use crate::{
     DType, Error, Result,
@@ -14,46 +15,43 @@ use crate::{
     },
 };
 
+mod plan;
 #[cfg(test)]
 mod tests;
 
-/// The header that both sources include.
+/// The header that all sources include.
 const SHARED: &str = include_str!("attention.cuh");
-/// One query against a long cache, split over blocks.
+/// One query against a long cache, split over blocks: any heads, and what changes the scores.
 const DECODE_FILE: SourceFile =
     SourceFile::ours("attention/decode.cu", include_str!("decode.cu")).with_header("attention.cuh", SHARED);
+/// Heads of common sizes on tensor cores.
+const TILES_FILE: SourceFile = SourceFile::ours("attention/decode_tiles.cu", include_str!("decode_tiles.cu"))
+    .with_header("attention.cuh", SHARED);
+/// And in f32.
+const FLOATS_FILE: SourceFile =
+    SourceFile::ours("attention/decode_floats.cu", include_str!("decode_floats.cu"))
+        .with_header("attention.cuh", SHARED);
 /// Many queries, in tiles.
 const PREFILL_FILE: SourceFile =
     SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu")).with_header("attention.cuh", SHARED);
 
 static DECODE: SourceFile = DECODE_FILE;
+static TILES: SourceFile = TILES_FILE;
+static FLOATS: SourceFile = FLOATS_FILE;
 static PREFILL: SourceFile = PREFILL_FILE;
 // With what changes the scores besides the mask, which costs others nothing.
 static DECODE_VARIANT: SourceFile = DECODE_FILE.with_options(&["-DVARIANT=1"]);
+static TILES_VARIANT: SourceFile = TILES_FILE.with_options(&["-DVARIANT=1"]);
+static FLOATS_VARIANT: SourceFile = FLOATS_FILE.with_options(&["-DVARIANT=1"]);
 static PREFILL_VARIANT: SourceFile = PREFILL_FILE.with_options(&["-DVARIANT=1"]);
 // Large heads, with or without a variant.
 static DECODE_WIDE: SourceFile = DECODE_FILE.with_options(&["-DVARIANT=1", "-DWIDE=1"]);
 static PREFILL_WIDE: SourceFile = PREFILL_FILE.with_options(&["-DVARIANT=1", "-DWIDE=1"]);
 
-/// Threads of a block of the decode kernels.
-const THREADS: u32 = 128;
-/// Elements of a head that a lane holds.
-const EACH: usize = 8;
-/// Of a large head.
-const EACH_WIDE: usize = 32;
 /// The largest head.
 const MAX_SIZE: usize = 32 * EACH_WIDE;
-/// The number of keys that justify a separate block.
-const KEYS: usize = 64;
-/// Most parts of the keys.
-const SPLITS: usize = 64;
-/// Most blocks of a cluster, each of which has a part.
-const CLUSTER: usize = 8;
-/// Most bytes of shared memory of a block in a cluster: every device that has clusters has them.
-const MOST_SHARED: usize = 96 << 10;
-
-/// Queries up to which the decode kernel takes a call.
-const DECODE_TIMES: usize = 8;
+/// Threads of a block.
+const THREADS: u32 = 128;
 /// Queries of a block on tensor cores.
 const QUERIES: usize = 64;
 /// The largest head on tensor cores.
@@ -179,72 +177,6 @@ impl Sizes {
     }
 }
 
-/// The split of rows and keys: a function of shapes alone.
-#[derive(Clone, Copy, Debug)]
-struct Plan {
-    /// Rows that a block takes.
-    rows: usize,
-    /// Blocks that share the rows of a key head.
-    chunks: usize,
-    /// Parts of the keys.
-    splits: usize,
-    /// Whether the blocks of a row's parts are a cluster, of which one adds them; otherwise another kernel does.
-    is_cluster: bool,
-    /// Lanes that share a key.
-    lanes: usize,
-    /// Elements of a head that a lane holds.
-    each: usize,
-}
-
-impl Plan {
-    fn new(props: &DeviceProperties, dtype: DType, z: &Sizes, is_plain: bool) -> Self {
-        // As many rows as registers hold.
-        let (most, each) = match (z.are_wide(), is_plain) {
-            (true, _) => (1, EACH_WIDE),
-            (false, true) => (8, EACH),
-            (false, false) => (4, EACH),
-        };
-        let mut rows = z.rows().next_power_of_two().clamp(1, most);
-        let is_cluster = props.capability >= (9, 0);
-        // Few sequences: a block with fewer rows ends sooner, and there is room for more blocks, which read the keys again.
-        let pairs = z.batches * z.key_heads;
-        while is_cluster
-            && rows > 1
-            && pairs * z.rows().div_ceil(rows) * CLUSTER < 2 * props.multiprocessors as usize
-        {
-            rows /= 2;
-        }
-        let chunks = z.rows().div_ceil(rows);
-        let blocks = (z.batches * z.key_heads * chunks).max(1);
-        // Blocks that run on a multiprocessor at the same time: those of few rows have fewer registers.
-        let at_once = if rows <= 2 { 5 } else { 3 };
-        let wanted = (props.multiprocessors as usize * at_once / blocks).min(z.keys.div_ceil(KEYS));
-        let splits =
-            if is_cluster { nearest_power(wanted.clamp(1, CLUSTER)) } else { wanted.clamp(1, SPLITS) };
-        let lanes = z.size.max(z.size_v).div_ceil(each).next_power_of_two();
-        // Tiles are not split, so operands that they do not support because of strides are not split either.
-        let splits = if suits_tiles(dtype, z) { 1 } else { splits };
-        let mut plan = Self { rows, chunks, splits, is_cluster, lanes, each };
-        while plan.blocks_of_cluster() > 1 && plan.shared_bytes(z.size_v) > MOST_SHARED {
-            plan.splits /= 2;
-        }
-        plan
-    }
-
-    /// Blocks that share the keys as a cluster; 1 without one.
-    fn blocks_of_cluster(&self) -> usize {
-        if self.is_cluster { self.splits } else { 1 }
-    }
-
-    /// Shared memory of a block: the queries, what its warps have, and what the blocks of its cluster have.
-    fn shared_bytes(&self, size_v: usize) -> usize {
-        let (width, warps) = (self.lanes * self.each, THREADS as usize / 32);
-        let cluster = self.blocks_of_cluster();
-        let parts = if cluster > 1 { cluster * (size_v + 2) } else { 0 };
-        self.rows * (width + warps * (width + 2) + parts) * size_of::<f32>()
-    }
-}
-
 /// Returns whether heads can be read 16 bytes at a time, in multiples of 8 elements.
 fn vector(view: &View) -> bool {
     let (shape, strides) = (view.layout.shape(), view.layout.strides());
@@ -257,7 +189,7 @@ fn vector(view: &View) -> bool {
 
 pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], op: &Attention) -> u64 {
     let Some(z) = Sizes::of(inputs) else { return 0 };
-    let plan = Plan::new(props, inputs[0].dtype, &z, op.is_plain());
+    let plan = Plan::new(props, inputs[0].dtype, &z, op.is_plain(), inputs[..3].iter().all(vector));
     if plan.splits == 1 || plan.is_cluster {
         return 0;
     }
@@ -274,13 +206,13 @@ pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, op: Attention) -> Re
     let (q, k, v, y) = (&launch.inputs[0], &launch.inputs[1], &launch.inputs[2], &launch.outputs[0]);
     let extra = op.extra(&launch.inputs);
     let is_plain = op.is_plain();
-    let plan = Plan::new(gpu.props(), q.dtype, &z, is_plain);
+    let in_tiles = [q, k, v].into_iter().all(vector);
+    let plan = Plan::new(gpu.props(), q.dtype, &z, is_plain, in_tiles);
     let params = VariantParams {
         params: parameters(launch, &op, &extra, &z, &plan),
         added: Added::new(&op, &extra, z.key_heads * z.group),
     };
-    let in_tiles = [q, k, v].into_iter().all(vector) && y.addr.is_multiple_of(16);
-    if plan.splits == 1 && in_tiles && suits_tiles(q.dtype, &z) {
+    if plan.splits == 1 && in_tiles && y.addr.is_multiple_of(16) && suits_tiles(q.dtype, &z) {
         return prefill(gpu, q, &z, params, is_plain);
     }
     decode(gpu, q, &z, plan, &params, is_plain)
@@ -359,7 +291,7 @@ fn prefill(
     let blocks = z.batches * z.key_heads * z.group * chunks;
     // Queries, and two tiles each of keys and values: at most 48 KiB, for which no block must ask, but for large heads.
     let shared = (QUERIES + 4 * keys) * room * q.dtype.size();
-    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
+    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32, cluster: 1 };
     params.params.chunks = chunks as u32;
     send(gpu, Kernel::of(source, q.dtype, name), grid, &params, is_plain)
 }
@@ -372,25 +304,30 @@ fn decode(
     params: &VariantParams,
     is_plain: bool,
 ) -> Result<()> {
-    let names = match plan.rows {
-        1 => ["attend_1", "attend_1_by_2", "attend_1_by_4", "attend_1_by_8"],
-        2 => ["attend_2", "attend_2_by_2", "attend_2_by_4", "attend_2_by_8"],
-        4 => ["attend_4", "attend_4_by_2", "attend_4_by_4", "attend_4_by_8"],
-        _ => ["attend_8", "attend_8_by_2", "attend_8_by_4", "attend_8_by_8"],
+    let (source, is_plain) = match (plan.kind, z.are_wide(), is_plain) {
+        (Kind::Tiles, _, true) => (&TILES, true),
+        (Kind::Tiles, _, false) => (&TILES_VARIANT, false),
+        (Kind::Floats, _, true) => (&FLOATS, true),
+        (Kind::Floats, _, false) => (&FLOATS_VARIANT, false),
+        (Kind::Any, true, _) => (&DECODE_WIDE, false),
+        (Kind::Any, false, false) => (&DECODE_VARIANT, false),
+        (Kind::Any, false, true) => (&DECODE, true),
     };
-    let name = names[plan.blocks_of_cluster().trailing_zeros() as usize];
-    let (source, is_plain) = match (z.are_wide(), is_plain) {
-        (true, _) => (&DECODE_WIDE, false),
-        (false, false) => (&DECODE_VARIANT, false),
-        (false, true) => (&DECODE, true),
+    let grid = Grid {
+        blocks: [(z.batches * z.key_heads * plan.chunks * plan.splits) as u32, 1, 1],
+        threads: plan.threads,
+        shared: plan.shared_bytes(z) as u32,
+        cluster: plan.blocks_of_cluster() as u32,
     };
-    let shared = plan.shared_bytes(z.size_v);
-    let blocks = z.batches * z.key_heads * plan.chunks * plan.splits;
-    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32 };
-    send(gpu, Kernel::of(source, q.dtype, name), grid, params, is_plain)?;
+    send(gpu, Kernel::of(source, q.dtype, plan.kernel()), grid, params, is_plain)?;
     if plan.splits == 1 || plan.is_cluster {
         return Ok(());
     }
+    let source = match plan.kind {
+        Kind::Any => source,
+        _ if is_plain => &DECODE,
+        _ => &DECODE_VARIANT,
+    };
     let rows = z.batches * z.key_heads * z.rows();
     let join = Kernel::of(source, q.dtype, "attend_join");
     send(gpu, join, Grid::line(rows as u32, THREADS), params, is_plain)

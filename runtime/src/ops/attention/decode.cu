@@ -19,12 +19,6 @@
 
 #define THREADS 128
 #define WARPS (THREADS / WARP)
-#define INF __int_as_float(0x7f800000)
-#if defined(T_f32)
-#define EXP expf
-#else
-#define EXP __expf
-#endif
 
 struct alignas(16) Part {
     T at[EACH];
@@ -52,40 +46,7 @@ DEVICE Part load(const T* head, u64 stride, u32 first, u32 size, u32 vector) {
     return part;
 }
 
-DEVICE f32 factor(f32 max, f32 of) { return max == of ? 1.f : EXP(max - of); }
-
-// Adds the `count` parts of one element of a row, `apart` floats apart, each with its maximum, its sum, and `values` of it.
-DEVICE T joined(const Params& p, u32 h, const f32* parts, u32 count, u32 apart, u32 e) {
-    f32 most = -INF, sum = 0.f, value = 0.f;
-#pragma unroll
-    for (u32 s = 0; s < count; ++s) most = fmaxf(most, parts[s * apart]);
-#if defined(VARIANT)
-    const f32 sink = sink_of(p, h);
-    most = fmaxf(most, sink);
-    if (sink != -INF) sum = EXP(sink - most);
-#endif
-#pragma unroll
-    for (u32 s = 0; s < count; ++s) {
-        const f32* part = parts + s * apart;
-        if (part[0] == -INF && part[1] == 0.f) continue;  // no visible keys
-        const f32 weight = factor(part[0], most);
-        sum += part[1] * weight;
-        value += part[2 + e] * weight;
-    }
-    return from_f32<T>(sum != 0.f ? value / sum : value);
-}
-
-#if __CUDA_ARCH__ >= 900
-// Where an address of this block's shared memory is in that of the first block of its cluster.
-DEVICE f32* in_first_block(f32* here) {
-    u64 there;
-    asm("mapa.u64 %0, %1, 0;" : "=l"(there) : "l"((u64)here));
-    return (f32*)there;
-}
-#endif
-
-// With a `CLUSTER`, its blocks have a part of the keys each, and the first one adds them.
-template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
+template <int R> DEVICE void attend(const Params& p) {
     // Keys of a slot at a time, as registers allow.
 #if defined(WIDE)
     constexpr u32 U = 1;
@@ -93,23 +54,20 @@ template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
     constexpr u32 U = R <= 4 ? 2 : 1;
 #endif
     start_dependents();
+    const u32 cluster = cluster_size();
+#if __CUDA_ARCH__ >= 900
+    if (cluster > 1) Cluster::arrive();
+#endif
+    const Share share(p, R);
+    const u32 split = share.split, chunk = share.chunk, head = share.head, b = share.b;
+    const u32 rows = p.times * p.group, first = share.first, count = share.count;
+
     extern __shared__ __align__(16) f32 room[];
     const u32 width = p.lanes * EACH;
-    f32* queries = room;                                 // R * width
-    f32* merged = room + R * width;                      // WARPS * R * (width + 2)
-    f32* parts = merged + WARPS * R * (width + 2);       // CLUSTER * R * (size_v + 2)
-#if __CUDA_ARCH__ >= 900
-    if constexpr (CLUSTER > 1) Cluster::arrive();
-#endif
-
-    u32 at = blockIdx.x;
-    const u32 split = at % p.splits;
-    at /= p.splits;
-    const u32 chunk = at % p.chunks;
-    at /= p.chunks;
-    const u32 head = at % p.key_heads, b = at / p.key_heads;
-    const u32 rows = p.times * p.group;
-    const u32 first = chunk * R;
+    f32* queries = room;                               // R * width
+    f32* values_of_warps = queries + R * width;        // WARPS * count * width
+    f32* sums = values_of_warps + WARPS * count * width;  // WARPS * count * 2
+    f32* parts = sums + WARPS * count * 2;             // cluster * count * (width + 2)
 
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u32 sub = lane % p.lanes;
@@ -291,103 +249,26 @@ template <int R, u32 CLUSTER> DEVICE void attend(const Params& p) {
             }
         }
     }
-    // Merges the warps.
     if (lane < p.lanes) {
 #pragma unroll
-        for (int r = 0; r < R; ++r) {
-            f32* to_row = merged + (warp * R + r) * (width + 2);
+        for (u32 r = 0; r < R; ++r) {
+            if (r >= count) continue;
+            const u32 part = warp * count + r;
             if (sub == 0) {
-                to_row[0] = max[r];
-                to_row[1] = total[r];
+                sums[2 * part] = max[r];
+                sums[2 * part + 1] = total[r];
             }
 #pragma unroll
-            for (int e = 0; e < EACH; ++e) to_row[2 + sub * EACH + e] = values[r][e];
+            for (int e = 0; e < EACH; ++e) values_of_warps[part * width + sub * EACH + e] = values[r][e];
         }
     }
-    __syncthreads();
-#if __CUDA_ARCH__ >= 900
-    // All blocks have begun: there is memory to write to.
-    if constexpr (CLUSTER > 1) Cluster::wait();
-#endif
-    for (u32 i = threadIdx.x; i < R * p.size_v; i += THREADS) {
-        const u32 r = i / p.size_v, e = i % p.size_v, row = first + r;
-        if (row >= rows) continue;
-        f32 most = -INF;
-#pragma unroll
-        for (u32 w = 0; w < WARPS; ++w) most = fmaxf(most, merged[(w * R + r) * (width + 2)]);
-        f32 sum = 0.f, value = 0.f;
-#if defined(VARIANT)
-        if (p.splits == 1) {
-            const f32 sink = sink_of(p, head * p.group + row % p.group);
-            most = fmaxf(most, sink);
-            if (sink != -INF) sum = EXP(sink - most);
-        }
-#endif
-#pragma unroll
-        for (u32 w = 0; w < WARPS; ++w) {
-            const f32* part = merged + (w * R + r) * (width + 2);
-            const f32 weight = factor(part[0], most);
-            sum += part[1] * weight;
-            value += part[2 + e] * weight;
-        }
-#if __CUDA_ARCH__ >= 900
-        if constexpr (CLUSTER > 1) {
-            f32* out = in_first_block(parts + (split * R + r) * (p.size_v + 2));
-            if (e == 0) {
-                out[0] = most;
-                out[1] = sum;
-            }
-            out[2 + e] = value;
-            continue;
-        }
-#endif
-        if (p.splits > 1) {
-            const u64 record = (((u64)b * p.key_heads + head) * rows + row) * p.splits + split;
-            f32* out = (f32*)p.partials + record * (p.size_v + 2);
-            if (e == 0) {
-                out[0] = most;
-                out[1] = sum;
-            }
-            out[2 + e] = value;
-        } else {
-            const u64 query = (u64)b * p.times + row / p.group;
-            const u64 h = head * p.group + row % p.group;
-            ((T*)p.y)[(query * p.key_heads * p.group + h) * p.size_v + e] = from_f32<T>(sum != 0.f ? value / sum : value);
-        }
-    }
-#if __CUDA_ARCH__ >= 900
-    if constexpr (CLUSTER > 1) {
-        Cluster::arrive();
-        Cluster::wait();
-        if (split > 0) return;
-        for (u32 i = threadIdx.x; i < R * p.size_v; i += THREADS) {
-            const u32 r = i / p.size_v, e = i % p.size_v, row = first + r;
-            if (row >= rows) continue;
-            const u64 query = (u64)b * p.times + row / p.group;
-            const u64 h = head * p.group + row % p.group;
-            const T y = joined(p, (u32)h, parts + r * (p.size_v + 2), CLUSTER, R * (p.size_v + 2), e);
-            ((T*)p.y)[(query * p.key_heads * p.group + h) * p.size_v + e] = y;
-        }
-    }
-#endif
+    merge<THREADS>(p, share, sums, values_of_warps, width, parts, cluster);
 }
 
 #define ATTEND(R)                                                                                          \
     extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { \
-        attend<R, 1>(p);                                                                              \
-    }                                                                                                      \
-    IN_CLUSTER(R, 2)                                                                                       \
-    IN_CLUSTER(R, 4)                                                                                       \
-    IN_CLUSTER(R, 8)
-#if __CUDA_ARCH__ >= 900
-#define IN_CLUSTER(R, C)                                                                                   \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) __cluster_dims__(C, 1, 1)                         \
-        attend_##R##_by_##C(const __grid_constant__ Params p) {                                            \
-        attend<R, C>(p);                                                                              \
+        attend<R>(p);                                                                                      \
     }
-#else
-#define IN_CLUSTER(R, C)
-#endif
 ATTEND(1)
 #if !defined(WIDE)
 ATTEND(2)
@@ -401,12 +282,14 @@ ATTEND(8)
 extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_constant__ Params p) { in_order();
     const u32 rows = p.times * p.group;
     const u32 row = blockIdx.x % rows;
-    const u32 head = blockIdx.x / rows % p.key_heads;
-    const u32 b = blockIdx.x / rows / p.key_heads;
     const u32 record = p.size_v + 2;
     const f32* parts = (const f32*)p.partials + (u64)blockIdx.x * p.splits * record;
-    const u64 query = (u64)b * p.times + row / p.group;
-    const u64 h = head * p.group + row % p.group;
-    T* y = (T*)p.y + (query * p.key_heads * p.group + h) * p.size_v;
-    for (u32 e = threadIdx.x; e < p.size_v; e += THREADS) y[e] = joined(p, (u32)h, parts, p.splits, record, e);
+    // A share of all keys.
+    Share share(p, 1);
+    share.head = blockIdx.x / rows % p.key_heads;
+    share.b = blockIdx.x / rows / p.key_heads;
+    share.set_rows(p, row, 1);
+    const Parts blocks = {parts, parts + 2, record, record};
+    T* y = share.result(p, 0);
+    for (u32 e = threadIdx.x; e < p.size_v; e += THREADS) y[e] = share.joined(p, 0, blocks, p.splits, e);
 }

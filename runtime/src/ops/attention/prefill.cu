@@ -12,10 +12,6 @@
 #define ROWS 64  // queries per block, 16 per warp
 
 #if !defined(T_f32)
-#define INF __int_as_float(0x7f800000)
-
-DEVICE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
-
 // Copies 16 bytes, or writes zeros.
 DEVICE void copy_async(u32 to, const void* from, bool real) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
@@ -32,18 +28,6 @@ DEVICE void matrices_transposed(u32 (&r)[4], u32 at) {
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }
 
-#if defined(T_f16)
-#define HALF "f16"
-#else
-#define HALF "bf16"
-#endif
-DEVICE void multiply(f32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." HALF "." HALF ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-DEVICE u32 pack(f32 low, f32 high) { return (u32)from_f32<T>(low).bits | (u32)from_f32<T>(high).bits << 16; }
-
 // Byte offset of 8 elements of a tile. Rows are swizzled so that `ldmatrix` has no bank conflicts.
 template <int DT> DEVICE u32 twisted(u32 row, u32 eight) { return row * (DT * 2) + ((eight ^ (row & 7)) * 16); }
 
@@ -58,17 +42,9 @@ DEVICE void load(u32 to, const T* head, u64 stride, u32 first, u32 end, u32 size
 }
 
 // Returns whether rows `from .. to` of the tile contain infinities or NaN.
-template <int DT> DEVICE bool unsound(const u8* tile, u32 from, u32 to) {
+template <int DT> DEVICE bool any_unsound(const u8* tile, u32 from, u32 to) {
     bool bad = false;
-    for (u32 i = from * (DT / 2) + threadIdx.x; i < to * (DT / 2); i += THREADS) {
-        const u32 two = ((const u32*)tile)[i];
-#if defined(T_f16)
-        const u32 exponent = 0x7c00u;
-#else
-        const u32 exponent = 0x7f80u;
-#endif
-        bad |= (two & exponent) == exponent || (two >> 16 & exponent) == exponent;
-    }
+    for (u32 i = from * (DT / 2) + threadIdx.x; i < to * (DT / 2); i += THREADS) bad |= unsound(((const u32*)tile)[i]);
     return bad;
 }
 
@@ -244,12 +220,12 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
         bool bad = false;
 #if defined(VARIANT)
         if ((low < top && (n + 1) * BN > low) || n * BN < highest) {
-            bad = __syncthreads_or(unsound<DT>(tile_v, 0, BN));
+            bad = __syncthreads_or(any_unsound<DT>(tile_v, 0, BN));
         }
 #else
         if (low < top && (n + 1) * BN > low) {
             const u32 from = low > n * BN ? low - n * BN : 0;
-            bad = __syncthreads_or(unsound<DT>(tile_v, from, BN));
+            bad = __syncthreads_or(any_unsound<DT>(tile_v, from, BN));
         }
 #endif
         if (!bad) {

@@ -189,14 +189,15 @@ fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) 
         Form::Rows(variant) => {
             let blocks = variant.blocks(p.m, p.n) as u32;
             let kernel = Kernel::of(&SOURCE, p.dtype, variant.name);
-            let grid = Grid { blocks: [blocks, batches, 1], threads: THREADS, shared: 0 };
+            let grid = Grid { blocks: [blocks, batches, 1], threads: THREADS, shared: 0, cluster: 1 };
             submit(gpu, kernel, grid, &params)
         }
         Form::Columns { split } => {
             params.split = split as u32;
             let blocks = p.n.div_ceil(ACROSS * LOAD / p.dtype.size()) as u32;
             let kernel = thin(p.dtype, p.m, ["gemv_kn_1", "gemv_kn_2", "gemv_kn_4", "gemv_kn_8"]);
-            let grid = Grid { blocks: [blocks, batches, split as u32], threads: THREADS, shared: 0 };
+            let grid =
+                Grid { blocks: [blocks, batches, split as u32], threads: THREADS, shared: 0, cluster: 1 };
             submit(gpu, kernel, grid, &params)?;
             if split == 1 {
                 return Ok(());

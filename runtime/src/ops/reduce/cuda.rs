@@ -107,7 +107,7 @@ impl Plan {
     fn grid(&self, splits: u64) -> Grid {
         let slices = u64::from(THREADS / self.lanes);
         let blocks = self.count.div_ceil(slices).clamp(1, BLOCKS) as u32;
-        Grid { blocks: [blocks, splits as u32, 1], threads: THREADS, shared: 0 }
+        Grid { blocks: [blocks, splits as u32, 1], threads: THREADS, shared: 0, cluster: 1 }
     }
 }
 

@@ -204,6 +204,6 @@ fn rotate(
     let blocks = rows.clamp(1, 1 << 20) as u32;
     // Few positions: their heads are dealt out, so that more of the device works.
     let parts = gpu.props().multiprocessors.div_ceil(blocks).min((heads as u32).div_ceil(4)).max(1);
-    let grid = Grid { blocks: [blocks, parts, 1], threads: THREADS, shared: 0 };
+    let grid = Grid { blocks: [blocks, parts, 1], threads: THREADS, shared: 0, cluster: 1 };
     Some((params, grid))
 }

@@ -84,6 +84,6 @@ fn scatter(gpu: &mut dyn Submit, to: Places, x: &View, y: &View) -> Result<()> {
     let most = gpu.props().blocks_for(u64::MAX, THREADS);
     let rows = n.min(u64::from(most)) as u32;
     let split = params.len.div_ceil(u64::from(THREADS) * 4).clamp(1, u64::from((most / rows).max(1)));
-    let grid = Grid { blocks: [rows, split as u32, 1], threads: THREADS, shared: 0 };
+    let grid = Grid { blocks: [rows, split as u32, 1], threads: THREADS, shared: 0, cluster: 1 };
     submit(gpu, Kernel::plain(&SOURCE, for_word(NAMES, word)), grid, &params)
 }

@@ -72,6 +72,9 @@ impl Function {
 /// Bytes of dynamic shared memory that a kernel may use without a request: it has 48 KB together with up to 32 KB of its own.
 pub(crate) const SHARED_WITHOUT_REQUEST: u32 = 16 << 10;
 
+/// Blocks of a cluster that every device with clusters takes; more must be asked for.
+const PORTABLE_CLUSTER: usize = 8;
+
 impl Module {
     /// Loads a cubin, or PTX that ends with a zero byte. Must not be called during one of our captures.
     ///
@@ -133,6 +136,12 @@ impl Module {
         // SAFETY: the function was just found; one integer is written.
         let code = unsafe { (context.table.func_attribute)(&mut registers, REGISTERS, raw) };
         context.check("cuFuncGetAttribute", code)?;
+        if context.props().largest_cluster() > PORTABLE_CLUSTER {
+            const LARGE_CLUSTERS: i32 = 14;
+            // SAFETY: the function was just found.
+            let code = unsafe { (context.table.func_set_attribute)(raw, LARGE_CLUSTERS, 1) };
+            context.check("cuFuncSetAttribute", code)?;
+        }
         Ok(Function { raw })
     }
 }

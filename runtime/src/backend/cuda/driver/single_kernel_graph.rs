@@ -18,7 +18,8 @@ pub(crate) struct SingleKernelGraph {
 }
 
 impl SingleKernelGraph {
-    /// Makes one; `params` is a parameter of the right size, for instance. `None` where the driver cannot.
+    /// Makes one; `params` is a parameter of the right size, for instance. `None` where the driver cannot, and for clusters that a
+    /// launch asks for, which are an attribute of it that a node added like this does not have.
     ///
     /// # Errors
     /// Returns the errors of [`Context::check`](super::Context::check);
@@ -30,7 +31,9 @@ impl SingleKernelGraph {
         params: &[u8],
     ) -> Result<Option<Self>> {
         let context = stream.context();
-        let Some(api) = &context.table.building else { return Ok(None) };
+        let Some(api) = context.table.building.as_ref().filter(|_| grid.cluster == 1) else {
+            return Ok(None);
+        };
         let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: one handle is written.

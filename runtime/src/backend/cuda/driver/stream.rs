@@ -151,8 +151,9 @@ impl Stream {
         let mut list = [params.as_ptr().cast_mut().cast::<c_void>()];
         // Its one parameter has this size, asserted where the kernels are listed. Every kernel that is launched with
         // `overlap` waits for the one before it (`in_order` in `common.cuh`).
-        let grid = CudaGrid { blocks: grid.blocks, threads: [grid.threads, 1, 1], shared_bytes: grid.shared };
-        self.launch_with(function, grid, &mut list, overlap)
+        let of_user =
+            CudaGrid { blocks: grid.blocks, threads: [grid.threads, 1, 1], shared_bytes: grid.shared };
+        self.launch_with(function, of_user, grid.cluster, &mut list, overlap)
     }
 
     /// Launches, or records, a kernel with a list of parameters; it is brought up when the one before it has ended.
@@ -162,25 +163,35 @@ impl Stream {
     pub(crate) fn launch_list(&self, function: Function, grid: CudaGrid, parameters: &[&[u8]]) -> Result<()> {
         let mut list: SmallVec<[*mut c_void; 16]> =
             parameters.iter().map(|bytes| bytes.as_ptr().cast_mut().cast::<c_void>()).collect();
-        self.launch_with(function, grid, &mut list, false)
+        self.launch_with(function, grid, 1, &mut list, false)
     }
 
     fn launch_with(
         &self,
         function: Function,
         grid: CudaGrid,
+        cluster: u32,
         list: &mut [*mut c_void],
         overlap: bool,
     ) -> Result<()> {
+        const CLUSTER_DIMENSION: i32 = 4;
         const PROGRAMMATIC_ORDER: i32 = 6;
-        let attribute = CUattribute { id: PROGRAMMATIC_ORDER, pad: 0, value: 1, rest: [0; 15] };
+        let mut attributes: SmallVec<[CUattribute; 2]> = SmallVec::new();
+        if cluster > 1 {
+            let mut rest = [0; 15];
+            rest[..2].fill(1);
+            attributes.push(CUattribute { id: CLUSTER_DIMENSION, pad: 0, value: cluster as i32, rest });
+        }
+        if overlap && self.context.props().overlaps {
+            attributes.push(CUattribute { id: PROGRAMMATIC_ORDER, pad: 0, value: 1, rest: [0; 15] });
+        }
         let launch = CUlaunch {
             grid: grid.blocks,
             block: grid.threads,
             shared: grid.shared_bytes,
             stream: self.raw,
-            attributes: &attribute,
-            count: u32::from(overlap && self.context.props().overlaps),
+            attributes: attributes.as_ptr(),
+            count: attributes.len() as u32,
         };
         // SAFETY: the list points to as many parameters as the kernel takes, each of its size: of our kernels as
         // `launch` says, of users' by the contract of `CudaKernel::new`. The driver copies them during the call, as it

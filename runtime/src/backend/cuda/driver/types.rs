@@ -62,11 +62,11 @@ pub(super) struct CUinstantiate {
     pub(super) result: c_int,
 }
 
-/// `CUlaunchAttribute`, of which one kind is used.
+/// `CUlaunchAttribute`, of which two kinds are used.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CUattribute {
-    /// 6: whether the kernel may start while the one before it ends.
+    /// 4: the width, height and depth of clusters. 6: whether the kernel may start while the one before it ends.
     pub(super) id: c_int,
     pub(super) pad: c_int,
     pub(super) value: c_int,

@@ -192,12 +192,15 @@ pub(crate) struct Grid {
     pub(crate) threads: u32,
     /// Dynamic shared memory of a block, in bytes.
     pub(crate) shared: u32,
+    /// Blocks along x that form a cluster, beside what the kernel was compiled for: at most
+    /// [`DeviceProperties::largest_cluster`](crate::backend::cuda::DeviceProperties::largest_cluster).
+    pub(crate) cluster: u32,
 }
 
 impl Grid {
     /// `blocks` along x.
     pub(crate) fn line(blocks: u32, threads: u32) -> Self {
-        Self { blocks: [blocks, 1, 1], threads, shared: 0 }
+        Self { blocks: [blocks, 1, 1], threads, shared: 0, cluster: 1 }
     }
 }
 

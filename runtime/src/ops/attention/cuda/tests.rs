@@ -1,4 +1,6 @@
-use super::{super::operation::Variant, *};
+use proptest::prelude::*;
+
+use super::{super::operation::Variant, plan::MOST_SHARED, *};
 use crate::backend::cuda::kernels::testing::{Recorder, whole};
 
 fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64) {
@@ -34,36 +36,88 @@ fn on(
 fn a_long_cache_is_split_and_a_short_one_is_not() {
     let (result, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 4096, 8, 64]);
     assert!(result.is_ok());
-    // The blocks of a cluster have a part each, and need no memory for it.
-    // One sequence: each row of a key head is a block's, too.
-    assert_eq!((gpu.names(), workspace), (vec!["attend_1_by_8"], 0));
-    assert_eq!(gpu.calls[0].1.blocks, [8 * 4 * 8, 1, 1]);
+    // The blocks of a cluster have a part each, and need no memory for it. All rows of a key head are in one block, so keys are
+    // read once.
+    assert_eq!((gpu.names(), workspace), (vec!["attend_64_8"], 0));
+    assert_eq!((gpu.calls[0].1.blocks, gpu.calls[0].1.cluster), ([8 * 8, 1, 1], 8));
+    let (_, gpu, _) = run(DType::Bf16, [1, 1, 32, 64], [1, 32_768, 8, 64]);
+    assert_eq!((gpu.calls[0].1.blocks, gpu.calls[0].1.cluster), ([8 * 16, 1, 1], 16));
     let (_, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 64], [1, 60, 8, 64]);
-    assert_eq!((gpu.names(), workspace), (vec!["attend_1"], 0));
+    assert_eq!((gpu.names(), gpu.calls[0].1.cluster, workspace), (vec!["attend_64_8"], 1, 0));
     // Many sequences have enough blocks.
     let (_, gpu, _) = run(DType::Bf16, [8, 1, 32, 64], [8, 4096, 8, 64]);
-    assert_eq!((gpu.names(), gpu.calls[0].1.blocks), (vec!["attend_4_by_4"], [8 * 8 * 4, 1, 1]));
+    assert_eq!((gpu.calls[0].1.blocks, gpu.calls[0].1.cluster), ([64 * 2, 1, 1], 2));
     let (_, gpu, _) = run(DType::Bf16, [64, 1, 32, 64], [64, 4096, 8, 64]);
-    assert_eq!(gpu.names(), ["attend_4"]);
+    assert_eq!((gpu.calls[0].1.blocks, gpu.calls[0].1.cluster), ([64 * 8, 1, 1], 1));
+    // What heads of common sizes do not suit.
+    let (_, gpu, workspace) = run(DType::Bf16, [1, 1, 32, 60], [1, 4096, 8, 60]);
+    assert_eq!((gpu.names(), gpu.calls[0].1.cluster, workspace), (vec!["attend_1"], 8, 0));
+    let (_, gpu, _) = run(DType::Bf16, [8, 1, 32, 264], [8, 4096, 8, 264]);
+    assert_eq!((gpu.names(), gpu.calls[0].1.cluster), (vec!["attend_1"], 2));
 }
 
 #[test]
 fn devices_without_clusters_add_the_parts_in_another_kernel() {
-    let old = Recorder::with(DeviceProperties { capability: (8, 0), ..DeviceProperties::h200() });
-    let (result, gpu, workspace) = on(old, Variant::default(), DType::Bf16, [1, 1, 32, 64], [1, 4096, 8, 64]);
-    assert!(result.is_ok());
-    assert_eq!(gpu.names(), ["attend_4", "attend_join"]);
-    let splits = gpu.calls[0].1.blocks[0] / 8;
-    assert!(splits > 1);
-    assert_eq!(workspace, 32 * u64::from(splits) * 66 * 4);
+    let old = || Recorder::with(DeviceProperties { capability: (8, 0), ..DeviceProperties::h200() });
+    for (dtype, size, name) in
+        [(DType::Bf16, 60, "attend_4"), (DType::Bf16, 64, "attend_64_8"), (DType::F32, 64, "attend_64_4")]
+    {
+        let (result, gpu, workspace) =
+            on(old(), Variant::default(), dtype, [1, 1, 32, size], [1, 4096, 8, size]);
+        assert!(result.is_ok());
+        assert_eq!(gpu.names(), [name, "attend_join"]);
+        assert!(gpu.calls.iter().all(|(_, grid, _)| grid.cluster == 1));
+        let splits = gpu.calls[0].1.blocks[0] / 8;
+        assert!(splits > 1);
+        assert_eq!(workspace, 32 * u64::from(splits) * (size as u64 + 2) * 4);
+    }
+}
+
+#[test]
+fn clusters_of_16_need_a_whole_device_that_takes_them() {
+    for (capability, multiprocessors, cluster) in
+        [((9, 0), 132, 16), ((9, 0), 16, 2), ((10, 0), 148, 8), ((12, 0), 170, 8)]
+    {
+        let gpu =
+            Recorder::with(DeviceProperties { capability, multiprocessors, ..DeviceProperties::h200() });
+        let (_, gpu, _) = on(gpu, Variant::default(), DType::F32, [4, 1, 9, 64], [4, 8192, 3, 64]);
+        assert_eq!((gpu.names(), gpu.calls[0].1.cluster), (vec!["attend_64_4"], cluster), "{capability:?}");
+    }
 }
 
 #[test]
 fn a_cluster_has_fewer_blocks_where_shared_memory_is_small() {
     let (result, gpu, _) = run(DType::Bf16, [6, 1, 64, 256], [6, 512, 8, 256]);
     assert!(result.is_ok());
-    assert_eq!((gpu.names(), gpu.calls[0].1.blocks), (vec!["attend_8_by_4"], [6 * 8 * 4, 1, 1]));
+    assert_eq!(
+        (gpu.names(), gpu.calls[0].1.blocks, gpu.calls[0].1.cluster),
+        (vec!["attend_8"], [6 * 8 * 4, 1, 1], 4)
+    );
     assert!(gpu.calls[0].1.shared as usize <= MOST_SHARED);
+}
+
+proptest! {
+    /// Every row is in one block, every part of the keys in one, a cluster is as large as the device takes, and has the memory.
+    #[test]
+    fn plans_are_whole(
+        batches in 1usize..70, times in 1usize..9, group in 1usize..9, key_heads in 1usize..26,
+        keys in 0usize..5000, size in 1usize..40, size_v in 1usize..40, dtype in 0usize..3, wide in any::<[bool; 2]>(),
+        multiprocessors in 8u32..200,
+    ) {
+        let dtype = [DType::F32, DType::F16, DType::Bf16][dtype];
+        let z = Sizes { batches, times, keys, key_heads, group, size: size * 4, size_v: size_v * 4 };
+        for capability in [(8, 0), (9, 0), (12, 0)] {
+            let props = DeviceProperties { capability, multiprocessors, ..DeviceProperties::h200() };
+            let plan = Plan::new(&props, dtype, &z, wide[0], wide[1]);
+            prop_assert_eq!(plan.chunks, z.rows().div_ceil(plan.rows));
+            prop_assert!(plan.splits >= 1 && plan.blocks_of_cluster() <= props.largest_cluster());
+            prop_assert!(plan.blocks_of_cluster() == 1 || plan.shared_bytes(&z) <= MOST_SHARED);
+            if plan.kind != Kind::Any {
+                prop_assert!(wide[1] && (plan.kind == Kind::Floats) == (dtype == DType::F32));
+                prop_assert!([z.size, z.size_v].iter().all(|size| (16..=128).contains(size)));
+            }
+        }
+    }
 }
 
 #[test]
@@ -101,15 +155,18 @@ fn only_variants_have_kernels_of_variants() {
         Variant { alibi: AlibiKind::Standard, ..Variant::default() },
     ];
     let keys = [1, 4096, 2, 64];
-    for (q, plain, changed) in
-        [([1, 1, 6, 64], &DECODE, &DECODE_VARIANT), ([1, 64, 6, 64], &PREFILL, &PREFILL_VARIANT)]
-    {
-        let gpu = run(DType::Bf16, q, keys).1;
+    for (dtype, q, plain, changed) in [
+        (DType::Bf16, [1, 1, 6, 64], &TILES, &TILES_VARIANT),
+        (DType::F32, [1, 1, 6, 64], &FLOATS, &FLOATS_VARIANT),
+        (DType::F32, [1, 64, 6, 64], &DECODE, &DECODE_VARIANT),
+        (DType::Bf16, [1, 64, 6, 64], &PREFILL, &PREFILL_VARIANT),
+    ] {
+        let gpu = run(dtype, q, keys).1;
         assert!(
             gpu.calls.iter().all(|(kernel, _, params)| (kernel.unit.source, params.len()) == (plain, 216))
         );
         for variant in variants {
-            let gpu = with(variant, DType::Bf16, q, keys).1;
+            let gpu = with(variant, dtype, q, keys).1;
             assert!(
                 gpu.calls
                     .iter()
@@ -118,7 +175,7 @@ fn only_variants_have_kernels_of_variants() {
         }
     }
     // One kernel for large heads, and fewer rows of a block for variants.
-    let queries = [16, 8, 6, 64];
+    let queries = [16, 9, 6, 64];
     assert_eq!(run(DType::F32, queries, [16, 60, 2, 64]).1.names()[0], "attend_8");
     assert_eq!(with(variants[0], DType::F32, queries, [16, 60, 2, 64]).1.names()[0], "attend_4");
     let gpu = run(DType::Bf16, [1, 64, 6, 256], [1, 64, 2, 256]).1;

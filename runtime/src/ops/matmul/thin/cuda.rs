@@ -35,7 +35,7 @@ pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Resu
     let Writer { parameters, instance, tiles, shared } =
         Writer::write(plan, variant, &Reports::new(plan, gpu), launch);
     let blocks = variant.blocks(gpu.props().multiprocessors, plan, tiles);
-    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS as u32, shared: shared as u32 };
+    let grid = Grid { shared: shared as u32, ..Grid::line(blocks as u32, THREADS as u32) };
     gpu.submit_bytes(
         Kernel::plain(&instance.source, &instance.entry),
         grid,
