@@ -101,7 +101,7 @@ mod tests {
         program.push(launch(late(), view(1000, 100), view(0, 100)));
         program.push(launch(late(), view(2050, 50), view(100, 50)));
         program.push(launch(COPY, view(0, 10), written));
-        LoadEarly.run(&mut program, &mut PassReport::default());
+        LoadEarly.run(&mut program, &mut PassReport::new("load_early"));
         let names: Vec<_> = program.commands().iter().filter_map(name).collect();
         assert_eq!(names[2], "copy");
         [names[0] == "early", names[1] == "early"]
