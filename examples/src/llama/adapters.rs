@@ -178,25 +178,25 @@ impl AdapterConfig {
 
     /// What is not computed, if there is anything.
     fn unsupported(&self) -> Option<String> {
-        let patterns = self.rank_pattern.keys().chain(self.alpha_pattern.keys());
         let is_plain = |pattern: &&String| pattern.chars().all(|c| c.is_alphanumeric() || "._".contains(c));
-        let pattern = patterns.into_iter().find(|pattern| !is_plain(pattern));
-        let saves = self.modules_to_save.as_ref().is_some_and(|modules| !modules.is_empty());
-        match () {
-            () if self.peft_type != "LORA" => {
-                Some(format!("it is of the type `{}`, not `LORA`", self.peft_type))
-            }
-            () if self.use_dora => Some("it has magnitudes (`use_dora`)".into()),
-            () if self.fan_in_fan_out => Some("its matrices are transposed (`fan_in_fan_out`)".into()),
-            () if self.bias.as_ref().is_some_and(|bias| bias != "none") => {
-                Some("it has biases (`bias`)".into())
-            }
-            () if saves => Some("it replaces whole modules (`modules_to_save`)".into()),
-            () if self.r == 0 => Some("its rank (`r`) is 0".into()),
-            () => {
-                pattern.map(|pattern| format!("`{pattern}` of a pattern is not the end of a module's name"))
-            }
-        }
+        let mut patterns = self.rank_pattern.keys().chain(self.alpha_pattern.keys());
+        let what = if self.peft_type != "LORA" {
+            format!("it is of the type `{}`, not `LORA`", self.peft_type)
+        } else if self.use_dora {
+            "it has magnitudes (`use_dora`)".into()
+        } else if self.fan_in_fan_out {
+            "its matrices are transposed (`fan_in_fan_out`)".into()
+        } else if self.bias.as_ref().is_some_and(|bias| bias != "none") {
+            "it has biases (`bias`)".into()
+        } else if self.modules_to_save.as_ref().is_some_and(|modules| !modules.is_empty()) {
+            "it replaces whole modules (`modules_to_save`)".into()
+        } else if self.r == 0 {
+            "its rank (`r`) is 0".into()
+        } else {
+            let pattern = patterns.find(|pattern| !is_plain(pattern))?;
+            format!("`{pattern}` of a pattern is not the end of a module's name")
+        };
+        Some(what)
     }
 }
 

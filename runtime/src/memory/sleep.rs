@@ -110,22 +110,25 @@ impl Memory {
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use std::{
+        fs::{self, File},
+        io::{Read as _, Seek as _, SeekFrom},
+    };
+
     use crate::{Device, Param, Runtime, Sleep};
 
-    /// Bytes in memory of the mapping that an address is in.
-    fn resident(addr: u64) -> u64 {
-        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let mut is_here = false;
-        for line in maps.lines() {
-            let range = line.split_whitespace().next().and_then(|range| range.split_once('-'));
-            let ends = range.map(|(from, to)| (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16)));
-            if let Some((Ok(from), Ok(to))) = ends {
-                is_here = (from..to).contains(&addr);
-            } else if let (true, Some(size)) = (is_here, line.strip_prefix("Rss:")) {
-                return 1024 * size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
-            }
-        }
-        panic!("nothing is mapped at {addr:#x}");
+    /// How many of these bytes are in memory, by whole pages: `Documentation/admin-guide/mm/pagemap.rst` of Linux.
+    fn resident(addr: u64, bytes: u64) -> u64 {
+        let maps = fs::read_to_string("/proc/self/smaps").unwrap();
+        let size = maps.lines().find_map(|line| line.strip_prefix("KernelPageSize:")).unwrap();
+        let page = 1024 * size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+        let mut file = File::open("/proc/self/pagemap").unwrap();
+        file.seek(SeekFrom::Start(addr / page * 8)).unwrap();
+        let mut entries = vec![0; (bytes / page * 8) as usize];
+        file.read_exact(&mut entries).unwrap();
+        // Present, or swapped.
+        let is_there = |entry: &&[u8]| entry[7] & 0xc0 != 0;
+        entries.chunks_exact(8).filter(is_there).count() as u64 * page
     }
 
     #[test]
@@ -137,14 +140,14 @@ mod tests {
         let weight = Param::new(&rt, &[values.len()], &values).unwrap();
         rt.synchronize().unwrap();
         let addr = weight.owned.memory.addr();
-        assert!(resident(addr) >= BYTES);
+        assert_eq!(resident(addr, BYTES), BYTES);
         rt.sleep(Sleep::Save).unwrap();
         rt.synchronize().unwrap();
-        assert_eq!(resident(addr), 0);
+        assert_eq!(resident(addr, BYTES), 0);
         rt.wake().unwrap();
         assert_eq!(weight.owned.memory.addr(), addr);
         let step = rt.step().unwrap();
         assert!(weight.read(&step).unwrap().wait().unwrap() == values);
-        assert!(resident(addr) >= BYTES);
+        assert_eq!(resident(addr, BYTES), BYTES);
     }
 }

@@ -61,8 +61,8 @@ impl Launcher<'_> {
     /// Returns [`Error::Asleep`] and [`Error::Discarded`], and errors of the device.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {
         if self.memory.has_unusable_weights() {
-            let all = inputs.iter().chain(outputs);
-            all.into_iter().try_for_each(|view| self.memory.check_weight(op.name(), view.addr))?;
+            let check = |view: &View| self.memory.check_weight(op.name(), view.addr);
+            inputs.iter().chain(outputs).try_for_each(check)?;
         }
         self.flush()?;
         // The launches of a recording are repeated exactly: nothing is chosen again meanwhile.

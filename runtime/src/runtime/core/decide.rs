@@ -39,10 +39,8 @@ impl Core {
             return Err(Error::NeverComputed { op: "a live-in of a segment" });
         }
         if self.memory.has_unusable_weights() {
-            let operands = key.operands.iter();
-            operands
-                .into_iter()
-                .try_for_each(|o| self.memory.check_weight("a live-in of a segment", o.addr))?;
+            let check = |addr| self.memory.check_weight("a live-in of a segment", addr);
+            key.operands.iter().try_for_each(|operand| check(operand.addr))?;
         }
         if self.settings.reuse_budget().is_some() {
             self.call.ordinals_mut().count(identity);
