@@ -180,7 +180,7 @@ impl<'a> Peft<'a> {
 
 /// The elements of a tensor of floats.
 fn floats(tensor: &HostTensor<'_>) -> Option<Vec<f64>> {
-    fn of<T: Element>(bytes: &Cow<'_, [u8]>) -> Vec<f64> {
+    fn of<T: Element>(bytes: &[u8]) -> Vec<f64> {
         from_bytes::<T>(bytes).into_iter().map(Element::to_f64).collect()
     }
     match tensor.dtype {

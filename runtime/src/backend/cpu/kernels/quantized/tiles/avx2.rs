@@ -85,8 +85,8 @@ fn fill<const F: u8>(weights: &[u8], runs: usize, tile: &mut Vec<Run>) {
         let mut minima = [[none; COLUMNS]; 2];
         for row in 0..COLUMNS {
             let eight = avx2::eight::<F>(&weights[row * bytes..][..bytes], at / LANES);
-            for run in 0..LANES {
-                integers[run][row] = eight.integers[run];
+            for (integers, of_row) in integers.iter_mut().zip(eight.integers) {
+                integers[row] = of_row;
             }
             for group in 0..2 {
                 scales[group][row] = eight.scales[group];
@@ -159,13 +159,13 @@ impl OfRuns {
         }
         let scales: __m256 = bytemuck::cast(runs.scales);
         let mut all = Self { scales: runs.scales, ..Self::NONE };
-        for group in 0..groups(F) {
+        for (group, sum) in sums.into_iter().enumerate().take(groups(F)) {
             if offset(F) > 0 && !is_wide(F) {
-                let added = _mm256_sll_epi32(sums[group], _mm_cvtsi32_si128(offset(F) as i32));
+                let added = _mm256_sll_epi32(sum, _mm_cvtsi32_si128(offset(F) as i32));
                 all.offsets[group] = bytemuck::cast(_mm256_sub_epi32(_mm256_setzero_si256(), added));
             }
             if has_minima(F) {
-                all.sums[group] = bytemuck::cast(_mm256_mul_ps(scales, _mm256_cvtepi32_ps(sums[group])));
+                all.sums[group] = bytemuck::cast(_mm256_mul_ps(scales, _mm256_cvtepi32_ps(sum)));
             }
         }
         all

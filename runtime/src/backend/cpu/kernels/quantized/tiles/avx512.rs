@@ -93,8 +93,8 @@ fn fill<const F: u8>(weights: &[u8], runs: usize, tile: &mut Vec<Run>) {
         for row in 0..COLUMNS {
             let (half, place) = (row / LANES, row % LANES);
             let eight = vnni::eight::<F>(&weights[row * bytes..][..bytes], at / LANES);
-            for run in 0..LANES {
-                integers[run][half][place] = eight.integers[run];
+            for (integers, of_row) in integers.iter_mut().zip(eight.integers) {
+                integers[half][place] = of_row;
             }
             for group in 0..2 {
                 scales[group][half][place] = eight.scales[group];
