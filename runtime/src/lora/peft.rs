@@ -1,6 +1,6 @@
 //! Adapters as PEFT saves them.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use super::{Lora, Slot};
 use crate::{
