@@ -1,4 +1,4 @@
-"""The perplexity of a text by converted files, here and in llama.cpp (docs/BENCHMARKS.md).
+"""The perplexity of a text by converted files, here and in llama.cpp.
 
     pip install llama-cpp-python numpy
     cargo build --release -p graphable-examples --bin convert --bin perplexity

@@ -66,8 +66,8 @@ pub struct Generate {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Chat model to use instead of the downloaded one, of the families Llama, Mistral, Qwen2 or Qwen3: a GGUF file, or a Hugging
-    /// Face folder with config.json, model.safetensors (or several and their index) and tokenizer.json
+    /// Chat model to use instead of the downloaded one, of the families Llama, Mistral, Qwen2, Qwen3 or Gemma: a GGUF file, or a
+    /// Hugging Face folder with config.json, model.safetensors (or several and their index) and tokenizer.json
     #[arg(long, value_name = "DIR_OR_FILE")]
     pub model: Option<PathBuf>,
 

@@ -76,7 +76,8 @@ pub struct Report {
     pub bytes_after: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// The error of all tensors together: the root of the mean squared error over that of the mean square of the values.
+    /// The error of all tensors that were converted together: the root of the mean squared error over that of the mean square of
+    /// their values. Tensors that were copied as they are do not count.
     pub relative_rms_error: f64,
     /// The tensors, in the order of the file.
     pub tensors: Vec<Converted>,

@@ -171,7 +171,7 @@ impl GgufError {
                 "use a file quantised to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K or IQ4_NL"
             }
             Self::MissingKey { .. } | Self::WrongType { .. } | Self::MissingTensor { .. } => {
-                "use the complete file of a chat model of the families Llama, Mistral, Qwen2 or Qwen3"
+                "use the complete file of a chat model of the families Llama, Mistral, Qwen2, Qwen3 or Gemma"
             }
             _ => "download the file again; it is incomplete or damaged",
         }

@@ -31,8 +31,9 @@ fn renamed(name: &str, tied: bool, post_norms: bool) -> String {
         "attn_output" => "self_attn.o_proj",
         // Where what attention adds has a norm as well, that one has the name.
         "ffn_norm" if post_norms => "pre_feedforward_layernorm",
-        "ffn_norm" | "post_attention_norm" => "post_attention_layernorm",
-        "post_ffw_norm" => "post_feedforward_layernorm",
+        "post_attention_norm" if post_norms => "post_attention_layernorm",
+        "post_ffw_norm" if post_norms => "post_feedforward_layernorm",
+        "ffn_norm" => "post_attention_layernorm",
         "ffn_gate" => "mlp.gate_proj",
         "ffn_up" => "mlp.up_proj",
         "ffn_down" => "mlp.down_proj",
@@ -60,6 +61,11 @@ mod tests {
             ("post_attention_norm", "post_attention_layernorm"),
             ("post_ffw_norm", "post_feedforward_layernorm"),
         ] {
+            let ours = format!("blk.0.{name}.weight");
+            // A model without such norms must not find others under their names.
+            assert!(
+                name == "ffn_norm" || renamed(&ours, true, false) == format!("model.layers.0.{name}.weight")
+            );
             let theirs = format!("model.layers.0.{theirs}.weight");
             assert_eq!(renamed(&format!("blk.0.{name}.weight"), true, true), theirs);
         }

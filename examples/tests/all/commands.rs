@@ -186,8 +186,11 @@ fn generate_takes_hugging_face_folders() {
     says(&["chat template: the folder has none", "help: use an instruction-tuned model"]);
     folder.remove("tokenizer.json");
     says(&["tokenizer.json: the folder has no tokenizer", "help: fetch it as well"]);
-    folder.configure(serde_json::json!({ "model_type": "gemma" }));
-    says(&["family `gemma`", "help: use a dense model of the families Llama, Qwen2, Qwen3 or Mistral"]);
+    folder.configure(serde_json::json!({ "model_type": "mamba" }));
+    says(&[
+        "family `mamba`",
+        "help: use a dense model of the families Llama, Qwen2, Qwen3, Mistral or Gemma",
+    ]);
     folder.remove("config.json");
     says(&["config.json", "help: check the path"]);
 }
