@@ -116,6 +116,13 @@ DEVICE f32 sink_of(const Params& p, u32 head) {
 
 #endif
 
+// Blocks of a multiprocessor for which registers are limited, on devices where that was measured; others may use all.
+#if __CUDA_ARCH__ == 900
+#define RESIDENT(N) (N)
+#else
+#define RESIDENT(N) 1
+#endif
+
 // Keys of which the first are loaded before it is known how many there are.
 #define AHEAD 256u
 
@@ -129,8 +136,8 @@ struct Parts {
     const f32* values;
     u32 sums_apart, values_apart;  // of two parts
 
-    // Adds the sums of `count` parts to `sum`, all relative to the largest score, which becomes `most`: that of the call must be the
-    // largest, or `sum` 0.
+    // Adds the sums of `count` parts, all relative to the largest score, which becomes `most`, to `sum`: that of the call must be
+    // relative to the largest already, or 0.
     DEVICE void add_sums(u32 count, f32& most, f32& sum) const {
 #pragma unroll 8
         for (u32 s = 0; s < count; ++s) most = fmaxf(most, sums[s * sums_apart]);

@@ -27,8 +27,8 @@ DEVICE void load(float4& to, const f32* from) {
 
 DEVICE constexpr u32 log2_of(u32 n) { return n <= 1 ? 0 : 1 + log2_of(n / 2); }
 
-// Adds each of `N` scores over 2^TO lanes. Of two, a lane keeps one, and gives the other to the lane that keeps that; the last one
-// is added in all.
+// Adds each of `N` scores over 2^TO lanes. Of two, a lane keeps one, and gives the other to the lane that keeps that; the last
+// one is added in all.
 template <u32 BIT, u32 TO, u32 N> DEVICE void spread(f32* s) {
     if constexpr (BIT < TO) {
         if constexpr (N > 1) {
@@ -319,7 +319,7 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
 #define BLOCKS(R) 2
 #endif
 #define ATTEND(DT, R)                                                                                               \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS(R)) attend_##DT##_##R(const __grid_constant__ Params p) { \
+    extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT(BLOCKS(R))) attend_##DT##_##R(const __grid_constant__ Params p) { \
         attend<DT, R>(p);                                                                                            \
     }
 ATTEND(64, 1)

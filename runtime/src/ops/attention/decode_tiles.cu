@@ -225,21 +225,6 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
             }
         }
         if (tile + apart < tiles) load_keys(tile + apart, top);
-#if defined(VARIANT)
-        f32 more[2 * MT][NT][2];
-#pragma unroll
-        for (u32 m = 0; m < 2 * MT; ++m) {
-#pragma unroll
-            for (u32 n = 0; n < NT; ++n) {
-#pragma unroll
-                for (u32 c = 0; c < 2; ++c) {
-                    const u32 j = tile * STEP + m * 8 + eighth;
-                    const bool sees = j >= from[n][c] && j < limit[n][c];
-                    more[m][n][c] = sees ? added(p, bias[n][c], slope[n][c], position[n][c], j) : 0.f;
-                }
-            }
-        }
-#endif
 
         // Softmax. NaN is never the maximum, but propagates through the weights.
         f32 most[NT][2];
@@ -254,7 +239,8 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
                     f32& score = s[m / 2][n][m % 2 * 2 + c];
                     const u32 j = tile * STEP + m * 8 + eighth;
 #if defined(VARIANT)
-                    score = j >= from[n][c] && j < limit[n][c] ? capped(p, score * p.scale) + more[m][n][c] : -INF;
+                    const bool sees = j >= from[n][c] && j < limit[n][c];
+                    score = sees ? capped(p, score * p.scale) + added(p, bias[n][c], slope[n][c], position[n][c], j) : -INF;
 #else
                     score = j < limit[n][c] ? score * p.scale : -INF;
 #endif
@@ -413,11 +399,14 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
 }
 
 #define ATTEND(DT, ROWS, BLOCKS)                                                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS<DT>, BLOCKS) attend_##DT##_##ROWS(const __grid_constant__ Params p) { \
+    extern "C" __global__ void __launch_bounds__(THREADS<DT>, RESIDENT(BLOCKS)) attend_##DT##_##ROWS(const __grid_constant__ Params p) { \
         attend<DT, ROWS / 8, 1>(p);                                                                                        \
     }
 ATTEND(64, 8, 2)
 ATTEND(64, 16, 1)
 ATTEND(128, 8, 2)
+#if !defined(VARIANT)
+// Registers do not hold what the scores need besides.
 ATTEND(128, 16, 1)
+#endif
 #endif

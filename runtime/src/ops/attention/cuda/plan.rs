@@ -43,7 +43,7 @@ pub(super) struct Plan {
     pub(super) chunks: usize,
     /// Parts of the keys.
     pub(super) splits: usize,
-    /// Whether the blocks of a row's parts are a cluster, of which one adds them; otherwise another kernel does.
+    /// Whether the blocks of a row's parts are a cluster, which adds them; otherwise another kernel does.
     pub(super) is_cluster: bool,
     /// Lanes that share a key.
     pub(super) lanes: usize,
@@ -77,7 +77,8 @@ impl Plan {
         let width = if z.size.max(z.size_v) <= 64 { 64 } else { 128 };
         let rows = match kind {
             Kind::Floats => z.rows().next_power_of_two().clamp(1, 4),
-            _ if z.rows() <= 8 => 8,
+            // Registers do not hold what more scores need besides.
+            _ if z.rows() <= 8 || width == 128 && !is_plain => 8,
             _ => 16,
         };
         // As in the sources: threads of a block, and blocks of a multiprocessor.
