@@ -76,7 +76,7 @@ pub enum Files {
     /// One file with everything.
     Gguf(Gguf),
     /// A folder, or weights in one.
-    Folder(Folder),
+    Folder(Box<Folder>),
 }
 
 impl Files {
@@ -86,7 +86,11 @@ impl Files {
     /// # Errors
     /// If a file is missing, damaged or of another kind.
     pub fn open(path: &Path) -> Result<Self> {
-        if in_folder(path) { Folder::open(path).map(Self::Folder) } else { Gguf::open(path).map(Self::Gguf) }
+        if in_folder(path) {
+            Folder::open(path).map(|folder| Self::Folder(Box::new(folder)))
+        } else {
+            Gguf::open(path).map(Self::Gguf)
+        }
     }
 
     /// Opens what [`open`](Self::open) opens without reading weights into memory: `map` maps their files. The duty that comes with
@@ -96,7 +100,7 @@ impl Files {
     /// Those of [`open`](Self::open), and those of `map`.
     pub fn open_mapped(path: &Path, map: impl FnMut(&Path) -> io::Result<MappedFile>) -> Result<Self> {
         if in_folder(path) {
-            Folder::open_mapped(path, map).map(Self::Folder)
+            Folder::open_mapped(path, map).map(|folder| Self::Folder(Box::new(folder)))
         } else {
             Gguf::open_mapped(path, map).map(Self::Gguf)
         }

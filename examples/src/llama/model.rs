@@ -412,6 +412,7 @@ fn choose_unless<T: Float>(skipped: &Tensor<bool>, logits: &Tensor<T>, turn: &Tu
 
 /// Reads a piece of a prompt: `tokens` and their `positions`, `[T]`. Gives the token that follows the one at index
 /// `last`, `[1]`, and its logits, `[1, V]`; the token counts unless the prompt is `unfinished`, `[1]`.
+#[allow(clippy::too_many_arguments, reason = "inputs, weights and states of one graph")]
 #[graphable]
 pub fn prefill<T: Float>(
     #[host]
