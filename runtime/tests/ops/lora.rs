@@ -256,7 +256,7 @@ fn files_of_peft_are_loaded() {
     insert(&mut file, "base_model.model.m.0.q.lora_B.weight", OUT, 2, 0.25);
     let half: Vec<f16> = matrix(1, IN, 1.0).into_iter().map(f16::from_f32).collect();
     file.insert("base_model.model.m.0.k.lora_A.weight", &[1, IN], &half).unwrap();
-    file.insert("base_model.model.m.0.k.lora_B.weight", &[OUT, 1], &vec![bf16::from_f32(2.0); OUT]).unwrap();
+    file.insert("base_model.model.m.0.k.lora_B.weight", &[OUT, 1], &[bf16::from_f32(2.0); OUT]).unwrap();
     let names = || [("m.0.q", &q), ("m.0.k", &k)];
     let plain = Peft::new(&file, 8.0);
     assert_eq!(plain.modules().unwrap(), ["m.0.k", "m.0.q"]);

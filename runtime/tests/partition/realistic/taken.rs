@@ -80,7 +80,7 @@ fn builders(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     sum.push(&b);
     sum = sum.with(&first);
     let h = if n > 0 { sum.finish()? } else { sum.first()? };
-    let mut unread = Vec::new();
+    let mut unread = vec![h.clone()];
     unread.push(h.clone());
     #[eager]
     mix(&h)
