@@ -37,7 +37,8 @@ impl Tiles {
         };
         place.check_count(blocks.len())?;
         let [all, width] = self.shape;
-        if !rows.start.is_multiple_of(TILE) || !rows.end.is_multiple_of(TILE) && rows.end != all {
+        let is_whole = rows.start.is_multiple_of(TILE) && (rows.end.is_multiple_of(TILE) || rows.end == all);
+        if !rows.is_empty() && !is_whole {
             return refuse(format!(
                 "rows {rows:?} of {all}; this device has blocks in tiles of {TILE} rows, so rows that are written begin at a multiple of \
                  {TILE}, and end at one or with the last: write {:?}",
