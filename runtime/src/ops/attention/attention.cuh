@@ -228,11 +228,11 @@ struct Share {
     }
 };
 
-// Blocks of the cluster of this one.
+// Blocks of the cluster of this one, read anew each time rather than held in a register.
 DEVICE u32 cluster_size() {
 #if __CUDA_ARCH__ >= 900
     u32 size;
-    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(size));
+    asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(size));
     return size;
 #else
     return 1;
@@ -252,9 +252,9 @@ DEVICE f32* in_block(u32 block, f32* here) {
 // cluster, a power of two of them, have a part of the keys each; they have arrived at its barrier before. Each adds every so many
 // elements of all parts. Other parts are left to `attend_join`.
 template <u32 SIZE>
-DEVICE void merge(const Params& p, const Share& share, const f32* sums, const f32* values, u32 width, f32* parts, u32 cluster) {
+DEVICE void merge(const Params& p, const Share& share, const f32* sums, const f32* values, u32 width, f32* parts) {
     constexpr u32 WARPS_OF_BLOCK = SIZE / WARP;
-    const u32 count = share.count, all = count * width;
+    const u32 count = share.count, all = count * width, cluster = cluster_size();
     auto warps = [&](u32 r) { return Parts{sums + 2 * r, values + r * width, 2 * count, all}; };
     __syncthreads();
 #if __CUDA_ARCH__ >= 900

@@ -54,9 +54,8 @@ template <int R> DEVICE void attend(const Params& p) {
     constexpr u32 U = R <= 4 ? 2 : 1;
 #endif
     start_dependents();
-    const u32 cluster = cluster_size();
 #if __CUDA_ARCH__ >= 900
-    if (cluster > 1) Cluster::arrive();
+    if (cluster_size() > 1) Cluster::arrive();
 #endif
     const Share share(p, R);
     const u32 split = share.split, chunk = share.chunk, head = share.head, b = share.b;
@@ -262,7 +261,7 @@ template <int R> DEVICE void attend(const Params& p) {
             for (int e = 0; e < EACH; ++e) values_of_warps[part * width + sub * EACH + e] = values[r][e];
         }
     }
-    merge<THREADS>(p, share, sums, values_of_warps, width, parts, cluster);
+    merge<THREADS>(p, share, sums, values_of_warps, width, parts);
 }
 
 #define ATTEND(R)                                                                                          \

@@ -52,9 +52,8 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     // Scores of a lane's keys, of which it keeps `LEFT`; the lowest bits of its number tell which, first the row.
     constexpr u32 SCORES = U * R, BITS = log2_of(SCORES < LANES ? SCORES : LANES), LEFT = SCORES >> BITS;
     start_dependents();
-    const u32 cluster = cluster_size();
 #if __CUDA_ARCH__ >= 900
-    if (cluster > 1) Cluster::arrive();
+    if (cluster_size() > 1) Cluster::arrive();
 #endif
     const Share share(p, R);
     const u32 count = share.count;
@@ -309,7 +308,7 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     for (u32 r = 0; r < R; ++r) {
         if (r < count && which == 0) *(float4*)(values + (warp * count + r) * DT + four * 4) = out[r];
     }
-    merge<THREADS>(p, share, sums, values, DT, parts, cluster);
+    merge<THREADS>(p, share, sums, values, DT, parts);
 }
 
 // Blocks of a multiprocessor, as registers allow.

@@ -42,9 +42,8 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     constexpr u32 CHUNKS = DT / 32;  // 16 bytes of a key that a thread has, of a query likewise
     constexpr u32 PIECES = DT / 64;  // 16 bytes of a value
     start_dependents();
-    const u32 cluster = cluster_size();
 #if __CUDA_ARCH__ >= 900
-    if (cluster > 1) Cluster::arrive();
+    if (cluster_size() > 1) Cluster::arrive();
 #endif
     const Share share(p, 8 * NT);
     const u32 count = share.count;
@@ -395,7 +394,7 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
             }
         }
     }
-    merge<THREADS<DT>>(p, share, sums, values, DT, parts, cluster);
+    merge<THREADS<DT>>(p, share, sums, values, DT, parts);
 }
 
 #define ATTEND(DT, ROWS, BLOCKS)                                                                                           \
