@@ -153,7 +153,9 @@ fn a_chat_model_keeps_its_language_and_nearly_its_logits() {
         assert_eq!(Language::of(&file).unwrap().prompt("What is it? 1234").unwrap(), question, "{ty}");
         let far = distance(&file.session().logits(&prompt).unwrap(), &wanted);
         assert!(far <= most.max(families::F32), "{ty}: {far}");
-        assert_eq!(far > families::F32, ty != TensorType::F32 && ty != TensorType::BF16, "{ty}: {far}");
+        // F16 has more digits than BF16, and weights of usual size are within its range.
+        let is_exact = [TensorType::F32, TensorType::BF16, TensorType::F16].contains(&ty);
+        assert_eq!(far > families::F32, !is_exact, "{ty}: {far}");
 
         // 32 columns, and 48 in `ffn_down`.
         for tensor in &report.tensors {
@@ -199,7 +201,7 @@ fn tokenizers_are_kept_or_refused() {
         }
         if name == "gemma" {
             // A vocabulary of 400 tokens.
-            folder.configure(json!({ "vocab_size": 400, "eos_token_id": [1, 6] }));
+            folder.configure(json!({ "vocab_size": 400, "eos_token_id": [1, 5] }));
             let mut tensors = folders::tensors(&folder.read("model.safetensors"));
             let embed = tensors.iter_mut().find(|tensor| tensor.0 == "model.embed_tokens.weight").unwrap();
             (embed.2, embed.3) = (vec![400, 32], vec![0; 400 * 32 * 2]);
