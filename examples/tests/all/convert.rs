@@ -22,23 +22,27 @@ use crate::{
     types::distance,
 };
 
-/// What the types lose of random models' logits, at most: `|logits - f32's| / |f32's|`.
-const LOST: [(TensorType, f32); 14] = [
+/// What the types lose of the weights of a random model, at most: `|weights - given| / |given|` (lengths of the vectors). Rows of 32
+/// and 48 elements become Q8_0, Q5_0, Q5_1 or IQ4_NL where the type has larger blocks.
+const LOST: [(TensorType, f64); 14] = [
     (TensorType::F32, 0.0),
-    (TensorType::BF16, 0.02),
-    (TensorType::F16, 0.002),
-    (TensorType::Q8_0, 0.02),
-    (TensorType::Q6_K, 0.02),
-    (TensorType::Q5_1, 0.1),
-    (TensorType::Q5_0, 0.1),
-    (TensorType::Q5_K, 0.1),
-    (TensorType::Q4_1, 0.2),
-    (TensorType::Q4_0, 0.2),
-    (TensorType::Q4_K, 0.1),
-    (TensorType::IQ4_NL, 0.2),
-    (TensorType::Q3_K, 0.2),
-    (TensorType::Q2_K, 0.2),
+    (TensorType::BF16, 0.0),
+    (TensorType::F16, 0.0),
+    (TensorType::Q8_0, 0.004),
+    (TensorType::Q6_K, 0.004),
+    (TensorType::Q5_1, 0.03),
+    (TensorType::Q5_0, 0.03),
+    (TensorType::Q5_K, 0.03),
+    (TensorType::Q4_1, 0.06),
+    (TensorType::Q4_0, 0.06),
+    (TensorType::Q4_K, 0.03),
+    (TensorType::IQ4_NL, 0.06),
+    (TensorType::Q3_K, 0.06),
+    (TensorType::Q2_K, 0.06),
 ];
+/// How often the logits of that model lose as much as its weights do, at most: 2.5 to 4.5 times were measured. A fault in one tensor
+/// makes it 20 times and more.
+const LOGITS_LOSE: f64 = 6.0;
 
 fn rule(ty: TensorType) -> Rule {
     Rule { matrices: ty, embedding: ty }
@@ -152,7 +156,9 @@ fn a_chat_model_keeps_its_language_and_nearly_its_logits() {
         let (file, report) = converted(&files, rule(ty), &folder.path().join(format!("{ty}.gguf"))).unwrap();
         assert_eq!(Language::of(&file).unwrap().prompt("What is it? 1234").unwrap(), question, "{ty}");
         let far = distance(&file.session().logits(&prompt).unwrap(), &wanted);
-        assert!(far <= most.max(families::F32), "{ty}: {far}");
+        let lost = report.relative_rms_error;
+        assert!(lost <= most, "{ty}: {lost}");
+        assert!(f64::from(far) <= f64::from(families::F32).max(LOGITS_LOSE * lost), "{ty}: {far}, {lost}");
         // F16 has more digits than BF16, and weights of usual size are within its range.
         let is_exact = [TensorType::F32, TensorType::BF16, TensorType::F16].contains(&ty);
         assert_eq!(far > families::F32, !is_exact, "{ty}: {far}");
@@ -190,22 +196,30 @@ fn check_errors(files: &Files, file: &Gguf, report: &Report) {
     assert!((report.relative_rms_error - (all / squares).sqrt()).abs() < 1e-9);
 }
 
+/// Gives a folder a vocabulary of 400 tokens, all of which are embedded as zeros, and these stops.
+fn widen(folder: &Folder, stops: Value) {
+    folder.configure(json!({ "vocab_size": 400, "eos_token_id": stops }));
+    let mut tensors = folders::tensors(&folder.read("model.safetensors"));
+    let embed = tensors.iter_mut().find(|tensor| tensor.0 == "model.embed_tokens.weight").unwrap();
+    (embed.2, embed.3) = (vec![400, 32], vec![0; 400 * 32 * 2]);
+    folder.write("model.safetensors", folders::serialise(&tensors));
+}
+
 /// Tokens of difficult strings, through a file.
 #[test]
 fn tokenizers_are_kept_or_refused() {
-    for name in ["bytes", "gemma"] {
+    for name in ["bytes", "pieces", "gemma"] {
         let given = tokenizer::folders::folder(name, "convert");
         let folder = folders::chat(&format!("convert-{name}"));
         for file in ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"] {
-            folder.write(file, given.read(file));
+            if given.path().join(file).exists() {
+                folder.write(file, given.read(file));
+            }
         }
-        if name == "gemma" {
-            // A vocabulary of 400 tokens.
-            folder.configure(json!({ "vocab_size": 400, "eos_token_id": [1, 5] }));
-            let mut tensors = folders::tensors(&folder.read("model.safetensors"));
-            let embed = tensors.iter_mut().find(|tensor| tensor.0 == "model.embed_tokens.weight").unwrap();
-            (embed.2, embed.3) = (vec![400, 32], vec![0; 400 * 32 * 2]);
-            folder.write("model.safetensors", folders::serialise(&tensors));
+        match name {
+            "pieces" => widen(&folder, json!(2)),
+            "gemma" => widen(&folder, json!([1, 5])),
+            _ => {}
         }
         let files = Files::open(folder.path()).unwrap();
         let (file, _) = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap();
@@ -250,11 +264,12 @@ fn tokenizers_are_kept_or_refused() {
     );
     says(&|t| t["model"]["ignore_merges"] = true.into(), "`ignore_merges`");
     says(&|t| t["added_tokens"][3]["lstrip"] = true.into(), "has `lstrip`");
-    // Merges that the pieces do not follow from.
+    // A piece that no merge makes any longer, whatever its score.
     let pieces = tokenizer::folders::folder("pieces", "convert");
-    let pieces: Value = serde_json::from_slice(&pieces.read("tokenizer.json")).unwrap();
+    let mut pieces: Value = serde_json::from_slice(&pieces.read("tokenizer.json")).unwrap();
+    pieces["model"]["merges"].as_array_mut().unwrap().remove(0);
     folder.write("tokenizer_config.json", json!({ "bos_token": "<s>", "eos_token": "</s>" }).to_string());
-    folder.configure(json!({ "eos_token_id": 2 }));
+    widen(&folder, json!(2));
     says(&|t| *t = pieces.clone(), "merges are not those of pieces with scores");
 }
 
