@@ -55,6 +55,45 @@ fn products_are_near_those_of_the_values() {
     }
 }
 
+/// What products lose beyond quantising: next to the exact sum of the integers that the activations became, only what so many
+/// additions round. A scale of another run, or a minimum that is left out, is far more than that.
+#[test]
+fn products_are_those_of_the_integers() {
+    let mut rng = StdRng::seed_from_u64(3);
+    for &format in BlockFormat::ALL {
+        for count in [1, 2, 5, 18] {
+            let width = count * format.elements();
+            let (many, columns) = (9, 17);
+            let weights = blocks_of_scale(&mut rng, format, count * columns, 0.1);
+            let rows: Vec<Vec<f32>> = (0..many).map(|_| uneven_floats(&mut rng, width)).collect();
+            let activations = activations(&rows);
+            // Multiplications of scales, and additions within a sum and of sums.
+            let roundings = 4 + (width / 16).div_ceil(LANES).max(2) + LANES;
+            for level in Level::all() {
+                let mut got = vec![f32::NAN; many * columns];
+                multiply(level, format, &weights, &activations, &mut got);
+                for (i, got) in got.into_iter().enumerate() {
+                    let (row, column) = (i / columns, i % columns);
+                    let bytes = count * format.bytes();
+                    let weight = &weights[column * bytes..][..bytes];
+                    let mut values = vec![0.0; width];
+                    format.dequantize_row(weight, &mut values);
+                    let integers: &[i8] = bytemuck::cast_slice(activations.integers(row));
+                    let (mut exact, mut size) = (0.0, 0.0);
+                    for (at, (value, of)) in values.into_iter().zip(sizes(format, weight)).enumerate() {
+                        let x = f64::from(activations.scale(row, at / RUN)) * f64::from(integers[at]);
+                        exact += x * f64::from(value);
+                        size += x.abs() * of;
+                    }
+                    let off = (f64::from(got) - exact).abs();
+                    let bound = size * roundings as f64 * f64::from(f32::EPSILON) / 2.0;
+                    assert!(off <= bound, "{level:?} {format} {count}: {got} {exact}, off by {off} of {bound}");
+                }
+            }
+        }
+    }
+}
+
 /// Every set of instructions, any number of rows of activations and of weights, tiles and what is left over of them included,
 /// give the bits of plain code on one row of each.
 #[test]
