@@ -16,11 +16,12 @@ pub use crate::{
     },
     host::{
         boundary::{
-            CarriedByDevice, CarriedField, DeviceIndex, DevicePredicate, EagerEntersSegment,
-            EagerEntersSegmentToChange, EagerFieldEntersSegment, Ends, EndsAsContainer, EndsAsGuard,
-            EndsAsLiveIn, EndsAsOther, EndsWithSegment, EntersSegment, EntersSegmentToChange,
-            FieldEntersSegment, GraphInput, GraphKey, GraphParams, GraphResult, Held, LeavesArm,
-            LeavesSegment, Leaving, NeedsPiecewise, OnlyForFunctionsWithBoundaries, UserError,
+            CannotChangeReferent, CarriedByDevice, CarriedField, ChangesReferent, DeviceIndex,
+            DevicePredicate, EagerEntersSegment, EagerEntersSegmentToChange, EagerFieldEntersSegment, Ends,
+            EndsAsContainer, EndsAsGuard, EndsAsLiveIn, EndsAsOther, EndsWithSegment, EntersSegment,
+            EntersSegmentToChange, FieldEntersSegment, GraphInput, GraphKey, GraphParams, GraphResult, Held,
+            LeavesArm, LeavesSegment, Leaving, NeedsPiecewise, OnlyForFunctionsWithBoundaries, Referent,
+            UserError,
         },
         control::{Carried, DEFAULT_LIMIT, Description, NextTensor, sealed::Sealed as CarriedSealed},
         device_flow::{Carrying, OfArms, Own, OwnCopy, OwnReference, Round, limit, place},

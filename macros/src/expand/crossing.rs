@@ -165,7 +165,7 @@ pub(super) fn leaving(live_outs: &[LiveOut]) -> Leaving {
                     (false, true) => {
                         // The reference may have been moved.
                         let own = referent(ident);
-                        quote!(::core::clone::Clone::clone(&*#own))
+                        changed(ident, &quote!(#own), &quote!(value()))
                     }
                     (false, false) => quote!(#ident),
                 };
@@ -186,14 +186,28 @@ pub(super) fn leaving(live_outs: &[LiveOut]) -> Leaving {
     leaving
 }
 
+/// Calls a method of what the `&mut` at `place` refers to. Errors about it are shown at the variable.
+fn changed(variable: &Ident, place: &TokenStream, method: &TokenStream) -> TokenStream {
+    let shown = krate::generated_at(variable.span());
+    let p = krate::private_at(shown);
+    quote_spanned! {shown=> {
+        #[allow(unused_imports)]
+        use #p::{CannotChangeReferent as _, ChangesReferent as _};
+        (&mut #p::Referent(&mut *#place)).#method
+    }}
+}
+
 /// Returns the statements of host code for outputs that it received under other names.
 pub(super) fn assigned(live_outs: &[LiveOut]) -> TokenStream {
     let assign = |live_out: &LiveOut| match live_out {
-        LiveOut::Changed { ident, output, exclusive, .. } => {
-            let deref = exclusive.then(|| quote!(*));
+        LiveOut::Changed { ident, output, exclusive: true, .. } => {
+            let set = changed(ident, &quote!(#ident), &quote!(set(#output)));
+            Some(quote!(#[allow(unused_assignments)] { #set; }))
+        }
+        LiveOut::Changed { ident, output, .. } => {
             // A method may take `&mut self`, so a call counts as a change; the next statement may overwrite
             // it.
-            Some(quote!(#[allow(unused_assignments)] { #deref #ident = #output; }))
+            Some(quote!(#[allow(unused_assignments)] { #ident = #output; }))
         }
         LiveOut::Bound { ident, mutable, through: Some(output) } => {
             let mutability = mutable.then(|| quote!(mut));

@@ -315,6 +315,40 @@ impl<'s, T, By: Leaves<'s, T>> LiveOut<'s> for Leaving<T, By> {
     }
 }
 
+/// What a segment changed through a `&mut`: its own copy, whose value leaves, and where host code puts it. Method resolution decides.
+#[derive(Debug)]
+pub struct Referent<'a, T: ?Sized>(pub &'a mut T);
+
+/// A value that can enter a segment to be changed in it.
+pub trait ChangesReferent<T> {
+    /// Returns what leaves.
+    fn value(&mut self) -> T;
+    /// Puts what left.
+    fn set(&mut self, value: T);
+}
+
+impl<T: Clone> ChangesReferent<T> for Referent<'_, T> {
+    #[inline]
+    fn value(&mut self) -> T {
+        self.0.clone()
+    }
+    #[inline]
+    fn set(&mut self, value: T) {
+        *self.0 = value;
+    }
+}
+
+/// A value that cannot be copied, such as a slice or a trait object, and that has caused an error where it enters. Nothing leaves, so
+/// that rustc has nothing more to say about it.
+pub trait CannotChangeReferent {
+    /// Returns nothing.
+    fn value(&mut self) {}
+    /// Does nothing.
+    fn set(&mut self, (): ()) {}
+}
+
+impl<T: ?Sized> CannotChangeReferent for &mut Referent<'_, T> {}
+
 /// A value that ends with its segment, although its block continues. Method resolution determines the
 /// consequence, in the order of the traits below.
 #[derive(Debug)]

@@ -114,6 +114,21 @@ fn behind_question_marks(x: &Tensor<f32>, model: &Model, #[key] n: usize) -> Res
     ops::add(&ops::add(&h, &layer.b)?, &last.a)
 }
 
+/// A host number that segments change through its reference, also where a replay runs no host code.
+#[graphable]
+fn counted(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
+    let mut calls = n;
+    let counter = &mut calls;
+    let h = #[eager]
+    mix(x)?;
+    *counter += ops::scale(&h, 1.0)?.rank();
+    let h = ops::scale(&h, *counter as f32)?;
+    let h = #[eager]
+    mix(&h)?;
+    *counter *= 10;
+    ops::scale(&h, calls as f32)
+}
+
 #[test]
 fn what_functions_write_through_a_reference() {
     // list -1, 2, sum -1: h -2, t -1, list -3, h -2, sum -3; h 4, t 2, list 6, h 4, sum 1.
@@ -127,6 +142,13 @@ fn references_under_other_names_are_written_through() {
     // With n: l -2, -6; without: h -6, -18.
     gives!(RenamedGraph, 6.0 - 60.0 - 600.0, |g, step, x, m| g.call(&step, &x, 1));
     gives!(RenamedGraph, -18.0 + 20.0 - 600.0, |g, step, x, m| g.call(&step, &x, 0));
+}
+
+#[test]
+fn numbers_that_segments_change_through_references() {
+    // h 2, calls n + 1, h 4 (n + 1), calls 10 (n + 1).
+    gives!(CountedGraph, 360.0, |g, step, x, m| g.call(&step, &x, 2));
+    gives!(CountedGraph, 40.0, |g, step, x, m| g.call(&step, &x, 0));
 }
 
 #[test]

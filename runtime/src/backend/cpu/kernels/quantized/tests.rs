@@ -87,7 +87,10 @@ fn products_are_those_of_the_integers() {
                     }
                     let off = (f64::from(got) - exact).abs();
                     let bound = size * roundings as f64 * f64::from(f32::EPSILON) / 2.0;
-                    assert!(off <= bound, "{level:?} {format} {count}: {got} {exact}, off by {off} of {bound}");
+                    assert!(
+                        off <= bound,
+                        "{level:?} {format} {count}: {got} {exact}, off by {off} of {bound}"
+                    );
                 }
             }
         }
