@@ -37,25 +37,7 @@ fn invalidated(
     // Nothing is invalidated any more.
     plan.invalidate_captures([Some(99999); 100]);
     if bad.is_none() {
-        bad = rt
-            .step()
-            .and_then(|step| program.reset(&step, 100.0))
-            .err()
-            .map(|e| format!("{what}: reset: {e}"));
-    }
-    if bad.is_none() {
-        'rounds: for round in 0..3 {
-            for (i, &n) in SIZES.iter().enumerate() {
-                let count = 100.0 + (round * SIZES.len() + i + 1) as f32;
-                match program.step(&mut rt, n) {
-                    Ok(y) if y == expected(n, count) => {}
-                    y => {
-                        bad = Some(format!("{what}, round {round}, step {i}: {y:?}"));
-                        break 'rounds;
-                    }
-                }
-            }
-        }
+        bad = right_again(&mut rt, &program).err().map(|why| format!("{what}: {why}"));
     }
     if bad.is_none() {
         let stats = rt.stats();

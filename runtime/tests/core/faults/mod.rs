@@ -105,6 +105,30 @@ fn run_with_fault(
     (rt, program)
 }
 
+/// From a known state on everything is right again: a round of calls in which recordings are made where there are none, and one
+/// that replays them and makes none.
+fn right_again(rt: &mut Runtime, program: &Program) -> Result<(), String> {
+    rt.step().and_then(|step| program.reset(&step, 100.0)).map_err(|error| format!("reset: {error}"))?;
+    let mut count = 100.0;
+    let mut round = |rt: &mut Runtime, name: &str| {
+        for (i, &n) in SIZES.iter().enumerate() {
+            count += 1.0;
+            let y = program.step(rt, n);
+            if !matches!(&y, Ok(y) if *y == expected(n, count)) {
+                return Err(format!("{name}, step {i}: {y:?}"));
+            }
+        }
+        let stats = rt.stats();
+        Ok((stats.warmups, stats.recordings, stats.aborted, stats.captures_invalidated))
+    };
+    let recorded = round(rt, "the round that records")?;
+    let replayed = round(rt, "the round that replays")?;
+    if recorded != replayed {
+        return Err(format!("recorded again: {recorded:?}, then {replayed:?}"));
+    }
+    Ok(())
+}
+
 /// `false` when there is no such place.
 fn one_fault(setup: Setup, call: FaultCall, nth: u64, sums: &mut Outcome) -> bool {
     let what = format!("{setup}, {call:?} {nth}");
@@ -123,18 +147,7 @@ fn one_fault(setup: Setup, call: FaultCall, nth: u64, sums: &mut Outcome) -> boo
     sums.later += outcome.later;
     sums.steps.iter_mut().zip(outcome.steps).for_each(|(sum, n)| *sum += n);
     sums.swallowed += u32::from(told == 0);
-    // From a known state on everything is right again, and goes on to be.
-    {
-        let step = rt.step().unwrap();
-        program.reset(&step, 100.0).unwrap();
-    }
-    for round in 0..3 {
-        for (i, &n) in SIZES.iter().enumerate() {
-            let count = 100.0 + (round * SIZES.len() + i + 1) as f32;
-            let y = program.step(&mut rt, n).unwrap();
-            assert_eq!(y, expected(n, count), "{what}, round {round}, step {i}");
-        }
-    }
+    right_again(&mut rt, &program).unwrap_or_else(|why| panic!("{what}: {why}"));
     no_tensors(&rt, &what);
     let stats = rt.stats();
     let per_bucket = if setup.mode == Mode::Full { 1 } else { 2 };
