@@ -241,7 +241,7 @@ pub fn masked_fill<'s, T: Element>(
 }
 
 /// The selection of elements of so many bytes.
-fn selection(size: usize) -> &'static Definition {
+pub(in crate::ops) fn selection(size: usize) -> &'static Definition {
     match size {
         1 => of_1_byte::r#where::DEFINITION,
         2 => Of2Bytes::DEFINITION,

@@ -32,6 +32,11 @@ fn scaled(x: f32, by: f32) -> f32 {
 }
 
 #[kernel]
+fn masked(keep: bool, x: f32) -> f32 {
+    if keep { x } else { -0.5 }
+}
+
+#[kernel]
 fn both(x: f32, y: f32) -> (f32, f32) {
     (x * y, x - 0.25 * y)
 }
@@ -80,6 +85,10 @@ struct Case {
 enum Kind {
     /// A tensor of as many elements, or a row, or a column, is added.
     Plus(usize),
+    /// Some elements are replaced, as a mask of one of these shapes says.
+    Masked(usize),
+    /// The same by the operation that moves bits, of whatever type of that size.
+    Selected(usize),
     Scaled(f32),
     Both,
     Rooted,
@@ -96,8 +105,10 @@ impl Case {
         let norm =
             [None, Some("rms_norm"), Some("layer_norm"), Some("add_rms_norm")].choose(rng).copied().unwrap();
         let steps = |rng: &mut StdRng| {
-            let step = |rng: &mut StdRng| match rng.random_range(0..6) {
+            let step = |rng: &mut StdRng| match rng.random_range(0..9) {
                 0..3 => Kind::Plus(rng.random_range(0..3)),
+                6..8 => Kind::Masked(rng.random_range(0..3)),
+                8 => Kind::Selected(rng.random_range(0..3)),
                 3 => Kind::Scaled(rng.random_range(-2.0..2.0)),
                 4 => Kind::Both,
                 _ => Kind::Rooted,
@@ -133,6 +144,7 @@ struct Built<'s, T: Float> {
     memory: Vec<Tensor<'s, T>>,
     words: Vec<Tensor<'s, u32>>,
     blocks: Vec<Tensor<'s, u8>>,
+    masks: Vec<Tensor<'s, bool>>,
     /// Whether the device has blocks in tiles.
     in_tiles: bool,
 }
@@ -143,6 +155,14 @@ impl<'s, T: Float> Built<'s, T> {
         let tensor = step.tensor(&[count], &values).unwrap();
         let view = tensor.view("test").unwrap();
         self.memory.push(tensor);
+        view
+    }
+
+    fn mask(&mut self, step: &Step<'s>, count: usize) -> View {
+        let values: Vec<bool> = (0..count).map(|_| self.rng.random()).collect();
+        let tensor = step.tensor(&[count], &values).unwrap();
+        let view = tensor.view("test").unwrap();
+        self.masks.push(tensor);
         view
     }
 
@@ -177,6 +197,11 @@ impl<'s, T: Float> Built<'s, T> {
     }
 }
 
+/// Elements and strides of operands of a result: of as many elements, a row, and a column.
+fn operands(m: usize, n: usize) -> [(usize, [usize; 2]); 3] {
+    [(m * n, [n, 1]), (n, [0, 1]), (m, [1, 0])]
+}
+
 fn shaped(view: View, shape: &[usize], strides: &[usize]) -> View {
     View { layout: Layout::strided(shape, strides).unwrap(), ..view }
 }
@@ -184,8 +209,8 @@ fn shaped(view: View, shape: &[usize], strides: &[usize]) -> View {
 /// With nothing yet.
 fn nothing<'s, T: Float>(step: &Step<'s>, rng: StdRng, in_tiles: bool) -> Built<'s, T> {
     let (parts, kept, results, memory) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (words, blocks) = (Vec::new(), Vec::new());
-    Built { scope: step.scope(), rng, parts, kept, results, memory, words, blocks, in_tiles }
+    let (words, blocks, masks) = (Vec::new(), Vec::new(), Vec::new());
+    Built { scope: step.scope(), rng, parts, kept, results, memory, words, blocks, masks, in_tiles }
 }
 
 fn build<'s, T: Float>(step: &Step<'s>, case: &Case, in_tiles: bool) -> Built<'s, T> {
@@ -241,10 +266,26 @@ fn build<'s, T: Float>(step: &Step<'s>, case: &Case, in_tiles: bool) -> Built<'s
             let seen = shaped(last, shape, &[if i % 2 == 0 { n } else { 0 }, 1]);
             last = match kind {
                 Kind::Plus(how) => {
-                    let (count, strides) = [(m * n, [n, 1]), (n, [0, 1]), (m, [1, 0])][*how];
+                    let (count, strides) = operands(m, n)[*how];
                     let other = shaped(built.tensor(step, count), &[m, n], &strides);
                     let seen = shaped(last, &[m, n], &[n, 1]);
                     built.part(with(plus::DEFINITION, &[]), &[seen, other], &[&[m, n]], keep)[0]
+                }
+                // Bits of 16-bit floats are not selected in the kernel of a product.
+                Kind::Selected(how) if T::DTYPE == DType::F32 => {
+                    let (count, strides) = operands(m, n)[*how];
+                    let mask = shaped(built.mask(step, count), &[m, n], &strides);
+                    let other = shaped(built.tensor(step, m * n), &[m, n], &[n, 1]);
+                    let seen = shaped(last, &[m, n], &[n, 1]);
+                    let op = with(ops::compare::selection(size_of::<T>()), &[]);
+                    let inputs = if i % 2 == 0 { [mask, seen, other] } else { [mask, other, seen] };
+                    built.part(op, &inputs, &[&[m, n]], keep)[0]
+                }
+                Kind::Masked(how) | Kind::Selected(how) => {
+                    let (count, strides) = operands(m, n)[*how];
+                    let mask = shaped(built.mask(step, count), &[m, n], &strides);
+                    let seen = shaped(last, &[m, n], &[n, 1]);
+                    built.part(with(masked::DEFINITION, &[]), &[mask, seen], &[&[m, n]], keep)[0]
                 }
                 Kind::Scaled(by) => {
                     built.part(with(scaled::DEFINITION, &[None, Some(*by)]), &[seen], &[shape], keep)[0]

@@ -7,6 +7,7 @@ use super::{
     Parameters,
 };
 use crate::{
+    DType,
     backend::Launch,
     kernel::compose::{Composition, computed, element, returned, stored},
 };
@@ -169,7 +170,8 @@ impl Element<'_> {
         for (i, Store { value, dtype, scatter, .. }) in
             stores.iter().enumerate().filter(|(_, store)| store.set == set)
         {
-            let (ty, value) = (element(*dtype), variable(*value));
+            let ty = element(*dtype);
+            let value = self.bits_as(ty, *value);
             if scatter.is_none() {
                 let _ = writeln!(to.written, "            (({ty}*)p.y[{i}])[(u64)row * n + col] = {value};");
                 continue;
@@ -186,6 +188,35 @@ impl Element<'_> {
         }
     }
 
+    /// The element type of a value in memory.
+    fn dtype(&self, value: Value) -> DType {
+        match value {
+            Value::Product(_) | Value::Turned(_) => self.plan.dtype,
+            Value::Operand(i) => self.plan.operands[i].dtype,
+            Value::Result { step, part } => self.plan.steps[step].stored[part],
+        }
+    }
+
+    /// The type of a value's variable. A kernel that only moves bits has results of the type that it computes, whatever they are
+    /// in memory.
+    fn ty(&self, value: Value) -> &'static str {
+        match value {
+            Value::Result { step, part } => {
+                let Step { definition, stored: dtypes, .. } = &self.plan.steps[step];
+                stored(definition.outputs[part], dtypes[part])
+            }
+            _ => element(self.dtype(value)),
+        }
+    }
+
+    /// A value with its bits as another type of that size, as memory would have them.
+    fn bits_as(&self, ty: &str, value: Value) -> String {
+        match self.ty(value) == ty {
+            true => variable(value),
+            false => format!("lang::Same<{ty}>::bits({})", variable(value)),
+        }
+    }
+
     fn step(&mut self, text: &mut String, i: usize, step: &Step) {
         let name = self.composition.function(step.definition);
         let mut values = step.arguments.iter();
@@ -199,7 +230,8 @@ impl Element<'_> {
                 ));
                 self.number += 1;
             } else if let Some(value) = values.next() {
-                arguments.push(format!("lang::read({})", variable(*value)));
+                let read_as = stored(*compute, self.dtype(*value));
+                arguments.push(format!("lang::read({})", self.bits_as(read_as, *value)));
             }
         }
         let _ = writeln!(
