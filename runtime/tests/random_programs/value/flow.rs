@@ -92,18 +92,24 @@ impl<'s> Env<'_, 's, '_> {
         Ok(())
     }
 
-    /// The host knows what happens.
+    /// The host knows what happens. As on the device, what control flow carries and returns is in memory of its own, contiguous: the
+    /// bits of a product depend on the layout of what it multiplies.
     fn plainly(&mut self, flow: &Flow, decision: u32, mut values: Vec<Val<'s>>) -> Result<Vec<Val<'s>>> {
         let parts = &flow.parts;
+        let contiguous =
+            |values: Vec<Val<'s>>| values.iter().map(Val::contiguous).collect::<Result<Vec<_>>>();
         match flow.kind {
-            FlowKind::Cond => self.part(&parts[usize::from(decision.is_multiple_of(2))], Vec::new()),
-            FlowKind::Switch => self.part(&parts[decision as usize % parts.len()], Vec::new()),
+            FlowKind::Cond => {
+                contiguous(self.part(&parts[usize::from(decision.is_multiple_of(2))], Vec::new())?)
+            }
+            FlowKind::Switch => contiguous(self.part(&parts[decision as usize % parts.len()], Vec::new())?),
             FlowKind::While => {
+                values = contiguous(values)?;
                 let outer = parts[0].first.min(self.locals.len());
                 for _ in 0..decision % ROUNDS {
                     // What a round drops is gone after the loop, and not for its next round.
                     let before = self.locals[..outer].to_vec();
-                    values = self.part(&parts[0], values)?;
+                    values = contiguous(self.part(&parts[0], values)?)?;
                     self.locals[..outer].clone_from_slice(&before);
                 }
                 Ok(values)

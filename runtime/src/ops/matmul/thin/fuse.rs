@@ -623,16 +623,19 @@ impl Finder {
             .weights
             .iter()
             .any(|weight| weight.rows.input == at || weight.bias.is_some_and(|bias| bias.input == at));
-        let same = (input.addr, input.dtype.size(), input.layout.count())
-            == (output.addr, output.dtype.size(), output.layout.count());
         is_operand
             && store.scatter.is_none()
             && !is_read_by_all
             && !is_place
             && !is_weight
-            && same
-            && input.layout.is_contiguous()
+            && is_same_place(input, output)
     }
+}
+
+/// Returns whether an output has the memory of the same elements of an input.
+pub(super) fn is_same_place(input: &View, output: &View) -> bool {
+    let of = |view: &View| (view.addr, view.dtype.size(), view.layout.count());
+    of(input) == of(output) && input.layout.is_contiguous()
 }
 
 /// Strides of a layout as `[m, n]`; those along one element are 0.

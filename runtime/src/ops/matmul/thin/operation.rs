@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 #[cfg(feature = "cuda")]
 use super::cuda;
-use super::{super::super::prelude::*, plan::Plan};
+use super::{super::super::prelude::*, fuse, plan::Plan};
 use crate::{
     DType,
     backend::{Op, View},
@@ -66,6 +66,11 @@ impl Operation for ThinProduct {
 
     fn writes_in_place(&self) -> bool {
         self.parts.iter().any(|part| part.op.operation().writes_in_place())
+    }
+
+    /// Where an operand was that no part reads any more, which `fuse` has seen to.
+    fn may_write_over(&self, input: &View, output: &View) -> bool {
+        fuse::is_same_place(input, output)
     }
 
     /// The rest of the plan follows from the parts.

@@ -420,6 +420,38 @@ fn rotations_and_rows_of_states_have_the_bits_of_their_parts() {
     }
 }
 
+/// The last part writes where an operand of an earlier one was, which nothing reads any more.
+#[test]
+fn a_result_may_be_where_an_operand_was() {
+    fn build<'s, T: Float>(step: &Step<'s>, in_tiles: bool) -> Built<'s, T> {
+        let mut built = nothing::<T>(step, StdRng::seed_from_u64(3), in_tiles);
+        let shape: &[usize] = &[3, 40];
+        let x = shaped(built.tensor(step, 3 * 64), &[3, 64], &[64, 1]);
+        let (op, w) = built.product(step, None, [40, 64]);
+        let other = shaped(built.tensor(step, 120), shape, &[40, 1]);
+        let old = shaped(built.tensor(step, 120), shape, &[40, 1]);
+        let tensor = built.memory.pop().unwrap();
+        built.results.push(tensor);
+        let y = built.part(op, &[x, w], &[shape], 0)[0];
+        let sum = built.part(with(plus::DEFINITION, &[]), &[y, old], &[shape], 0)[0];
+        let op = with(plus::DEFINITION, &[]);
+        let (inputs, outputs) = ([sum, other], [old]);
+        built.parts.push(Launch { op, inputs: inputs[..].into(), outputs: outputs.into(), workspace: 0 });
+        built.kept.push(1);
+        built
+    }
+    fn check<T: Float>(rt: &mut Runtime) {
+        let parts = computed_as::<T>(rt, "parts", false, &|step, in_tiles| build::<T>(step, in_tiles));
+        let one = computed_as::<T>(rt, "one", true, &|step, in_tiles| build::<T>(step, in_tiles));
+        assert!(parts.is_some() && parts == one, "{}: {parts:x?}\n{one:x?}", T::DTYPE);
+    }
+    for (device, _) in devices() {
+        let mut rt = Runtime::new(device).unwrap();
+        check::<f32>(&mut rt);
+        check::<bf16>(&mut rt);
+    }
+}
+
 fn devices() -> Vec<(Device, usize)> {
     let mut devices = vec![(Device::cpu_with(crate::backend::cpu::CpuOptions::default().test_mode(5)), 120)];
     #[cfg(feature = "cuda")]
