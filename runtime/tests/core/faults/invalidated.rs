@@ -72,21 +72,21 @@ fn every(setup: Setup) {
 
 #[test]
 fn piecewise() {
-    every(Setup::of(Mode::Piecewise));
+    on_one_core(|| every(Setup::of(Mode::Piecewise)));
 }
 #[test]
 fn full() {
-    every(Setup::of(Mode::Full));
+    on_one_core(|| every(Setup::of(Mode::Full)));
 }
 #[test]
 fn audited() {
-    every(Setup { audited: true, ..Setup::of(Mode::Piecewise) });
+    on_one_core(|| every(Setup { audited: true, ..Setup::of(Mode::Piecewise) }));
 }
 #[test]
 fn shared() {
-    every(Setup { shares: true, ..Setup::of(Mode::Piecewise) });
+    on_one_core(|| every(Setup { shares: true, ..Setup::of(Mode::Piecewise) }));
 }
 #[test]
 fn shared_full() {
-    every(Setup { shares: true, ..Setup::of(Mode::Full) });
+    on_one_core(|| every(Setup { shares: true, ..Setup::of(Mode::Full) }));
 }

@@ -9,13 +9,21 @@ mod invalidated;
 mod lost;
 mod program;
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    panic::resume_unwind,
+    sync::{Arc, Mutex},
+    thread,
+};
 
 use graphable::{
     __private::Live,
     Error, Mode, Runtime,
     backend::faulty::{FaultCall, FaultPlan},
 };
+
+#[cfg(target_os = "linux")]
+use rustix::thread::CpuSet;
 
 use program::{Program, SIZES, Setup, expected, open};
 
@@ -36,6 +44,59 @@ fn injected(error: &Error) -> bool {
     matches!(error, Error::Device { device, why, .. } if device == "faulty" && why == "the test said so")
         // A segment that could not be recorded says so in the runtime's own words.
         || matches!(error, Error::Device { why, .. } if why.contains("the test said so"))
+}
+
+/// Runs a test whose threads, the device's included, share one core. A step waits for the device some 30 times; between cores,
+/// waking each other takes half of the time that these tests need.
+fn on_one_core(test: impl FnOnce() + Send) {
+    let core = Core::least_used();
+    let pinned = || {
+        core.take();
+        test();
+    };
+    // The threads that it starts inherit its core; those of other tests do not.
+    let result = thread::scope(|scope| scope.spawn(pinned).join());
+    drop(core);
+    if let Err(panic) = result {
+        resume_unwind(panic);
+    }
+}
+
+/// How many tests each core has.
+static CORES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// A core of a test. Where threads cannot be bound to cores, tests are only slower.
+struct Core(usize);
+
+impl Core {
+    fn least_used() -> Self {
+        let mut tests = CORES.lock().unwrap();
+        #[cfg(target_os = "linux")]
+        if let (true, Ok(all)) = (tests.is_empty(), rustix::thread::sched_getaffinity(None)) {
+            tests.extend((0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).map(|core| (core, 0)));
+        }
+        let core = tests.iter().min_by_key(|(_, tests)| **tests).map_or(0, |(core, _)| *core);
+        *tests.entry(core).or_default() += 1;
+        Self(core)
+    }
+
+    /// Binds the current thread to it.
+    fn take(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            let mut one = CpuSet::new();
+            one.set(self.0);
+            let _ = rustix::thread::sched_setaffinity(None, &one);
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if let Some(tests) = CORES.lock().unwrap().get_mut(&self.0) {
+            *tests -= 1;
+        }
+    }
 }
 
 /// Nothing of a step is left once its tensors are.
@@ -214,32 +275,32 @@ fn every_place(setup: Setup) {
 
 #[test]
 fn every_place_without_graphs() {
-    every_place(Setup::of(Mode::None));
+    on_one_core(|| every_place(Setup::of(Mode::None)));
 }
 
 #[test]
 fn every_place_piecewise() {
-    every_place(Setup::of(Mode::Piecewise));
+    on_one_core(|| every_place(Setup::of(Mode::Piecewise)));
 }
 
 #[test]
 fn every_place_in_full_mode() {
-    every_place(Setup::of(Mode::Full));
+    on_one_core(|| every_place(Setup::of(Mode::Full)));
 }
 
 #[test]
 fn every_place_with_audits() {
-    every_place(Setup { audited: true, ..Setup::of(Mode::Piecewise) });
+    on_one_core(|| every_place(Setup { audited: true, ..Setup::of(Mode::Piecewise) }));
 }
 
 #[test]
 fn every_place_with_shared_executables() {
-    every_place(Setup { shares: true, ..Setup::of(Mode::Piecewise) });
+    on_one_core(|| every_place(Setup { shares: true, ..Setup::of(Mode::Piecewise) }));
 }
 
 #[test]
 fn every_place_with_shared_executables_and_audits() {
-    every_place(Setup { shares: true, audited: true, ..Setup::of(Mode::Piecewise) });
+    on_one_core(|| every_place(Setup { shares: true, audited: true, ..Setup::of(Mode::Piecewise) }));
 }
 
 #[test]
