@@ -291,8 +291,8 @@ impl Part {
     }
 }
 
-/// Kernels in Rust, as a user has them and as the operations have them: f32 and bf16 as machine code, and as PTX what
-/// that leaves out, which is f16, and the text of kernels of rows for devices without clusters.
+/// Kernels in Rust, as a user has them and as the operations have them: bf16, whose kernels need the most registers, as machine
+/// code, and as PTX what that leaves out, which is f32 and f16, and the text of kernels of rows for devices without clusters.
 fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
         floats::DEFINITION,
@@ -335,9 +335,9 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
             ));
         };
         if is_machine {
-            unit(compile_all::<f32>);
             unit(compile_all::<bf16>);
         } else {
+            unit(compile_all::<f32>);
             unit(compile_all::<f16>);
         }
     }
@@ -346,9 +346,9 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         let name = format!("a chain of {}", names.join(", "));
         let mut unit = |compile: Compile| units.push((name.clone(), chain.clone(), compile));
         if is_machine {
-            unit(compile_chain::<f32>);
             unit(compile_chain::<bf16>);
         } else {
+            unit(compile_chain::<f32>);
             unit(compile_chain::<f16>);
         }
     }
@@ -358,12 +358,10 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
         let has_floats = types.any(|compute| *compute == Compute::F32);
         if is_machine || matches!(definition.kind, Kind::Rows(_)) {
-            unit(|one, arch| compile::<f32>(one[0], arch));
-            if has_floats {
-                unit(|one, arch| compile::<bf16>(one[0], arch));
-            }
+            unit(|one, arch| compile::<bf16>(one[0], arch));
         }
         if has_floats && !is_machine {
+            unit(|one, arch| compile::<f32>(one[0], arch));
             unit(|one, arch| compile::<f16>(one[0], arch));
         }
     }
