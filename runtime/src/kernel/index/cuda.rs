@@ -176,9 +176,11 @@ fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, St
     params(&mut text, definition, index, fixed);
     let word = if wide { "u64" } else { "u32" };
     let all = THREADS * per_thread(index);
+    // For the longest of those that draw, ptxas aims at three blocks by itself, but spills a register to reach them.
+    let bounds = if draws(definition) { ", 3" } else { "" };
     let _ = write!(
         text,
-        "extern \"C\" __global__ void __launch_bounds__({THREADS}) {entry}(const __grid_constant__ IndexParams p) {{ in_order();\n    \
+        "extern \"C\" __global__ void __launch_bounds__({THREADS}{bounds}) {entry}(const __grid_constant__ IndexParams p) {{ in_order();\n    \
          const {word} count = ({word})p.count, step = ({word})gridDim.x * {all};\n    views::Cx cx;\n",
     );
     let arguments = arguments(&mut text, definition, index, variant);

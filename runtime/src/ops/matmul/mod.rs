@@ -28,9 +28,9 @@ pub(super) use cpu::product as product_on_cpu;
 pub(super) use cuda::MatMulKernels;
 #[cfg(test)]
 pub(crate) use operation::plain as plain_product;
-pub(super) use thin::{ROWS as FEW_ROWS, fuse as fuse_product, may_fuse as may_fuse_product};
 #[cfg(feature = "cuda")]
-pub(super) use thin::{launch_blocks, lines_up};
+pub(super) use thin::{ROWS as FEW_ROWS, launch_blocks, lines_up};
+pub(super) use thin::{fuse as fuse_product, may_fuse as may_fuse_product};
 
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///

@@ -91,7 +91,7 @@ template <class F> DEVICE void rows(const RowsParams& p) {
     extern "C" __global__ void __launch_bounds__(256) expand_##F(const __grid_constant__ ExpandParams p) { in_order();        \
         expand<blocks::F>(p);                                                                                                 \
     }                                                                                                                         \
-    extern "C" __global__ void __launch_bounds__(256) rows_##F(const __grid_constant__ RowsParams p) { in_order();            \
+    extern "C" __global__ void __launch_bounds__(256, 4) rows_##F(const __grid_constant__ RowsParams p) { in_order();         \
         rows<blocks::F>(p);                                                                                                   \
     }
 #define KERNELS_OF(F) KERNELS(F)
