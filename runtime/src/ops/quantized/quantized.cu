@@ -87,6 +87,7 @@ template <class F> DEVICE void rows(const RowsParams& p) {
     }
 }
 
+// With four blocks at a time as the aim, ptxas has registers enough for `rows_`; by itself it takes 32 for `sm_100a`, and spills.
 #define KERNELS(F)                                                                                                            \
     extern "C" __global__ void __launch_bounds__(256) expand_##F(const __grid_constant__ ExpandParams p) { in_order();        \
         expand<blocks::F>(p);                                                                                                 \
