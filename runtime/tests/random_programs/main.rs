@@ -5,6 +5,8 @@
 //! - `GRAPHABLE_RANDOM_PROGRAMS=20000` runs more programs than the default; `GRAPHABLE_RANDOM_FROM=n` begins with seed n.
 //! - `GRAPHABLE_RANDOM_SEED=7` prints and runs one. A failing one is cut down and printed.
 //! - `GRAPHABLE_RANDOM_ALL=1` goes on after a failure.
+//! - `GRAPHABLE_RANDOM_NO_FLOW=1` leaves out programs with control flow on the device, with which compute-sanitizer 2025.3
+//!   loses the device (`docs/TESTING.md`).
 //!
 //! A program ([`program`]) has functions of segments, eager regions, reads that steer branches and loops,
 //! drops and copies; parameters that are replaced and state that changes; steps of several calls that
@@ -124,6 +126,8 @@ thread_local! {
 /// Programs by default.
 const PROGRAMS: u64 = 2000;
 
+const FLOWS: &str = "programs with control flow on the device";
+
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} must be a number, it is `{text}`")))
@@ -164,6 +168,8 @@ fn random_programs() {
     let (next, stop) = (AtomicU64::new(from), AtomicBool::new(false));
     let (failed, sums) = (Mutex::new(Vec::new()), Mutex::new((Stats::default(), Met::default())));
     let keep_going = std::env::var_os("GRAPHABLE_RANDOM_ALL").is_some();
+    let no_flow = std::env::var_os("GRAPHABLE_RANDOM_NO_FLOW").is_some();
+    let left_out = AtomicU64::new(0);
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(16));
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -174,7 +180,12 @@ fn random_programs() {
                         break;
                     }
                     SEED.set(seed);
-                    match check::check(&generate::program(seed)) {
+                    let program = generate::program(seed);
+                    if no_flow && program.has_control_flow() {
+                        left_out.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    match check::check(&program) {
                         Ok((stats, met)) => {
                             let mut sums = sums.lock().unwrap();
                             stats.iter().for_each(|s| add(&mut sums.0, s));
@@ -196,6 +207,7 @@ fn random_programs() {
     let text = failed.first().map(|(seed, failure)| report(*seed, failure));
     std::panic::set_hook(hook);
     let (sums, met) = sums.into_inner().unwrap();
+    let programs = programs - left_out.into_inner();
     println!("{programs} programs: {sums:?}, {met:?}");
     if let Some(text) = text {
         panic!("{} of the programs failed; the first:\n{text}", failed.len());
@@ -226,9 +238,10 @@ fn random_programs() {
             ("parameters overwritten between calls", met.written),
             ("sizes of regions that changed", met.sizes),
             ("programs that draw random numbers", met.draws),
-            ("programs with control flow on the device", met.flows),
+            (FLOWS, met.flows),
         ] {
-            assert!(count >= 20, "only {count} {what} in {programs} programs");
+            let is_left_out = no_flow && what == FLOWS;
+            assert!(count >= 20 || is_left_out, "only {count} {what} in {programs} programs");
         }
         assert!(met.passes.by_users >= 20, "only {} replacements by a user's pass", met.passes.by_users);
         for (what, count) in met.passes.expected() {

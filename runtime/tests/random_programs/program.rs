@@ -391,6 +391,11 @@ impl Program {
         self.states.is_empty() && self.generators == 0
     }
 
+    /// Whether the device decides what some of it does.
+    pub(crate) fn has_control_flow(&self) -> bool {
+        self.funcs.iter().any(|f| any_code(&f.body, &|op| op == Code::Flow))
+    }
+
     /// Whether some operation may report an index out of range.
     pub(crate) fn picks(&self) -> bool {
         self.funcs.iter().any(|f| any_code(&f.body, &|op| matches!(op, Code::Pick | Code::EmbedPick)))
