@@ -17,7 +17,7 @@ use crate::{
 pub(crate) const IGNORED: i32 = -100;
 
 /// Reads a piece of a text: `tokens` and their `positions`, `[T]`. Gives for each the negative logarithm of the probability that the
-/// token of `labels`, `[T]`, follows, in f32, or 0 where that is -100.
+/// token of `labels`, `[T]`, follows, in f32, or 0 where the label is -100, as in PyTorch.
 #[graphable]
 pub fn score<T: Float>(
     #[host]

@@ -172,12 +172,13 @@ fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, St
     let mut functions = Functions::default();
     let name = functions.add(definition);
     let entry = format!("{name}_index");
-    let mut text = format!("{}\n{VIEWS}\n{}\n", before(draws(definition)), functions.text);
+    let is_random = draws(definition);
+    let mut text = format!("{}\n{VIEWS}\n{}\n", before(is_random), functions.text);
     params(&mut text, definition, index, fixed);
     let word = if wide { "u64" } else { "u32" };
     let all = THREADS * per_thread(index);
     // For the longest of those that draw, ptxas aims at three blocks by itself, but spills a register to reach them.
-    let bounds = if draws(definition) { ", 3" } else { "" };
+    let bounds = if is_random { ", 3" } else { "" };
     let _ = write!(
         text,
         "extern \"C\" __global__ void __launch_bounds__({THREADS}{bounds}) {entry}(const __grid_constant__ IndexParams p) {{ in_order();\n    \
