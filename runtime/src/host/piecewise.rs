@@ -364,6 +364,24 @@ impl Runtime {
         identity: Identity,
         entered: &mut Entered,
     ) -> Result<Decision> {
+        if entered.slice.is_some() {
+            return self.decide_in_slice(site, identity, entered);
+        }
+        let mut core = self.core.borrow_mut();
+        core.call.write_key(&mut entered.key);
+        core.decide(site, identity, &entered.key)
+    }
+
+    /// The same where somebody looks at the timeline. In a function of its own, so that the decision of every other replay is
+    /// returned where `decide` writes it.
+    #[cold]
+    #[inline(never)]
+    fn decide_in_slice(
+        &self,
+        site: &'static Site,
+        identity: Identity,
+        entered: &mut Entered,
+    ) -> Result<Decision> {
         let decision = {
             let mut core = self.core.borrow_mut();
             core.call.write_key(&mut entered.key);
