@@ -6,17 +6,24 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{
     Block, Expr, ExprBlock, ExprClosure, Local, Pat, Stmt,
     visit_mut::{self, VisitMut},
 };
 
-use super::{macro_bindings, uses};
+use super::{arm_captures, macro_bindings, uses};
 use crate::parse::{device, syntax};
 
 /// Moves or copies such closures of a body with `#[device]` control flow into arms. `keep` are those that stay where they are.
-pub(crate) fn given_to_arms(block: &mut Block, keep: impl Fn(&Expr) -> bool) {
+/// `params` are the variables around the body.
+pub(crate) fn given_to_arms(
+    block: &mut Block,
+    params: impl Iterator<Item = String>,
+    keep: impl Fn(&Expr) -> bool,
+) {
+    arm_captures::apart(block, params, &keep);
     Blocks(&keep).visit_block_mut(block);
 }
 
@@ -50,22 +57,29 @@ impl VisitMut for Blocks<'_> {
 
 /// Returns the closure of a `let`, to be given to arms in `rest`, the statements after it.
 fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
-    let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
-    let (Expr::Closure(closure), Pat::Ident(name)) = (&*init.expr, &local.pat) else { return None };
-    let plain = name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none();
-    if !plain || !is_inferred(closure) || !rest.iter().any(device::is_anywhere_in) {
+    let name = named(local)?;
+    let init = local.init.as_ref()?;
+    if !rest.iter().any(device::is_anywhere_in) {
         return None;
     }
     Some(Given {
         local,
         value: &init.expr,
-        name: name.ident.to_string(),
+        name: name.to_string(),
         uses: uses::of_expr(&init.expr).names().map(str::to_owned).collect(),
         mentions: syntax::identifiers(init.expr.to_token_stream()),
         meaning: Meaning::default(),
         found: false,
         left: false,
     })
+}
+
+/// Returns the name of a `let` that makes a closure whose parameters have no types.
+pub(super) fn named(local: &Local) -> Option<&Ident> {
+    let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
+    let (Expr::Closure(closure), Pat::Ident(name)) = (&*init.expr, &local.pat) else { return None };
+    let plain = name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none();
+    (plain && is_inferred(closure)).then_some(&name.ident)
 }
 
 /// Returns whether rustc finds out the types of a closure's parameters, and whether it takes nothing.

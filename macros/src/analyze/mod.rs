@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod alias;
+mod arm_captures;
 pub(crate) mod arm_closures;
 mod assigned;
 mod boundary;
@@ -63,7 +64,10 @@ pub(crate) fn host_code(
     let changed = device::has_flow(block).then(|| {
         let mut block = block.clone();
         // What is wrong in a closure is reported once.
-        arm_closures::given_to_arms(&mut block, |closure| effects::has_effects(closure, &header.params));
+        let params = header.params.iter().map(ToString::to_string);
+        arm_closures::given_to_arms(&mut block, params, |closure| {
+            effects::has_effects(closure, &header.params)
+        });
         block
     });
     let block = changed.as_ref().unwrap_or(block);

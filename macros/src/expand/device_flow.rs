@@ -358,7 +358,6 @@ pub(crate) fn written(sig: &Signature, block: &mut Block) {
     if !device::has_flow(block) {
         return;
     }
-    arm_closures::given_to_arms(block, |_| false);
     let unit = syn::parse_quote!(());
     let ret = match &sig.output {
         syn::ReturnType::Type(_, ty) => ty,
@@ -368,7 +367,9 @@ pub(crate) fn written(sig: &Signature, block: &mut Block) {
         syn::FnArg::Typed(typed) => syntax::bound_always(&typed.pat),
         syn::FnArg::Receiver(_) => Vec::new(),
     });
-    let names: Vec<Known> = params.map(|b| Known::outer(&b.ident, false)).collect();
+    let params: Vec<Ident> = params.map(|b| b.ident).collect();
+    arm_closures::given_to_arms(block, params.iter().map(ToString::to_string), |_| false);
+    let names: Vec<Known> = params.iter().map(|ident| Known::outer(ident, false)).collect();
     Flows::of(ret, names).visit_block_mut(block);
 }
 

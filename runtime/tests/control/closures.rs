@@ -119,6 +119,90 @@ fn on_the_way_by_hand(x: f32, q: i32, n: usize) -> f32 {
     }
 }
 
+/// What closures capture is shadowed before the arms that call them: a tensor, a number, another closure, and in an arm.
+#[graphable]
+fn shadowed(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] q: &Scalar<i32>,
+    #[key] n: usize,
+) -> Result<Tensor<f32>> {
+    let y = ops::add(x, 1.0)?;
+    let by = n as f32;
+    let f = |v| ops::add(v, &y);
+    let g = |v| scaled(&f(v)?, by);
+    let mut h = f(x)?;
+    let y = ops::neg(&h)?;
+    let by = ops::add(&y, by)?;
+    let f = |v| ops::sub(v, &y);
+    #[device]
+    if ops::gt(q, 0)? {
+        let w = ops::add(&by, &h)?;
+        let y = g(&w)?;
+        h = f(&y)?;
+    }
+    #[eager(support = Always)]
+    ops::add(&h, &y)
+}
+
+/// The same in one segment.
+#[graphable]
+fn shadowed_in_one(
+    #[host]
+    #[dims(2)]
+    x: &Tensor<f32>,
+    #[host] q: &Scalar<i32>,
+    #[key] n: usize,
+) -> Result<Tensor<f32>> {
+    let y = ops::add(x, 1.0)?;
+    let by = n as f32;
+    let f = |v| ops::add(v, &y);
+    let g = |v| scaled(&f(v)?, by);
+    let mut h = f(x)?;
+    let y = ops::neg(&h)?;
+    let by = ops::add(&y, by)?;
+    let f = |v| ops::sub(v, &y);
+    #[device]
+    match q {
+        0 => {}
+        _ => {
+            let w = ops::add(&by, &h)?;
+            let y = g(&w)?;
+            h = f(&y)?;
+        }
+    }
+    ops::add(&h, &y)
+}
+
+fn shadowed_by_hand(x: f32, q: i32, n: usize) -> f32 {
+    let (before, by) = (x + 1.0, n as f32);
+    let h = x + before;
+    let y = -h;
+    let h = if q > 0 { (y + by + h + before) * by - y } else { h };
+    h + y
+}
+
+#[test]
+fn arms_make_closures_whose_captures_are_shadowed() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let shadowed = build!(ShadowedGraph, setup, &mut rt);
+        let in_one = build!(ShadowedInOneGraph, setup, &mut rt);
+        for turn in 0..4 {
+            for (q, n) in [(0, 1), (1, 1), (0, 2), (1, 2)] {
+                let step = rt.step().unwrap();
+                let x = [turn as f32, 0.5];
+                let expected = x.map(|x| shadowed_by_hand(x, q, n));
+                let y = shadowed.call(&step, &x, q, n).unwrap();
+                assert_eq!(step.read(&y).unwrap(), expected, "{setup:?} {q} {n}");
+                let y = in_one.call(&step, &x, q, n).unwrap();
+                assert_eq!(step.read(&y).unwrap(), expected, "{setup:?} {q} {n}");
+            }
+        }
+    }
+}
+
 #[test]
 fn each_arm_makes_the_closures_that_it_calls() {
     for setup in setups() {
