@@ -16,6 +16,8 @@ pub struct Block<'a> {
     fault: Option<Beyond>,
     /// Of a kernel of rows.
     rows: BlockRows,
+    /// Of rows that lie side by side.
+    strides: Strides,
     /// Of a kernel of indices.
     part: Option<Part>,
 }
@@ -28,6 +30,9 @@ pub struct BlockRows {
     /// Values of each.
     pub size: usize,
 }
+
+/// Steps between neighbouring values of rows that lie side by side, of each input.
+pub(super) type Strides = SmallVec<[usize; 4]>;
 
 /// An index out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +113,7 @@ impl<'a> Block<'a> {
             outputs: SmallVec::new(),
             fault: None,
             rows: BlockRows::default(),
+            strides: Strides::new(),
             part: None,
         }
     }
@@ -176,6 +182,17 @@ impl<'a> Block<'a> {
     /// The rows that a kernel of rows computes.
     pub fn rows(&self) -> BlockRows {
         self.rows
+    }
+
+    /// Reads rows that lie side by side; of single values, the step does not matter.
+    pub(super) fn read_columns(&mut self, input: Input<'a>, stride: usize) {
+        self.inputs.push(input);
+        self.strides.push(stride);
+    }
+
+    /// The step between neighbouring values of an input's rows, which lie side by side.
+    pub fn stride(&self, at: usize) -> usize {
+        self.strides.get(at).copied().unwrap_or(0)
     }
 
     /// Notes the index out of range that a row or a view was asked for.

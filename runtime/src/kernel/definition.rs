@@ -90,6 +90,8 @@ pub struct Rows {
     pub straight: bool,
     /// Words of the largest value that a reduction has for each lane, or of a random number in the making.
     pub sum_words: usize,
+    /// Computes a block of rows that lie side by side, if the kernel can be computed so.
+    pub columns: Option<fn(&mut Block<'_>)>,
 }
 
 impl Rows {

@@ -131,7 +131,7 @@ pub use random::{
     bernoulli, dropout, exponential, gumbel, normal, randint, randperm, rng_state, set_rng_state, uniform,
 };
 pub use recurrent::{gru_cell, lstm_cell};
-pub use reduce::{argmax, l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
+pub use reduce::{l2_normalize, log_softmax, masked_mean, masked_sum, max, mean, softmax, sum};
 pub use rope::{
     LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig, rope, rope_scatter,
 };
@@ -148,7 +148,7 @@ pub use shape::{
     broadcast_to, contiguous, narrow, permute, reshape, split, split_at, squeeze, transpose, unsqueeze,
 };
 pub use state::{load, store};
-pub use statistics::{all, any, argmin, logsumexp, min, prod, std, var};
+pub use statistics::{all, any, argmax, argmin, logsumexp, min, prod, std, var};
 pub use upsample::{upsample_bilinear2d, upsample_linear1d, upsample_nearest1d, upsample_nearest2d};
 
 /// Kernels of products with what precedes and follows them, with their names.

@@ -20,12 +20,11 @@ mod floats {
         if a < b || a != a { a } else { b }
     }
 
-    /// A number that orders as `x` does: 0 for NaN, and one for both zeros.
+    /// A number that orders as `x` does: the largest for NaN, and one for both zeros.
     #[kernel]
-    fn rank(x: f32) -> u32 {
-        let bits = if x == 0.0 { 0u32 } else { x.to_bits() };
-        let ordered = if bits >> 31 == 1 { !bits } else { bits | 0x8000_0000 };
-        if x != x { 0 } else { ordered }
+    fn order(x: f32) -> i32 {
+        let bits = (x + 0.0).to_bits() as i32;
+        if x != x { i32::MAX } else { bits ^ (bits >> 31 & 0x7fff_ffff) }
     }
 
     #[kernel(reduce)]
@@ -34,8 +33,14 @@ mod floats {
     }
 
     #[kernel(reduce)]
+    pub(super) fn argmax(x: Row<f32>) -> u32 {
+        x.map(|v| order(v)).argmax()
+    }
+
+    /// NaN is found as the smallest.
+    #[kernel(reduce)]
     pub(super) fn argmin(x: Row<f32>) -> u32 {
-        x.map(|v| rank(v)).argmin()
+        x.map(|v| order(-v)).argmax()
     }
 
     #[kernel(reduce)]
@@ -74,6 +79,11 @@ macro_rules! integers {
             #[kernel(reduce)]
             pub(super) fn min(x: Row<$t>) -> $t {
                 x.min()
+            }
+
+            #[kernel(reduce)]
+            pub(super) fn argmax(x: Row<$t>) -> u32 {
+                x.argmax()
             }
 
             #[kernel(reduce)]
@@ -168,6 +178,8 @@ macro_rules! reductions {
 reductions! {
     /// Minimum over `axis`, which is removed; NaN if any element is NaN.
     min: <T: Number> T => T, kernel_of!(min), false, "[1.0f32, 9.0, 3.0, 4.0]" => "[1.0, 3.0]";
+    /// Index of the first maximum along `axis`, which is removed. NaN counts as larger than every number.
+    argmax: <T: Number> T => u32, kernel_of!(argmax), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[1, 0]";
     /// Index of the first minimum along `axis`, which is removed. NaN counts as smaller than every number.
     argmin: <T: Number> T => u32, kernel_of!(argmin), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[0, 1]";
     /// Product over `axis`, which is removed; 1 of an empty axis. Floats are multiplied in f32, integers wrap.
@@ -226,6 +238,7 @@ pub fn std<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> R
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     let of_floats = [
         floats::min::DEFINITION,
+        floats::argmax::DEFINITION,
         floats::argmin::DEFINITION,
         floats::prod::DEFINITION,
         floats::logsumexp::DEFINITION,
@@ -233,6 +246,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     ];
     let of_integers = [
         i32s::min::DEFINITION,
+        i32s::argmax::DEFINITION,
         i32s::argmin::DEFINITION,
         i32s::prod::DEFINITION,
         u32s::prod::DEFINITION,

@@ -231,6 +231,73 @@ fn rows_side_by_side_have_the_same_order() {
     });
 }
 
+/// What rows have one after the other and rows side by side compute by functions of their own: closures with values of a row and
+/// of the launch, kept rows, pairs, indices, places, and results of several types.
+#[kernel(reduce)]
+fn all_of_it(x: Row<f32>, y: Row<f32>, offset: f32, #[key] factor: f32) -> (f32, f32, u32, bool) {
+    let mean = x.sum() / x.len() as f32;
+    let centred = x.map(|v| (v - mean) * factor + offset);
+    let (most, at) = (centred.max(), x.argmax());
+    let weighted = centred.zip(y).enumerate().map(|(i, (a, b))| if i % 3 == 1 { a * b } else { a - b });
+    let (n, last) =
+        weighted.fold((mean, 0), |(sum, n), v| (sum * 0.5 + v, n + 1), |(a, n), (b, m)| (a + 2.0 * b, n + m));
+    let zero = y.min() * 0.0;
+    let places = at + 7 * y.argmin() + last + 3 * y.count(|v| v > mean);
+    (n + zero, most - y.min(), places, centred.max() > mean)
+}
+
+fn side_by_side<T: Float>() {
+    let mut rng = StdRng::seed_from_u64(4);
+    in_step(|step| {
+        for (n, outer, count) in [
+            (2, 1, 8),
+            (7, 2, 33),
+            (8, 1, 64),
+            (9, 3, 100),
+            (300, 1, 40),
+            (1024, 2, 9),
+            (1030, 1, 35),
+            (8200, 1, 32),
+            (9300, 1, 70),
+        ] {
+            let special = [f32::NAN, 0.0, -0.0, f32::INFINITY, 1.0];
+            let value = |rng: &mut StdRng| match rng.random_bool(0.02) {
+                true => special[rng.random_range(0..special.len())],
+                false => rng.random_range(-2.0f32..2.0),
+            };
+            let mut values = || -> Vec<T> {
+                (0..outer * n * count).map(|_| T::from_f64(value(&mut rng).into())).collect()
+            };
+            let (x, y) = (values(), values());
+            // As they lie side by side, and the same one after the other.
+            let turned = |of: &[T]| -> Vec<T> {
+                let rows = (0..outer * count).flat_map(|row| (0..n).map(move |i| (row, i)));
+                rows.map(|(row, i)| of[row / count * n * count + i * count + row % count]).collect()
+            };
+            let [bx, by] = [&x, &y].map(|of| step.tensor(&[outer, n, count], of).unwrap());
+            let [rx, ry] = [&x, &y].map(|of| step.tensor(&[outer, count, n], &turned(of)).unwrap());
+            let offsets: Vec<T> = (0..outer * count).map(|i| T::from_f64(i as f64 / 64.0)).collect();
+            let offsets = step.tensor(&[outer, count], &offsets).unwrap();
+            let beside = all_of_it(&bx, &by, &offsets, 0.75, 1).unwrap();
+            let after = all_of_it(&rx, &ry, &offsets, 0.75, 2).unwrap();
+            let bits = |t: &Tensor<'_, T>| -> Vec<u64> {
+                let all = step.read(t).unwrap();
+                all.iter().map(|v| if v.to_f64().is_nan() { 1 } else { v.to_f64().to_bits() }).collect()
+            };
+            let case = format!("{} {outer} x {n} x {count}", T::DTYPE);
+            assert_eq!(bits(&beside.0), bits(&after.0), "{case}");
+            assert_eq!(bits(&beside.1), bits(&after.1), "{case}");
+            assert_eq!(step.read(&beside.2).unwrap(), step.read(&after.2).unwrap(), "{case}");
+            assert_eq!(step.read(&beside.3).unwrap(), step.read(&after.3).unwrap(), "{case}");
+        }
+    });
+}
+
+#[test]
+fn rows_side_by_side_have_the_bits_of_rows_one_after_the_other() {
+    for_types!(side_by_side: f32, f16, bf16);
+}
+
 #[test]
 fn the_first_of_equal_ones_is_found_and_nan_is_missing() {
     const NAN: f32 = f32::NAN;

@@ -150,3 +150,30 @@ fn misuse_is_refused() {
         assert!(is_shape(ops::masked_max(&x, &mask, 1)) && is_shape(ops::masked_min(&x, &wide, 1)));
     });
 }
+
+#[test]
+fn the_first_extreme_is_found_and_nan_is_one() {
+    const NAN: f32 = f32::NAN;
+    const INF: f32 = f32::INFINITY;
+    let cases = [
+        ([1.0, NAN, 3.0, -NAN], 1, 1),
+        ([-INF; 4], 0, 0),
+        ([INF; 4], 0, 0),
+        ([-1.0, INF, -INF, INF], 1, 2),
+        ([-0.0, 0.0, -0.0, 0.0], 0, 0),
+        ([-1e-45, 1e-45, -2.0, -3.0], 1, 3),
+        ([-INF, -INF, NAN, INF], 2, 2),
+    ];
+    in_step(|step| {
+        for (values, largest, smallest) in cases {
+            // One after the other, and side by side.
+            for width in [1, 7, 40] {
+                let spread: Vec<f32> = values.iter().flat_map(|&v| vec![v; width]).collect();
+                let x = step.tensor(&[4, width], &spread).unwrap();
+                let (largest, smallest) = (vec![largest; width], vec![smallest; width]);
+                assert_eq!(step.read(&ops::argmax(&x, 0).unwrap()).unwrap(), largest, "{values:?}");
+                assert_eq!(step.read(&ops::argmin(&x, 0).unwrap()).unwrap(), smallest, "{values:?}");
+            }
+        }
+    });
+}

@@ -14,7 +14,13 @@ use crate::{
 };
 
 /// The implementation of `Kernel`.
-pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>, sum_words: usize) -> TokenStream {
+pub(super) fn definition(
+    header: &Header,
+    text: &str,
+    body: Option<&Body>,
+    sum_words: usize,
+    columns: bool,
+) -> TokenStream {
     let p = private();
     let kernel = &header.name;
     let name = header.name.to_string();
@@ -38,7 +44,7 @@ pub(super) fn definition(header: &Header, text: &str, body: Option<&Body>, sum_w
         Form::Rows | Form::Reduce => row::block(header),
         Form::Index => index::block(header),
     };
-    let kind = kind(header, body, text, sum_words);
+    let kind = kind(header, body, text, sum_words, columns);
     quote! {
         impl #p::kernel::Kernel for #kernel {
             const DEFINITION: &'static #p::kernel::Definition = &#p::kernel::Definition {
@@ -79,7 +85,7 @@ fn words(types: &Types, ty: TypeId) -> usize {
 }
 
 /// The part of its tensors that the kernel sees at a time.
-fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize) -> TokenStream {
+fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize, columns: bool) -> TokenStream {
     let p = private();
     if header.form == Form::Elements {
         return quote!(#p::kernel::Kind::Elements);
@@ -99,6 +105,13 @@ fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize) -> T
     let sum_words = if header.inputs.iter().any(is_drawn) { sum_words.max(DRAWN_WORDS) } else { sum_words };
     let straight = is_straight(text);
     let indexed = body.is_some_and(|body| body.indexes_rows);
+    let columns = match columns {
+        true => {
+            let block = row::columns(header);
+            quote!(::core::option::Option::Some(|block| { #block }))
+        }
+        false => quote!(::core::option::Option::None),
+    };
     quote! {
         #p::kernel::Kind::Rows(#p::kernel::Rows {
             inputs: &[#(#inputs),*],
@@ -107,6 +120,7 @@ fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize) -> T
             indexed: #indexed,
             straight: #straight,
             sum_words: #sum_words,
+            columns: #columns,
         })
     }
 }

@@ -4,6 +4,7 @@
 //! Numbers and variables carry the inferred types, so that rustc rejects a function for which it infers
 //! different ones.
 
+pub(super) mod columns;
 mod index;
 mod rows;
 
@@ -25,7 +26,7 @@ use crate::{
 
 /// `fn scalar(…) -> … { … }`, or the function of a row.
 pub(super) fn function(header: &Header, body: &Body, types: &Types) -> TokenStream {
-    let native = Native { body, types, lang: lang() };
+    let native = Native { body, types, lang: lang(), columns: None };
     if header.form.has_rows() {
         return rows::function(header, &native);
     }
@@ -83,6 +84,8 @@ struct Native<'a> {
     body: &'a Body,
     types: &'a Types,
     lang: TokenStream,
+    /// Of the function of rows that lie side by side.
+    columns: Option<columns::Columns>,
 }
 
 impl Native<'_> {
@@ -158,7 +161,10 @@ impl Native<'_> {
                 number(*value < 0, format!("{}{suffix}", value.unsigned_abs()), at)
             }
             Kind::Float(value, _) => number(value.is_sign_negative(), format!("{:?}f32", value.abs()), at),
-            Kind::Local(local) => self.local(*local, at),
+            Kind::Local(local) => {
+                let of_row = self.columns.as_ref().and_then(|columns| columns.local(self, *local, at));
+                of_row.unwrap_or_else(|| self.local(*local, at))
+            }
             Kind::Constant(index) => self.body.constants[*index].path.to_token_stream(),
             Kind::Neg(value) => self.negated(value, at),
             Kind::Not(value) => {

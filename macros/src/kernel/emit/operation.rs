@@ -21,13 +21,15 @@ use crate::{
 /// A kernel without errors.
 pub(in crate::kernel) fn kernel(header: &Header, body: &Body, types: &Types) -> TokenStream {
     let text = cuda::text(header, body, types);
-    let scalar = native::function(header, body, types);
-    items(header, Some(body), &scalar, &text, sum_words(body, types))
+    let mut scalar = native::function(header, body, types);
+    let columns = if header.form.has_rows() { native::columns::function(header, body, types) } else { None };
+    scalar.extend(columns.clone());
+    items(header, Some(body), &scalar, &text, sum_words(body, types), columns.is_some())
 }
 
 /// A kernel with errors: what is written with it has none.
 pub(in crate::kernel) fn without_body(header: &Header) -> TokenStream {
-    items(header, None, &native::unwritten(header), "", 1)
+    items(header, None, &native::unwritten(header), "", 1, false)
 }
 
 fn items(
@@ -36,12 +38,13 @@ fn items(
     scalar: &TokenStream,
     text: &str,
     sum_words: usize,
+    columns: bool,
 ) -> TokenStream {
     let p = private();
     let Header { attrs, conditions, vis, name, .. } = header;
     let lints = attrs.iter().filter(|attr| attributes::is_lint_level(attr));
     let operation = operation(header);
-    let definition = definition(header, text, body, sum_words);
+    let definition = definition(header, text, body, sum_words, columns);
     let aliases = body.iter().flat_map(|body| &body.callees).enumerate().map(|(i, path)| {
         let at = syn::spanned::Spanned::span(path);
         let alias = native::callee_alias(i, at);

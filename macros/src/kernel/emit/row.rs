@@ -52,6 +52,30 @@ pub(super) fn block(header: &Header) -> TokenStream {
     }
 }
 
+/// The rows of a block that lie side by side, all at once.
+pub(super) fn columns(header: &Header) -> TokenStream {
+    let (p, kernel) = (private(), &header.name);
+    let columns = quote!(#p::kernel::lang::rows::columns);
+    let at = generated_at(kernel.span());
+    let arguments = header.inputs.iter().enumerate().map(|(i, input)| {
+        let (element, read) = (native::ty(input.scalar, at), format_ident!("input_{}", slice(input.scalar)));
+        match input.extent {
+            Extent::Row => quote!(#columns::Input::<#element>::new(block.#read(#i), block.stride(#i), size)),
+            Extent::One => quote!(#columns::ones::<#element>(block.#read(#i))),
+        }
+    });
+    let results: Vec<_> = (0..header.outputs.len()).map(|i| format_ident!("y{i}")).collect();
+    let write = header.outputs.iter().zip(&results).enumerate().map(|(i, (output, y))| {
+        let write = format_ident!("output_{}", slice(output.scalar));
+        quote!(let #y = block.#write(#i);)
+    });
+    quote! {
+        let size = block.rows().size;
+        #(#write)*
+        #kernel::columns(#(#arguments,)* #(#results),*);
+    }
+}
+
 /// `fn row(…)`: the function of slices.
 pub(super) fn tried(header: &Header) -> TokenStream {
     let (p, kernel) = (private(), &header.name);

@@ -13,6 +13,10 @@ use super::super::{
     random::draws::{Draws, fill, generator},
     tasks::run_all,
 };
+use super::{
+    beside::{Beside, tile},
+    columns::WIDTH,
+};
 use crate::{
     RngState,
     backend::{
@@ -41,7 +45,10 @@ pub(in crate::kernel) fn run(
     let Some(lead) = lead(rows, launch) else { return Ok(()) };
     let count: usize = lead.iter().product();
     let padding = Padding::new(draws.padded, lead, access, counts);
-    let each = if count * size.max(1) < PARALLEL { count } else { (2 * TASK / size.max(1)).max(1) };
+    let is_tensor = |i: usize| constants.get(i).copied().flatten().is_none() && !operands[i].is_drawn();
+    let beside = Beside::new(rows, tensors, is_tensor);
+    let least = if beside.is_some() { OF_TASK } else { 1 };
+    let each = if count * size.max(1) < PARALLEL { count } else { (2 * TASK / size.max(1)).max(least) };
     let mut tasks: SmallVec<[Task<'_>; 1]> =
         (0..count).step_by(each.max(1)).map(|first| Task::new(first, each.min(count - first))).collect();
     for ((view, compute), extent) in launch.outputs.iter().zip(definition.outputs).zip(rows.outputs) {
@@ -58,7 +65,8 @@ pub(in crate::kernel) fn run(
     let mut buffers: SmallVec<[Buffer; 4]> = operands.iter().map(|_| Buffer::default()).collect();
     let fixed = operands.iter().zip(&mut buffers);
     let fixed = fixed.map(|(operand, buffer)| operand.fixed.then(|| operand.read(0, 1, buffer))).collect();
-    let kernel = Kernel { definition, operands: &operands, fixed, size, padding, reports: rows.indexed };
+    let kernel =
+        Kernel { definition, operands: &operands, fixed, size, padding, beside, reports: rows.indexed };
     run_all(definition.name, tasks, |task| task.run(&kernel))
 }
 
@@ -71,6 +79,8 @@ struct Kernel<'a> {
     /// Number of values in a row.
     size: usize,
     padding: Padding,
+    /// Of rows that lie side by side.
+    beside: Option<Beside>,
     /// If it may report an index out of range.
     reports: bool,
 }
@@ -188,6 +198,9 @@ struct Task<'a> {
 /// Values of rows that are gathered and converted at once; one row may have more.
 const BATCH: usize = 2048;
 
+/// The fewest of those rows that lie side by side for a task, unless there are fewer.
+const OF_TASK: usize = 8 * WIDTH;
+
 /// Buffers in which values of an operand or of a result are gathered and converted.
 #[derive(Default)]
 struct Buffer {
@@ -229,7 +242,7 @@ fn with_buffers<T>(count: usize, run: impl FnOnce(&mut [Buffer]) -> T) -> T {
     }
     let result = run(&mut buffers[..count]);
     // Those of a very long row would be kept for ever.
-    buffers.retain(|buffer| buffer.raw.len() <= 32 * BATCH);
+    buffers.retain(|buffer| buffer.raw.len().max(buffer.converted.len()) <= 32 * BATCH);
     BUFFERS.set(buffers);
     result
 }
@@ -252,6 +265,10 @@ impl Task<'_> {
         let count = kernel.operands.len();
         with_buffers(count + converted, |buffers| {
             let (buffers, results) = buffers.split_at_mut(count);
+            if let Some(beside) = &kernel.beside {
+                self.run_side_by_side(kernel, beside, buffers, results);
+                return None;
+            }
             self.run_in_batches(kernel, batch, buffers, results)
         })
     }
@@ -279,24 +296,73 @@ impl Task<'_> {
                     (None, None) => operand.read(first, count, buffer),
                 });
             }
-            let mut converted = results.iter_mut();
-            for place in &mut self.places {
-                let length = place.length;
-                match if place.kind.is_converted() { converted.next() } else { None } {
-                    Some(buffer) => block.write(Output::F32(cast_slice_mut(buffer.raw(count * length)))),
-                    None => block.write(place.kind.output(place.of(row, count))),
-                }
-            }
+            write(&mut self.places, row, &mut block, results);
             (definition.block)(&mut block);
             fault = fault.or_else(|| block.fault().filter(|_| padding.is_real(self.first + row)));
             drop(block);
-            let converted = self.places.iter_mut().filter(|place| place.kind.is_converted());
-            for (place, buffer) in converted.zip(&mut *results) {
-                let values = buffer.raw(count * place.length);
-                place.kind.store(place.of(row, count), cast_slice_mut(values));
-            }
+            store(&mut self.places, row, count, results);
         }
         fault
+    }
+
+    /// Of rows that lie side by side, some at once.
+    fn run_side_by_side(
+        mut self,
+        kernel: &Kernel<'_>,
+        beside: &Beside,
+        buffers: &mut [Buffer],
+        results: &mut [Buffer],
+    ) {
+        let Kernel { operands, fixed, size, .. } = kernel;
+        let mut row = 0;
+        while row < self.count {
+            let first = self.first + row;
+            let count = WIDTH.min(self.count - row).min(beside.run - first % beside.run);
+            let mut block = Block::of_rows(BlockRows { count, size: *size });
+            for (((operand, fixed), place), buffer) in
+                operands.iter().zip(fixed).zip(&beside.places).zip(&mut *buffers)
+            {
+                let (input, stride) = match (fixed, place) {
+                    (Some(fixed), _) => (*fixed, 0),
+                    (None, None) => (operand.read(first, count, buffer), 0),
+                    (None, Some((starts, stride))) => {
+                        let gathered = if count < WIDTH { size * WIDTH } else { 0 };
+                        let words = match operand.source.is_converted() {
+                            true => buffer.words(0, size * WIDTH),
+                            false => buffer.words(gathered, 0),
+                        };
+                        tile(&operand.source, starts.offset(first), *stride, count, *size, words)
+                    }
+                };
+                block.read_columns(input, stride);
+            }
+            write(&mut self.places, row, &mut block, results);
+            (beside.block)(&mut block);
+            drop(block);
+            store(&mut self.places, row, count, results);
+            row += count;
+        }
+    }
+}
+
+/// Gives a block the places of its results from `row` on, or buffers where those are of another type.
+fn write<'b>(places: &'b mut [Place<'_>], row: usize, block: &mut Block<'b>, results: &'b mut [Buffer]) {
+    let (count, mut converted) = (block.rows().count, results.iter_mut());
+    for place in places {
+        let length = place.length;
+        match if place.kind.is_converted() { converted.next() } else { None } {
+            Some(buffer) => block.write(Output::F32(cast_slice_mut(buffer.raw(count * length)))),
+            None => block.write(place.kind.output(place.of(row, count))),
+        }
+    }
+}
+
+/// Converts the results that are in buffers.
+fn store(places: &mut [Place<'_>], row: usize, count: usize, results: &mut [Buffer]) {
+    let converted = places.iter_mut().filter(|place| place.kind.is_converted());
+    for (place, buffer) in converted.zip(results) {
+        let values = buffer.raw(count * place.length);
+        place.kind.store(place.of(row, count), cast_slice_mut(values));
     }
 }
 
@@ -318,6 +384,10 @@ impl Operand<'_> {
     /// Returns whether its values are where they are, or read once.
     fn needs_no_buffer(&self) -> bool {
         self.fixed || self.drawn.is_none() && self.source.is_borrowed()
+    }
+
+    fn is_drawn(&self) -> bool {
+        self.drawn.is_some()
     }
 
     /// The values of some rows.

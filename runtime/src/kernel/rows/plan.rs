@@ -237,7 +237,15 @@ mod tests {
 
     /// A kernel of one row, `held` of whose rows are used more than once.
     fn rows(held: usize, straight: bool) -> Rows {
-        Rows { inputs: &[Extent::Row], outputs: &[], held, indexed: false, straight, sum_words: 1 }
+        Rows {
+            inputs: &[Extent::Row],
+            outputs: &[],
+            held,
+            indexed: false,
+            straight,
+            sum_words: 1,
+            columns: None,
+        }
     }
 
     /// Kernels whose lanes have so many words.

@@ -150,29 +150,6 @@ fn row<A: Copy, R: Copy>(x: &[A], init: R, step: impl Fn(R, A) -> R, merge: impl
     lanes.into_iter().fold(init, merge)
 }
 
-pub(super) fn arg_max(access: &Access<'_>, launch: &Launch, axis: usize) {
-    let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
-    with_scalar!(x.dtype, T => {
-        let slices = Slices::new(x, axis);
-        let src = access.slice::<T>(x);
-        slices.each(access.slice_mut::<u32>(y), Workspace::<T>::new, |workspace, i| {
-            let first = if slices.len == 0 { 0 } else { slices.starts.offset(i) };
-            let (mut best, mut at) = (Arith::LOWEST, 0);
-            for start in (0..slices.len).step_by(BLOCK) {
-                let len = BLOCK.min(slices.len - start);
-                let x = slices.axis.read(&src[first..], start, len, workspace);
-                let largest = row(x, Arith::LOWEST, Arith::max, Arith::max);
-                if largest > best || (largest.is_nan() && !best.is_nan()) {
-                    let same = |v: &_| *v == largest || Arith::is_nan(*v) && largest.is_nan();
-                    at = start + x.iter().position(same).unwrap_or(0);
-                    best = largest;
-                }
-            }
-            at as u32
-        });
-    });
-}
-
 /// Sums elements and their weights, from which `finish` makes the result.
 pub(super) fn masked(
     access: &Access<'_>,

@@ -164,11 +164,6 @@ impl Along {
         Self { of_rows, ..by_hand }
     }
 
-    /// The place of the maximum.
-    pub(super) fn arg_max(axis: usize) -> Self {
-        Self::new(axis, ["reduce_argmax", "reduce_argmax", "reduce_argmax_join"])
-    }
-
     /// The mean of the elements selected by a mask of these elements, or their sum (`total`).
     pub(super) fn masked(axis: usize, mask: DType, total: bool) -> Self {
         let name = match mask {

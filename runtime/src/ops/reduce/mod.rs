@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use self::operation::{ArgMax, MaskedMean, MaskedSum, Reduce, Reduction};
+use self::operation::{MaskedMean, MaskedSum, Reduce, Reduction};
 use super::{
     check::{NOT_SPREAD, broadcast, check_axis, marks_without, refuse, without},
     launch::{compute, own},
 };
 use crate::{
-    AsOperand, Element, Float, Number, Result, Tensor,
+    AsOperand, Float, Number, Result, Tensor,
     backend::{Op, View},
     tensor::Operand,
 };
@@ -25,13 +25,13 @@ pub use normalize::{l2_normalize, log_softmax, softmax};
 #[cfg(feature = "cuda")]
 pub(super) use rows::kernels;
 
-fn reduce<'s, T: Number, U: Element>(
+fn reduce<'s, T: Number>(
     name: &'static str,
     op: Op,
     x: &Tensor<'s, T>,
     axis: usize,
     of_nothing: bool,
-) -> Result<Tensor<'s, U>> {
+) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
     refuse(name, x.scope(), x.raw.marks, [axis])?;
     if x.size(axis) == 0 && !of_nothing {
@@ -99,26 +99,6 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
 /// See [`mean`].
 pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     reduce("max", Reduction { kind: Reduce::Max, axis }.into(), x, axis, false)
-}
-
-/// Index of the first maximum along `axis`, which is removed. NaN counts as larger than every
-/// number.
-///
-/// Padding of the other dimensions propagates.
-///
-/// ```
-/// # use graphable::prelude::*;
-/// # let mut rt = Runtime::new(Device::cpu())?;
-/// # let step = rt.step()?;
-/// let x = step.tensor(&[2, 3], &[1.0f32, 9.0, 3.0, 4.0, 5.0, 6.0])?;
-/// assert_eq!(step.read(&ops::argmax(&x, 1)?)?, [1, 2]);
-/// # Ok::<(), Error>(())
-/// ```
-///
-/// # Errors
-/// See [`mean`].
-pub fn argmax<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
-    reduce("argmax", ArgMax { axis }.into(), x, axis, false)
 }
 
 /// Mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed.

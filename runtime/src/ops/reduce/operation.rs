@@ -24,14 +24,6 @@ pub(super) struct Reduction {
     pub(super) axis: usize,
 }
 
-/// `[x] -> [y: u32]`: index of the first maximum along `axis`, which is removed. NaN counts as
-/// larger than every number.
-#[derive(Debug)]
-pub(super) struct ArgMax {
-    /// Removed axis.
-    pub(super) axis: usize,
-}
-
 /// `[x: .., mask: bool broadcast to x, (count: u32 scalar)] -> [y]`: `sum(x*m)/max(sum(m), 1e-9)`; `axis` is
 /// removed. Elements from `count` on are not read.
 #[derive(Debug)]
@@ -117,14 +109,6 @@ along_an_axis!(
     |op, mut to| op.kind.hash(&mut to),
     |op, access, launch| cpu::reduce(access, launch, op.kind, op.axis),
     |op, _| Along::reduce(op.kind, op.axis)
-);
-
-along_an_axis!(
-    ArgMax,
-    |_| "argmax",
-    |_, _| {},
-    |op, access, launch| cpu::arg_max(access, launch, op.axis),
-    |op, _| Along::arg_max(op.axis)
 );
 
 along_an_axis!(

@@ -109,27 +109,6 @@ struct Max {
     DEVICE T finish(const Params&) const { return down(max); }
 };
 
-// Index of the first maximum. Lanes that found nothing above LOWEST say 0, which is right if all
-// say so, and lost otherwise.
-struct ArgMax {
-    typedef u32 Out;
-    C max;
-    u32 at;
-    static DEVICE ArgMax none() { return {LOWEST, 0u}; }
-    DEVICE void take(C x, u64 i) {
-        if (x > max || (is_nan(x) && !is_nan(max))) {
-            max = x;
-            at = (u32)i;
-        }
-    }
-    DEVICE void join(const ArgMax& o) {
-        bool better = o.max > max || (is_nan(o.max) && !is_nan(max));
-        bool same = o.max == max || (is_nan(o.max) && is_nan(max));
-        if (better || (same && o.at < at)) *this = o;
-    }
-    DEVICE u32 finish(const Params&) const { return at; }
-};
-
 #if FLOAT
 #define INF __int_as_float(0x7f800000)
 
@@ -328,7 +307,6 @@ template <class A> DEVICE void join(const Params& p) {
 FOLD(reduce_sum, Sum)
 FOLD(reduce_mean, Mean)
 FOLD(reduce_max, Max)
-FOLD(reduce_argmax, ArgMax)
 
 #if FLOAT
 // ---- masked mean

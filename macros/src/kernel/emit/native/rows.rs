@@ -92,6 +92,9 @@ impl Native<'_> {
     }
 
     pub(super) fn row(&self, call: &RowCall, at: Span) -> TokenStream {
+        if let Some(columns) = &self.columns {
+            return self.columns_row(columns, call, at);
+        }
         let (lang, name) = (&self.lang, Ident::new(call.op.name(), at));
         let row = self.expr(&call.row);
         let context = (call.op == RowOp::At).then(|| {
@@ -104,6 +107,18 @@ impl Native<'_> {
     }
 
     fn closure(&self, closure: &Closure) -> TokenStream {
+        let (parameters, result, body) = self.closure_parts(closure);
+        match result {
+            Some(result) => quote_spanned!(closure.span=> |#(#parameters),*| #result { #body }),
+            None => quote_spanned!(closure.span=> |#(#parameters),*| #body),
+        }
+    }
+
+    /// Parameters, result type and body.
+    pub(super) fn closure_parts(
+        &self,
+        closure: &Closure,
+    ) -> (Vec<TokenStream>, Option<TokenStream>, TokenStream) {
         let parameters = closure.parameters.iter().map(|pattern| match pattern {
             Pattern::One(binding) => {
                 let name = self.binding(*binding);
@@ -112,16 +127,12 @@ impl Native<'_> {
             }
             Pattern::Tuple(parts, _) => self.parts(parts),
         });
-        let body = self.expr(&closure.body);
         let known = self.known(closure.body.ty).filter(|_| !closure.body.diverges());
-        match known {
-            Some(ty) => quote_spanned!(closure.span=> |#(#parameters),*| -> #ty { #body }),
-            None => quote_spanned!(closure.span=> |#(#parameters),*| #body),
-        }
+        (parameters.collect(), known.map(|ty| quote!(-> #ty)), self.expr(&closure.body))
     }
 
     /// A type that needs no rustc.
-    fn known(&self, id: TypeId) -> Option<TokenStream> {
+    pub(super) fn known(&self, id: TypeId) -> Option<TokenStream> {
         match self.types.get(id) {
             Inferred::Scalar(scalar) => Some(ty(*scalar, generated_at(Span::call_site()))),
             Inferred::Tuple(parts) => {

@@ -1,5 +1,5 @@
 use super::{
-    super::operation::{ArgMax, Reduction, Softmax},
+    super::operation::{Reduction, Softmax},
     *,
 };
 use crate::backend::{
@@ -39,7 +39,7 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
             assert!((plan.chunk * dtype.size() as u64).is_multiple_of(16));
             let blocks = u64::from(plan.grid(1).blocks[0]) * u64::from(THREADS / plan.lanes);
             assert!(blocks >= plan.count, "{plan:?}");
-            let workspace = workspace_bytes(&DeviceProperties::h200(), &x, Along::arg_max(axis));
+            let workspace = workspace_bytes(&DeviceProperties::h200(), &x, Along::reduce(Reduce::Max, axis));
             assert_eq!(workspace, if plan.splits > 1 { plan.count * plan.splits * 16 } else { 0 });
         }
     }
@@ -47,11 +47,12 @@ fn pieces_cover_a_slice_and_blocks_cover_the_slices() {
 
 #[test]
 fn few_long_slices_take_two_launches() {
-    let gpu = run(ArgMax { axis: 1 }, whole(1 << 20, DType::Bf16, &[1, 128_256]), &[1]);
-    assert_eq!(gpu.names(), ["reduce_argmax", "reduce_argmax_join"]);
+    let max = || Reduction { kind: Reduce::Max, axis: 1 };
+    let gpu = run(max(), whole(1 << 20, DType::Bf16, &[1, 128_256]), &[1]);
+    assert_eq!(gpu.names(), ["reduce_max", "reduce_max_join"]);
     assert!(gpu.calls[0].1.blocks[1] >= 32);
-    let gpu = run(ArgMax { axis: 1 }, whole(1 << 20, DType::Bf16, &[512, 128_256]), &[512]);
-    assert_eq!(gpu.names(), ["reduce_argmax"]);
+    let gpu = run(max(), whole(1 << 20, DType::Bf16, &[512, 128_256]), &[512]);
+    assert_eq!(gpu.names(), ["reduce_max"]);
     let columns = whole(1 << 20, DType::F32, &[100_000, 1]);
     let gpu = run(Softmax { axis: 0, log: true }, columns, &[100_000, 1]);
     assert_eq!(gpu.names(), ["log_softmax_piece", "log_softmax_spread"]);
@@ -81,7 +82,7 @@ fn kernels_of_rows_have_no_workspace() {
     // What the passes of `reduce.cu` compute has some: integers, columns of softmax, other reductions.
     assert!(workspace(&Reduction { kind: Reduce::Sum, axis: 1 }, DType::I32, &long) > 0);
     assert!(workspace(&Softmax { axis: 0, log: false }, DType::F32, &[100_000, 1]) > 0);
-    assert!(workspace(&ArgMax { axis: 1 }, DType::Bf16, &long) > 0);
+    assert!(workspace(&Reduction { kind: Reduce::Max, axis: 1 }, DType::Bf16, &long) > 0);
 }
 
 #[test]
