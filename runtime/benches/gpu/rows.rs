@@ -14,6 +14,7 @@ pub(crate) fn run() -> Result<()> {
         (1024, 16_384),
         (512, 32_768),
         (16, 128_256),
+        (1, 128_256),
     ];
     shared_rows::measure(&mut rt, &shapes, &|step, call| {
         let (_, total) = per_call(5, 40, |_| call(), || step.synchronize())?;
