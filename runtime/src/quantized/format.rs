@@ -2,11 +2,16 @@
 
 use std::fmt;
 
-use super::parts::{LARGEST, Parts};
+use super::{
+    float8,
+    parts::{LARGEST, Parts},
+};
 
-/// A format of weights in blocks, as GGUF files have it (`ggml-common.h`): the bytes of a block are those of a file.
+/// A format of weights in blocks. Most are those of GGUF files (`ggml-common.h`): the bytes of a block are those of a file.
+/// [`F8_E4M3`](Self::F8_E4M3) and [`INT4`](Self::INT4) hold what safetensors files have in tensors beside each other, an element's
+/// bits in one and its scale in another, put together in blocks ([`QuantizedTensors`](crate::load::QuantizedTensors)).
 ///
-/// A block holds the integers `q` of 32 or 256 neighbours in a row, and scales in half precision from which their values
+/// A block holds the integers `q` of 32 or 256 neighbours in a row, or 64 floats of 8 bits, and scales from which their values
 /// follow. Rows are whole blocks, so the format divides the width of a [`Weight`](crate::Weight).
 ///
 /// ```
@@ -47,6 +52,12 @@ pub enum BlockFormat {
     Q6_K,
     /// `d * value[q]`, 4 bits, with 16 values that are not evenly spaced.
     IQ4_NL,
+    /// `d * x`, with floats `x` of 8 bits: a sign, 4 bits of exponent, 3 of mantissa; no infinities, and NaN as `0x7f` and `0xff`
+    /// (`float8_e4m3fn`). Bytes: `d` in f32, 64 elements.
+    F8_E4M3,
+    /// `d * (q - z)`, 4 bits. Bytes: `d` in half precision, `z` as one byte, and 16 bytes of elements: the low halves are the first
+    /// 16, the high halves the others.
+    INT4,
 }
 
 impl BlockFormat {
@@ -63,12 +74,15 @@ impl BlockFormat {
         Self::Q5_K,
         Self::Q6_K,
         Self::IQ4_NL,
+        Self::F8_E4M3,
+        Self::INT4,
     ];
 
     /// Returns the number of elements of a block.
     pub const fn elements(self) -> usize {
         match self {
-            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 | Self::IQ4_NL => 32,
+            Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 | Self::IQ4_NL | Self::INT4 => 32,
+            Self::F8_E4M3 => 64,
             Self::Q2_K | Self::Q3_K | Self::Q4_K | Self::Q5_K | Self::Q6_K => 256,
         }
     }
@@ -86,6 +100,8 @@ impl BlockFormat {
             Self::Q4_K => 2 + 2 + 12 + 128,
             Self::Q5_K => 2 + 2 + 12 + 32 + 128,
             Self::Q6_K => 128 + 64 + 16 + 2,
+            Self::F8_E4M3 => 4 + 64,
+            Self::INT4 => 2 + 1 + 16,
         }
     }
 
@@ -99,7 +115,12 @@ impl BlockFormat {
 
     /// Returns whether values have an offset besides a factor.
     pub(crate) const fn has_minima(self) -> bool {
-        matches!(self, Self::Q4_1 | Self::Q5_1 | Self::Q2_K | Self::Q4_K | Self::Q5_K)
+        matches!(self, Self::Q4_1 | Self::Q5_1 | Self::Q2_K | Self::Q4_K | Self::Q5_K | Self::INT4)
+    }
+
+    /// Returns whether elements are floats, which have no [`Parts`].
+    pub(crate) const fn has_floats(self) -> bool {
+        matches!(self, Self::F8_E4M3)
     }
 
     /// Returns whether 16 elements share a scale, instead of 32.
@@ -107,7 +128,8 @@ impl BlockFormat {
         matches!(self, Self::Q2_K | Self::Q3_K | Self::Q6_K)
     }
 
-    /// Writes the values of the elements of `blocks`, one block after the other, bit for bit those of the `gguf` package.
+    /// Writes the values of the elements of `blocks`, one block after the other; of the formats of GGUF files bit for bit those of
+    /// the `gguf` package.
     ///
     /// # Errors
     /// Returns [`Error::Argument`](crate::Error::Argument) if `blocks` are not whole blocks, or `values` has not one place for
@@ -131,6 +153,9 @@ impl BlockFormat {
 
     /// As [`dequantize`](Self::dequantize), of lengths that fit; what is left over of the longer one is ignored.
     pub(crate) fn dequantize_row(self, blocks: &[u8], values: &mut [f32]) {
+        if self.has_floats() {
+            return float8::dequantize(blocks, values);
+        }
         let mut parts = Parts::new();
         for (block, values) in blocks.chunks_exact(self.bytes()).zip(values.chunks_exact_mut(self.elements()))
         {

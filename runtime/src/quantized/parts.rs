@@ -24,7 +24,7 @@ impl Parts {
         Self { integers: [0; LARGEST], scales: [0.0; LARGEST / GROUP], minima: [0.0; LARGEST / GROUP] }
     }
 
-    /// Takes `block`, which has the length of a block of `format`, apart. What is behind the elements of one block stays.
+    /// Takes `block`, which has the length of a block of `format` with integers, apart. What is behind the elements of one block stays.
     pub(crate) fn read(&mut self, format: BlockFormat, block: &[u8]) {
         match format {
             BlockFormat::Q4_0 => small::q4_0(block, self),
@@ -38,6 +38,8 @@ impl Parts {
             BlockFormat::Q4_K => k::q4(block, self),
             BlockFormat::Q5_K => k::q5(block, self),
             BlockFormat::Q6_K => k::q6(block, self),
+            BlockFormat::INT4 => small::int4(block, self),
+            BlockFormat::F8_E4M3 => unreachable!("elements are floats"),
         }
         if !format.has_minima() {
             self.minima[..format.elements() / GROUP].fill(0.0);

@@ -1,4 +1,4 @@
-//! Blocks of 32 elements with a scale `d`, and a minimum `m` in the `_1` formats.
+//! Blocks of 32 elements with a scale `d`, and a minimum `m` in the `_1` formats, or a zero point.
 
 use super::{GROUP, Parts, parts::half_at};
 
@@ -44,6 +44,14 @@ pub(super) fn q8_0(b: &[u8], to: &mut Parts) {
 pub(super) fn iq4_nl(b: &[u8], to: &mut Parts) {
     scale(half_at(b, 0), to);
     nibbles(&b[2..], to, |q, _| IQ4_NL_VALUES[usize::from(q)]);
+}
+
+/// `d`, a byte `z`, 16 bytes of elements. `d * z` is exact.
+pub(super) fn int4(b: &[u8], to: &mut Parts) {
+    let d = half_at(b, 0);
+    scale(d, to);
+    minimum(-(d * f32::from(b[2])), to);
+    nibbles(&b[3..], to, |q, _| q as i8);
 }
 
 fn scale(d: f32, to: &mut Parts) {

@@ -2,7 +2,7 @@
 //! neighbouring bytes, in aligned words as wide as there are.
 //!
 //! Rows of the weight, of which a product has a column each, are in tiles of [`TILE`]; behind the last row are rows of zeros.
-//! A row is cut into units: two blocks of 32 elements, or one of 256; behind the last block of an odd number is one of zeros. A
+//! A row is cut into units: two blocks of 32 elements, or one of 64 or 256; behind the last block of an odd number is one of zeros. A
 //! tile has its first unit of all rows, then its second, and so on. A unit of a tile has one [`Field`] of the format after the
 //! other, those of the rows beside each other. Four lanes share a row: words 0, 4, 8, … of a [`Field::Lanes`] are those of lane 0.
 //! Lanes have their words in pieces of up to 16 bytes: first the first pieces of all lanes of all rows, then the second ones.
@@ -50,6 +50,8 @@ const fn fields(format: BlockFormat) -> &'static [Field] {
         BlockFormat::Q4_K => &[Lanes(16, 128), Row(0, 16)],
         BlockFormat::Q5_K => &[Lanes(48, 128), Lanes(16, 32), Row(0, 16)],
         BlockFormat::Q6_K => &[Lanes(0, 128), Lanes(128, 64), Row(192, 16), Row(208, 2)],
+        BlockFormat::F8_E4M3 => &[Lanes(4, 64), Row(0, 4)],
+        BlockFormat::INT4 => &[Lanes(3, 16), Row(0, 2), Row(2, 1)],
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{
     program::{Arg, Code, Elem, Size, Ty},
 };
 
-/// Elements of a row: one block of the small formats. Those of the others are more than values of programs have.
-pub(crate) const WIDTH: usize = 32;
+/// Elements of a row: one or two blocks of the small formats. Those of the others are more than values of programs have.
+pub(crate) const WIDTH: usize = 64;
 
 /// The weights of a program: their format, as its place in [`BlockFormat::ALL`], and their rows.
 pub(crate) fn weights(seed: u64) -> Vec<(usize, usize)> {
@@ -19,7 +19,7 @@ pub(crate) fn weights(seed: u64) -> Vec<(usize, usize)> {
         return Vec::new();
     }
     let small: Vec<usize> =
-        (0..BlockFormat::ALL.len()).filter(|i| BlockFormat::ALL[*i].elements() == WIDTH).collect();
+        (0..BlockFormat::ALL.len()).filter(|i| BlockFormat::ALL[*i].row_bytes(WIDTH).is_some()).collect();
     let weight = |own: &mut StdRng| {
         // As many rows as there are indices, or as a row has elements: a product of a product.
         (small[own.random_range(0..small.len())], [ROWS, WIDTH, WIDTH][own.random_range(0..3)])
@@ -31,8 +31,15 @@ pub(crate) fn weights(seed: u64) -> Vec<(usize, usize)> {
 pub(crate) fn weight(rt: &Runtime, (format, rows): (usize, usize), seed: u64) -> Result<Weight<f32>> {
     let format = BlockFormat::ALL[format];
     let mut rng = StdRng::seed_from_u64(seed);
-    let mut blocks: Vec<u8> = (0..rows * format.bytes()).map(|_| rng.random()).collect();
+    let bytes = WIDTH / format.elements() * format.bytes();
+    let mut blocks: Vec<u8> = (0..rows * bytes).map(|_| rng.random()).collect();
     for block in blocks.chunks_exact_mut(format.bytes()) {
+        if format == BlockFormat::F8_E4M3 {
+            // 2^-12 to 2^-10, and no NaN.
+            block[..4].copy_from_slice(&rng.random_range(2f32.powi(-12)..2f32.powi(-10)).to_le_bytes());
+            block[4..].iter_mut().filter(|bits| **bits & 0x7f == 0x7f).for_each(|bits| *bits ^= 1);
+            continue;
+        }
         // 2^-10 to 2^-7, as scale and, where there is one, as minimum.
         for at in [0, 2] {
             if at == 0 || matches!(format, BlockFormat::Q4_1 | BlockFormat::Q5_1) {

@@ -10,16 +10,30 @@
 
 namespace thin {
 
-// Two integers of 16-bit floats in a word.
+// Two integers, or floats of 8 bits, as 16-bit floats in a word: exact. Floats of 8 bits have exponent and mantissa where wider ones have
+// theirs, and mean as much but for a power of two; NaN gets all bits of the exponent.
 template <typename E> struct Integers;
+// Each float of 8 bits in the upper half of 16.
+template <class I> DEVICE void pairs_of_floats(u32 quad, u32 (&to)[2]) {
+    to[0] = I::floats(__byte_perm(quad, 0u, 0x1404u));
+    to[1] = I::floats(__byte_perm(quad, 0u, 0x3424u));
+}
 template <> struct Integers<f16> {
     static DEVICE u32 minus(u32 a, u32 b) {
         u32 r;
         asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
         return r;
     }
+    static DEVICE u32 floats(u32 pair) {
+        u32 size = pair >> 1 & 0x3f803f80u, r;
+        size |= size + 0x00800080u & 0x40004000u;
+        // 2^8.
+        asm("mul.f16x2 %0, %1, %2;" : "=r"(r) : "r"(pair & 0x80008000u | size), "r"(0x5c005c00u));
+        return r;
+    }
     // Integers of 8 bits are the last bits of 1024 and more.
     template <class F> static DEVICE void of(u32 quad, u32 (&to)[2]) {
+        if constexpr (F::FLOATS) return pairs_of_floats<Integers>(quad, to);
         constexpr u32 FROM = 0x6400u + (F::SIGNED ? 128u : F::OFFSET);
         if (F::SIGNED) quad ^= 0x80808080u;
         to[0] = minus(__byte_perm(quad, 0x64646464u, 0x4140u), FROM << 16 | FROM);
@@ -34,8 +48,16 @@ template <> struct Integers<bf16> {
         asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(b), "r"(0xbf80bf80u), "r"(a));
         return r;
     }
+    static DEVICE u32 floats(u32 pair) {
+        u32 size = pair >> 4 & 0x07f007f0u, r;
+        size |= (size + 0x00100010u & 0x08000800u) * 15u;
+        // 2^120, and -0, which changes no sign.
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(pair & 0x80008000u | size), "r"(0x7b807b80u), "r"(0x80008000u));
+        return r;
+    }
     // Integers of 7 bits are the last bits of 128 and more. An eighth bit, the sign, is that of 256 instead of 128.
     template <class F> static DEVICE void of(u32 quad, u32 (&to)[2]) {
+        if constexpr (F::FLOATS) return pairs_of_floats<Integers>(quad, to);
         constexpr u32 FROM = 0x4300u + F::OFFSET;
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {

@@ -3,7 +3,8 @@
 // A format says what a lane loads of a unit of a row (`Held`, with `load`), and what that means. `ready` takes scales and minima
 // apart, which are in words of four. Of each run of 32 elements, lane `l` of the four that share a row has elements 4 l to 4 l + 3
 // and 16 + 4 l to 16 + 4 l + 3: `quads` has them as bytes, from which `OFFSET` is subtracted, or which have a sign. Element = scale *
-// integer - minimum; 32 elements share both, or each 16 have their own (`SPLIT`).
+// integer - minimum; 32 elements share both, or each 16 have their own (`SPLIT`). Where elements are floats of 8 bits (`FLOATS`), these
+// take the place of the integers.
 #pragma once
 
 namespace blocks {
@@ -42,10 +43,10 @@ DEVICE u32 fifths(u32 bits) { return ((bits & 0xfu) * 0x00204081u & 0x01010101u)
 template <u32 BYTES> DEVICE u32 of_row(u32 row) { return row * BYTES; }
 template <u32 BYTES> DEVICE u32 of_lane(u32 row, u32 lane) { return (row * LANES + lane) * BYTES; }
 
-// Two blocks of 32 elements.
+// Two blocks of 32 elements, or one of 64.
 struct Pair {
     static constexpr u32 UNIT = 64;
-    static constexpr bool SPLIT = false;
+    static constexpr bool SPLIT = false, FLOATS = false;
 };
 
 struct Q4_0 : Pair {
@@ -177,9 +178,39 @@ struct IQ4_NL : Pair {
     static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
 };
 
+// As Q8_0, of floats with one scale, in f32.
+struct F8_E4M3 : Q8_0 {
+    static constexpr bool FLOATS = true;
+    static DEVICE f32 scale(const Held& h, u32, u32) { return __uint_as_float(h.d); }
+};
+
+// Instead of a minimum, an integer that stands for 0: scale times it is exact.
+struct INT4 : Pair {
+    static constexpr u32 BYTES = 38, OFFSET = 0;
+    static constexpr bool SIGNED = false, MINIMA = true;
+    struct Held {
+        u32 q[2], d;
+        u16 zeros;
+    };
+    typedef Held Ready;
+    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
+        stream(tile + of_lane<8>(row, lane), h.q);
+        stream(tile + 256 + of_row<4>(row), h.d);
+        stream(tile + 288 + of_row<2>(row), h.zeros);
+    }
+    static DEVICE const Held& ready(const Held& h) { return h; }
+    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
+        q[0] = h.q[run] & 0x0f0f0f0fu;
+        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
+    }
+    static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
+    static DEVICE f32 minimum(const Held& h, u32 run, u32) { return __fmul_rn(half(h.d >> run * 16), byte(h.zeros, run)); }
+};
+
 // One block of 256 elements.
 struct Large {
     static constexpr u32 UNIT = 256;
+    static constexpr bool FLOATS = false;
 };
 
 struct Q2_K : Large {
@@ -342,8 +373,22 @@ struct Q6_K : Large {
     static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
 };
 
-// Four integers as floats: bytes behind a number of which they are the last bits.
+// Four floats of 8 bits as floats of 32. Exponent and mantissa are where wider floats have theirs, and mean as much but for a power of
+// two; NaN gets all bits of the exponent.
+DEVICE void floats(u32 quad, f32 (&to)[4]) {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+        const u32 bits = __byte_perm(quad, 0u, 0x0444u | i << 12);
+        u32 size = bits >> 4 & 0x07f00000u;
+        size |= (size + 0x00100000u & 0x08000000u) * 15u;
+        // 2^120.
+        to[i] = __fmul_rn(__uint_as_float(bits & 0x80000000u | size), __uint_as_float(0x7b800000u));
+    }
+}
+
+// Four elements as floats. Of integers, these are bytes behind a number of which they are the last bits.
 template <class F> DEVICE void integers(u32 quad, f32 (&to)[4]) {
+    if constexpr (F::FLOATS) return floats(quad, to);
     constexpr u32 OFFSET = F::SIGNED ? 128 : F::OFFSET;
     if (F::SIGNED) quad ^= 0x80808080u;
 #pragma unroll

@@ -14,7 +14,7 @@ use crate::{
             Access, Fault,
             kernels::{
                 float::{by_float, input},
-                quantized::{Activations, Level, multiply},
+                quantized::{Level, Rows, multiply},
                 real::{Real, Strided, gather},
                 strided::chunks,
             },
@@ -26,7 +26,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Rows of activations that are quantised at a time.
+/// Rows of activations that are quantised, or gathered, at a time.
 const PANEL: usize = 256;
 /// A task computes a multiple of so many columns, as vectors of sums do.
 const COLUMNS: usize = 16;
@@ -74,7 +74,7 @@ impl Panels<'_> {
             unreachable!("the input is a matrix")
         };
         let m = out.len() / self.n;
-        let activations = Activations::new(m, k, |i, to| {
+        let activations = Rows::new(self.format, m, k, |i, to| {
             gather(x.data, (first + i) * row, column, to);
         });
         let bytes = self.weight.len() / self.n;
@@ -112,7 +112,7 @@ impl Panels<'_> {
     }
 
     /// Fills `to`, a matrix of all rows of activations, with columns `first..first + n` of the result.
-    fn slice(&self, activations: &Activations, first: usize, n: usize, to: &mut Vec<f32>) {
+    fn slice(&self, activations: &Rows, first: usize, n: usize, to: &mut Vec<f32>) {
         let bytes = self.weight.len() / self.n;
         // Every element is written.
         to.resize(activations.rows() * n, 0.0);

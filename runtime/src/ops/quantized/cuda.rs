@@ -97,7 +97,7 @@ macro_rules! kernels {
         }
     };
 }
-kernels! { Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL }
+kernels! { Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL F8_E4M3 INT4 }
 
 /// A product, in parts.
 struct Parts {

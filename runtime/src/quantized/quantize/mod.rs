@@ -9,7 +9,7 @@ mod tests;
 
 use half::f16;
 
-use super::BlockFormat;
+use super::{BlockFormat, float8};
 use crate::{Error, Result};
 
 const NAME: &str = "BlockFormat::quantize";
@@ -17,7 +17,8 @@ const NAME: &str = "BlockFormat::quantize";
 impl BlockFormat {
     /// Returns the blocks of `values`.
     ///
-    /// Those of `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1` and `Q8_0` are what llama.cpp writes. For the other formats, scales and minima are
+    /// Those of `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1` and `Q8_0` are what llama.cpp writes. In `F8_E4M3`, the value of the largest size becomes
+    /// 448, in `INT4`, values from the smallest (or 0) to the largest (or 0) become integers from 0 to 15. For the other formats, scales and minima are
     /// searched for, so that the sum of the squared errors becomes small; every value counts the same.
     ///
     /// # Errors
@@ -36,6 +37,8 @@ impl BlockFormat {
             Self::Q4_K => k::q4,
             Self::Q5_K => k::q5,
             Self::Q6_K => k::q6,
+            Self::F8_E4M3 => f8_e4m3,
+            Self::INT4 => int4,
         };
         let Some(bytes) = self.row_bytes(values.len()) else {
             let (count, elements) = (values.len(), self.elements());
@@ -153,6 +156,42 @@ fn q8_0(values: &[f32], out: &mut Vec<u8>) -> Option<()> {
     let inverse = inverse(d);
     out.extend(values.iter().map(|v| (v * inverse).round() as i8 as u8));
     Some(())
+}
+
+fn f8_e4m3(values: &[f32], out: &mut Vec<u8>) -> Option<()> {
+    let most = values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+    if values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let d = most / float8::MOST;
+    out.extend_from_slice(&d.to_le_bytes());
+    // Dividing by a tiny scale stays below the largest value, its inverse may not be finite.
+    out.extend(values.iter().map(|v| float8::nearest(if d == 0.0 { 0.0 } else { v / d })));
+    Some(())
+}
+
+fn int4(values: &[f32], out: &mut Vec<u8>) -> Option<()> {
+    let (d, zero) = grid_with_zero(values)?;
+    out.extend_from_slice(&d.to_le_bytes());
+    out.push(zero);
+    push_nibbles(&std::array::from_fn(|i| on_grid(values[i], d, zero)), out);
+    Some(())
+}
+
+/// The scale and the zero point of values that become integers of 4 bits, 0 among them; `None` if some are not finite, or too large.
+pub(crate) fn grid_with_zero(values: &[f32]) -> Option<(f16, u8)> {
+    let least = values.iter().fold(0.0f32, |least, &v| least.min(v));
+    let most = values.iter().fold(0.0f32, |most, &v| most.max(v));
+    if values.iter().any(|v| !v.is_finite()) {
+        return None;
+    }
+    let d = half_of(most / 15.0 - least / 15.0)?;
+    Some((d, (-least * inverse(d.to_f32())).round().clamp(0.0, 15.0) as u8))
+}
+
+/// The integer of a value for a scale and a zero point.
+pub(crate) fn on_grid(value: f32, d: f16, zero: u8) -> u8 {
+    (value * inverse(d.to_f32()) + f32::from(zero)).round().clamp(0.0, 15.0) as u8
 }
 
 fn iq4_nl(values: &[f32], out: &mut Vec<u8>) -> Option<()> {

@@ -106,6 +106,8 @@ fn errors_are_small() {
         (BlockFormat::Q4_K, 0.0700),
         (BlockFormat::IQ4_NL, 0.0737),
         (BlockFormat::Q4_1, 0.0785),
+        (BlockFormat::F8_E4M3, 0.0280),
+        (BlockFormat::INT4, 0.0850),
         (BlockFormat::Q4_0, 0.0863),
         (BlockFormat::Q3_K, 0.1435),
         (BlockFormat::Q2_K, 0.2600),

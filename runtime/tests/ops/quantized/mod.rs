@@ -4,6 +4,8 @@ mod loaded;
 mod mapped;
 mod written;
 
+use std::ops::Range;
+
 use graphable::{
     BlockFormat, DType, Error, Float, Mode, Param, ParamKind, ParamVisitor, Runtime, Schedule, Weight, bf16,
     f16, ops, prelude::*,
@@ -34,17 +36,32 @@ fn halves(format: BlockFormat) -> &'static [usize] {
         BlockFormat::Q2_K => &[80, 82],
         BlockFormat::Q3_K => &[108],
         BlockFormat::Q6_K => &[208],
+        BlockFormat::F8_E4M3 => &[],
         _ => &[0],
     }
 }
 
-/// Rows of blocks of any bits, with scales of a usual size.
+/// The bytes of a block that make its minimum, if it has one: without them, there is none.
+fn minimum(format: BlockFormat) -> Range<usize> {
+    match halves(format) {
+        &[_, at] => at..at + 2,
+        _ if format == BlockFormat::INT4 => 2..3,
+        _ => 0..0,
+    }
+}
+
+/// Rows of blocks of any bits, with scales of a usual size, and without NaN.
 pub(crate) fn blocks(rng: &mut StdRng, format: BlockFormat, rows: usize, width: usize) -> Vec<u8> {
     let mut all: Vec<u8> = (0..rows * format.row_bytes(width).unwrap()).map(|_| rng.random()).collect();
     for block in all.chunks_exact_mut(format.bytes()) {
         for &at in halves(format) {
             let scale = f16::from_f32(rng.random_range(-0.05..0.05));
             block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+        }
+        if format == BlockFormat::F8_E4M3 {
+            let scale: f32 = rng.random_range(-0.01..0.01);
+            block[..4].copy_from_slice(&scale.to_le_bytes());
+            block[4..].iter_mut().filter(|bits| **bits & 0x7f == 0x7f).for_each(|bits| *bits ^= 1);
         }
     }
     all
@@ -78,10 +95,8 @@ pub(crate) fn format(rng: &mut StdRng) -> BlockFormat {
 fn rounded(format: BlockFormat, blocks: &[u8], rows: usize, width: usize) -> Array {
     let all = values(format, blocks, rows, width);
     let mut scaled = blocks.to_vec();
-    if let &[_, minimum] = halves(format) {
-        for block in scaled.chunks_exact_mut(format.bytes()) {
-            block[minimum..minimum + 2].fill(0);
-        }
+    for block in scaled.chunks_exact_mut(format.bytes()) {
+        block[minimum(format)].fill(0);
     }
     let mut sizes = values(format, &scaled, rows, width);
     for (size, w) in sizes.data.iter_mut().zip(&all.data) {
@@ -91,8 +106,15 @@ fn rounded(format: BlockFormat, blocks: &[u8], rows: usize, width: usize) -> Arr
 }
 
 /// What a product with `m` rows on the CPU, or on a GPU, may be off by before it is rounded to the element type, of which `unit` is half a
-/// unit in the last place of 1: docs/ACCURACY.md.
-fn bound(cpu: bool, m: usize, unit: f64, x: &[f64], w: &[f64], rounded: &[f64]) -> f64 {
+/// unit in the last place of 1: docs/ACCURACY.md. Whether activations are quantised depends on the device and the format.
+fn bound(
+    [cpu, quantised]: [bool; 2],
+    m: usize,
+    unit: f64,
+    x: &[f64],
+    w: &[f64],
+    rounded: &[f64],
+) -> f64 {
     let ulp = (-24.0f64).exp2();
     if !cpu && m > 16 {
         // The values of the weight are rounded, and sums are in any order.
@@ -107,7 +129,7 @@ fn bound(cpu: bool, m: usize, unit: f64, x: &[f64], w: &[f64], rounded: &[f64]) 
     let mut bound = 0.0;
     for ((x, w), rounded) in x.chunks(32).zip(w.chunks(32)).zip(rounded.chunks(32)) {
         let most = x.iter().fold(0.0f64, |most, x| most.max(x.abs()));
-        if cpu {
+        if quantised {
             bound += most / 254.0 * w.iter().map(|w| w.abs()).sum::<f64>();
         }
         bound += sums * most * rounded.iter().sum::<f64>();
@@ -153,7 +175,8 @@ fn linears<T: Float>() {
             let row = |of: &[f64]| of[i % n * k..][..k].to_vec();
             let w = row(&hw.data);
             let product: f64 = x.iter().zip(&w).map(|(x, w)| x * w).sum();
-            let off_by = bound(cpu, m, unit, x, &w, &row(&rounded.data));
+            let quantised = cpu && format != BlockFormat::F8_E4M3;
+            let off_by = bound([cpu, quantised], m, unit, x, &w, &row(&rounded.data));
             for (got, exact) in [(plain, product), (biased, product + hb.data[i % n])] {
                 // Half a unit in the last place, also of what is off, and of the smallest numbers of f16.
                 let bound = off_by + (off_by + exact.abs()) * unit + 3e-8;

@@ -170,7 +170,7 @@ impl Fused {
             (_, ..=8) => 8,
             _ => 16,
         };
-        let is_large = format.elements() > 32;
+        let is_large = format.elements() > 64;
         let ahead = match rows {
             _ if is_large => 1,
             1 | 8 => 4,

@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn samples_are_fused() {
         let samples = super::samples();
-        assert_eq!(samples.len(), 45 + 44 + 20 + 8);
+        assert_eq!(samples.len(), 45 + 52 + 20 + 8);
         assert!(
             samples.iter().all(|(_, source)| source.waits && source.text.contains("wait_for_earlier();"))
         );

@@ -100,7 +100,7 @@ impl Case {
         let k = match format {
             None => 8 * *[1, 3, 8, 24, 72, 100, 128, 200, 256].choose(rng).unwrap(),
             Some(format) if format.elements() == 256 => 256 * rng.random_range(1..9),
-            Some(_) => 32 * *[1, 2, 3, 7, 18, 25, 32, 50, 64].choose(rng).unwrap(),
+            Some(format) => format.elements() * *[1, 2, 3, 7, 18, 25, 32, 50, 64].choose(rng).unwrap(),
         };
         let norm =
             [None, Some("rms_norm"), Some("layer_norm"), Some("add_rms_norm")].choose(rng).copied().unwrap();

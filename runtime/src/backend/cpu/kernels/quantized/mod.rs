@@ -1,6 +1,6 @@
 //! Products with weights in blocks.
 //!
-//! A row of activations is quantised, too: to 8 bits, with a scale for each [`RUN`] of 32 (`activations.rs`), whatever
+//! With integers, a row of activations is quantised, too: to 8 bits, with a scale for each [`RUN`] of 32 (`activations.rs`), whatever
 //! the format of the weight. So the inner products of a run are products of small integers, which are exact in any order, and a block is
 //! never expanded to floats. What remains are sums of floats, one for each run:
 //!
@@ -14,17 +14,22 @@
 //! it is the same with any number of rows and threads, and with any instructions. `plain.rs` is the definition; `x86.rs` has the
 //! same sums with vector instructions that are found at run time, eight runs of a row at a time, and `tiles`, for many rows of
 //! activations, 8 or 16 rows of weights at a time. The tests compare them bit by bit.
+//!
+//! Weights whose elements are floats of 8 bits are multiplied with activations as they are (`float8.rs`).
 
 mod activations;
+mod float8;
 mod level;
 mod plain;
+mod rows;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use activations::Activations;
+use activations::Activations;
 pub(crate) use level::Level;
+pub(crate) use rows::Rows;
 
 use crate::BlockFormat;
 
@@ -35,7 +40,7 @@ const WORDS: usize = RUN / 4;
 /// Sums that runs are added to.
 const LANES: usize = 8;
 
-/// `to` becomes the product of `activations` and the transpose of `weights`: a row for each row of activations, a column for each
+/// `to` becomes the product of `rows`, which are for this format, and the transpose of `weights`: a row for each row of activations, a column for each
 /// row of blocks.
 ///
 /// # Panics
@@ -44,16 +49,20 @@ pub(crate) fn multiply(
     level: Level,
     format: BlockFormat,
     weights: &[u8],
-    activations: &Activations,
+    rows: &Rows,
     to: &mut [f32],
 ) {
     if to.is_empty() {
         return;
     }
-    assert!(activations.rows() > 0 && to.len().is_multiple_of(activations.rows()), "rows of activations");
-    let columns = to.len() / activations.rows();
-    let bytes = format.row_bytes(activations.width()).expect("whole blocks");
+    assert!(rows.rows() > 0 && to.len().is_multiple_of(rows.rows()), "rows of activations");
+    let columns = to.len() / rows.rows();
+    let bytes = format.row_bytes(rows.width()).expect("whole blocks");
     assert_eq!(Some(weights.len()), bytes.checked_mul(columns), "the size of the weights");
+    let activations = match rows {
+        Rows::Quantised(activations) => activations,
+        Rows::Floats(floats) => return float8::multiply(level, weights, floats, to),
+    };
     match level {
         Level::Plain => plain::multiply(format, weights, activations, to),
         #[cfg(target_arch = "x86_64")]

@@ -1,15 +1,15 @@
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::*;
-use crate::quantized::testing::{blocks, blocks_of_scale, bound, sizes};
+use crate::quantized::testing::{blocks, blocks_of_scale, bound, set_scales, sizes};
 
 fn floats(rng: &mut StdRng, count: usize) -> Vec<f32> {
     let size = 10f32.powi(rng.random_range(-4..4));
     (0..count).map(|_| rng.random_range(-size..size)).collect()
 }
 
-fn activations(rows: &[Vec<f32>]) -> Activations {
-    Activations::new(rows.len(), rows[0].len(), |i, row| row.copy_from_slice(&rows[i]))
+fn activations(format: BlockFormat, rows: &[Vec<f32>]) -> Rows {
+    Rows::new(format, rows.len(), rows[0].len(), |i, row| row.copy_from_slice(&rows[i]))
 }
 
 /// Of sizes that differ by many orders of magnitude, as some models have them: next to the largest of a run, others become zeros.
@@ -36,14 +36,14 @@ fn products_are_near_those_of_the_values() {
             let rows: Vec<Vec<f32>> = (0..9)
                 .map(|i| if i % 2 == 0 { floats(&mut rng, width) } else { uneven_floats(&mut rng, width) })
                 .collect();
-            let activations = activations(&rows);
+            let activations = activations(format, &rows);
             for level in Level::all() {
                 let mut got = [0.0; 9];
                 multiply(level, format, &weight, &activations, &mut got);
                 for (row, got) in rows.iter().zip(got) {
                     let row: Vec<f64> = row.iter().map(|x| f64::from(*x)).collect();
                     let exact: f64 = row.iter().zip(&values).map(|(x, w)| x * w).sum();
-                    let bound = bound(&row, &values, &sizes);
+                    let bound = bound(format, &row, &values, &sizes);
                     let off = (f64::from(got) - exact).abs();
                     assert!(
                         off <= bound,
@@ -55,8 +55,20 @@ fn products_are_near_those_of_the_values() {
     }
 }
 
+/// The elements of a row that are multiplied.
+fn multiplied(activations: &Rows, rows: &[Vec<f32>], row: usize) -> Vec<f64> {
+    match activations {
+        Rows::Floats(_) => rows[row].iter().map(|x| f64::from(*x)).collect(),
+        Rows::Quantised(activations) => {
+            let integers: &[i8] = bytemuck::cast_slice(activations.integers(row));
+            let scale = |at| f64::from(activations.scale(row, at / RUN));
+            (0..activations.width()).map(|at| scale(at) * f64::from(integers[at])).collect()
+        }
+    }
+}
+
 /// What products lose beyond quantising: next to the exact sum of the integers that the activations became, only what so many
-/// additions round. A scale of another run, or a minimum that is left out, is far more than that.
+/// additions round. A scale of another run, or a minimum that is left out, is far more than that. Of floats, activations are not quantised.
 #[test]
 fn products_are_those_of_the_integers() {
     let mut rng = StdRng::seed_from_u64(3);
@@ -66,7 +78,7 @@ fn products_are_those_of_the_integers() {
             let (many, columns) = (9, 17);
             let weights = blocks_of_scale(&mut rng, format, count * columns, 0.1);
             let rows: Vec<Vec<f32>> = (0..many).map(|_| uneven_floats(&mut rng, width)).collect();
-            let activations = activations(&rows);
+            let activations = activations(format, &rows);
             // Multiplications of scales, and additions within a sum and of sums.
             let roundings = 4 + (width / 16).div_ceil(LANES).max(2) + LANES;
             for level in Level::all() {
@@ -78,10 +90,10 @@ fn products_are_those_of_the_integers() {
                     let weight = &weights[column * bytes..][..bytes];
                     let mut values = vec![0.0; width];
                     format.dequantize_row(weight, &mut values);
-                    let integers: &[i8] = bytemuck::cast_slice(activations.integers(row));
+                    let x = multiplied(&activations, &rows, row);
                     let (mut exact, mut size) = (0.0, 0.0);
                     for (at, (value, of)) in values.into_iter().zip(sizes(format, weight)).enumerate() {
-                        let x = f64::from(activations.scale(row, at / RUN)) * f64::from(integers[at]);
+                        let x = x[at];
                         exact += x * f64::from(value);
                         size += x.abs() * of;
                     }
@@ -119,11 +131,11 @@ fn bits_depend_on_the_rows_alone() {
                 rows[0] = (0..width).map(|i| if i % 3 == 0 { -1.0 } else { 1.0 }).collect();
                 rows[many - 1][width / 2] = f32::NAN;
             }
-            let all = activations(&rows);
+            let all = activations(format, &rows);
             let bytes = count * format.bytes();
             let mut expected = vec![f32::NAN; many * columns];
             for (row, expected) in rows.iter().zip(expected.chunks_mut(columns)) {
-                let one = activations(std::slice::from_ref(row));
+                let one = activations(format, std::slice::from_ref(row));
                 for (column, expected) in expected.iter_mut().enumerate() {
                     let weight = &weights[column * bytes..][..bytes];
                     multiply(Level::Plain, format, weight, &one, std::slice::from_mut(expected));
@@ -154,13 +166,11 @@ fn the_largest_integers_do_not_overflow() {
             // Enough rows of both for a tile.
             let mut weight = vec![byte; 16 * 2 * format.bytes()];
             for block in weight.chunks_exact_mut(format.bytes()) {
-                for &at in crate::quantized::testing::halves(format) {
-                    block[at..at + 2].copy_from_slice(&half::f16::ONE.to_le_bytes());
-                }
+                set_scales(format, block, || 1.0);
             }
             let width = 2 * format.elements();
             let rows: Vec<_> = (0..8).map(|i| vec![if i % 2 == 0 { 1.0 } else { -1.0 }; width]).collect();
-            let activations = activations(&rows);
+            let activations = activations(format, &rows);
             let mut expected = [0.0; 8 * 16];
             multiply(Level::Plain, format, &weight, &activations, &mut expected);
             for level in Level::all() {
@@ -183,12 +193,12 @@ fn what_cancels_is_rounded_before_it_does() {
     assert_eq!(values, [0.0; 32]);
     let sizes = sizes(format, &weight);
     assert_eq!(sizes, [1400.0; 32]);
-    let activations = activations(&[vec![0.7; 32]]);
+    let activations = activations(format, &[vec![0.7; 32]]);
     for level in Level::all() {
         let mut got = [f32::NAN];
         multiply(level, format, &weight, &activations, &mut got);
         assert!(got[0] != 0.0, "{level:?}: if nothing is rounded here, the document says too much");
-        let bound = bound(&[0.7; 32], &[0.0; 32], &sizes);
+        let bound = bound(format, &[0.7; 32], &[0.0; 32], &sizes);
         assert!(f64::from(got[0].abs()) <= bound, "{level:?}: {} of {bound}", got[0]);
     }
 }
@@ -198,10 +208,8 @@ fn what_cancels_is_rounded_before_it_does() {
 fn scales_that_overflow_together_are_not_finite() {
     for &format in BlockFormat::ALL {
         let mut weight = vec![0x55; format.bytes()];
-        for &at in crate::quantized::testing::halves(format) {
-            weight[at..at + 2].copy_from_slice(&half::f16::MAX.to_le_bytes());
-        }
-        let activations = activations(&[vec![3e38; format.elements()], vec![1.0; format.elements()]]);
+        set_scales(format, &mut weight, || half::f16::MAX.to_f32());
+        let activations = activations(format, &[vec![3e38; format.elements()], vec![1.0; format.elements()]]);
         for level in Level::all() {
             let mut got = [0.0; 2];
             multiply(level, format, &weight, &activations, &mut got);

@@ -48,6 +48,7 @@ pub(super) const Q4_K: u8 = BlockFormat::Q4_K as u8;
 pub(super) const Q5_K: u8 = BlockFormat::Q5_K as u8;
 pub(super) const Q6_K: u8 = BlockFormat::Q6_K as u8;
 pub(super) const IQ4_NL: u8 = BlockFormat::IQ4_NL as u8;
+pub(super) const INT4: u8 = BlockFormat::INT4 as u8;
 
 /// The bytes of a block.
 pub(super) const fn bytes(format: u8) -> usize {
@@ -59,7 +60,7 @@ pub(super) const fn bytes(format: u8) -> usize {
 }
 
 pub(super) const fn has_minima(format: u8) -> bool {
-    matches!(format, Q4_1 | Q5_1 | Q2_K | Q4_K | Q5_K)
+    matches!(format, Q4_1 | Q5_1 | Q2_K | Q4_K | Q5_K | INT4)
 }
 
 /// Whether each half of a run has a scale.
@@ -107,6 +108,8 @@ macro_rules! of_format {
             BlockFormat::Q4_K => $function::<Q4_K> $arguments,
             BlockFormat::Q5_K => $function::<Q5_K> $arguments,
             BlockFormat::Q6_K => $function::<Q6_K> $arguments,
+            BlockFormat::INT4 => $function::<INT4> $arguments,
+            BlockFormat::F8_E4M3 => unreachable!("floats are not multiplied as integers"),
         }
     };
 }
@@ -299,14 +302,22 @@ macro_rules! kernels {
                     let block = &blocks[i * const { bytes(F) }..][..const { bytes(F) }];
                     integers[i] = small_integers::<F>(block);
                     numbers[0][i] = u16::from_le_bytes(*part(block, 0));
-                    if has_minima(F) {
+                    if F == INT4 {
+                        numbers[1][i] = block[2].into();
+                    } else if has_minima(F) {
                         numbers[1][i] = u16::from_le_bytes(*part(block, 2));
                     }
                 }
                 let [d, m] = numbers.map(|halves| _mm256_cvtph_ps(bytemuck::cast(halves)));
-                let zero = _mm256_setzero_ps();
-                // The formats add `m`.
-                let m = if has_minima(F) { _mm256_xor_ps(m, _mm256_set1_ps(-0.0)) } else { zero };
+                let m = match F {
+                    INT4 => {
+                        let zeros = _mm256_cvtepu16_epi32(bytemuck::cast(numbers[1]));
+                        _mm256_mul_ps(d, _mm256_cvtepi32_ps(zeros))
+                    }
+                    // The formats add `m`.
+                    _ if has_minima(F) => _mm256_xor_ps(m, _mm256_set1_ps(-0.0)),
+                    _ => _mm256_setzero_ps(),
+                };
                 Eight { integers, scales: [d; 2], minima: [m; 2] }
             }
 
@@ -316,6 +327,7 @@ macro_rules! kernels {
                 match F {
                     Q4_0 => nibbles(part(block, 2)),
                     Q4_1 => nibbles(part(block, 4)),
+                    INT4 => nibbles(part(block, 3)),
                     Q5_0 => _mm256_or_si256(nibbles(part(block, 6)), fifth_bits(part(block, 2))),
                     Q5_1 => _mm256_or_si256(nibbles(part(block, 8)), fifth_bits(part(block, 4))),
                     Q8_0 => biased(load_32(part(block, 2))),

@@ -12,7 +12,7 @@ use crate::{
         Activations, LANES, RUN, WORDS,
         activations::{self, Runs},
         x86::{
-            IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, avx2, has_minima,
+            INT4, IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, avx2, has_minima,
             has_small_groups, is_wide, of_format, offset,
         },
     },
