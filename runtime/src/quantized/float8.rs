@@ -9,6 +9,8 @@ pub(crate) const MOST: f32 = 448.0;
 pub(crate) const NAN: u8 = 0x7f;
 /// Bytes of a block before its elements.
 pub(crate) const HEAD: usize = 4;
+/// Elements of a block.
+pub(crate) const ELEMENTS: usize = 64;
 
 /// The scale of a block.
 pub(crate) fn scale(block: &[u8]) -> f32 {

@@ -82,7 +82,7 @@ impl BlockFormat {
     pub const fn elements(self) -> usize {
         match self {
             Self::Q4_0 | Self::Q4_1 | Self::Q5_0 | Self::Q5_1 | Self::Q8_0 | Self::IQ4_NL | Self::INT4 => 32,
-            Self::F8_E4M3 => 64,
+            Self::F8_E4M3 => float8::ELEMENTS,
             Self::Q2_K | Self::Q3_K | Self::Q4_K | Self::Q5_K | Self::Q6_K => 256,
         }
     }
@@ -100,7 +100,7 @@ impl BlockFormat {
             Self::Q4_K => 2 + 2 + 12 + 128,
             Self::Q5_K => 2 + 2 + 12 + 32 + 128,
             Self::Q6_K => 128 + 64 + 16 + 2,
-            Self::F8_E4M3 => 4 + 64,
+            Self::F8_E4M3 => float8::HEAD + float8::ELEMENTS,
             Self::INT4 => 2 + 1 + 16,
         }
     }

@@ -123,8 +123,9 @@ fn floats_of_eight_bits_are_near() {
     let mut rng = StdRng::seed_from_u64(5);
     for _ in 0..200 {
         let size = 10f32.powi(rng.random_range(-30..30));
-        let values: Vec<f32> =
-            (0..128).map(|_| size * rng.random_range(-1.0f32..1.0) * 10f32.powi(rng.random_range(-6..1))).collect();
+        let values: Vec<f32> = (0..128)
+            .map(|_| size * rng.random_range(-1.0f32..1.0) * 10f32.powi(rng.random_range(-6..1)))
+            .collect();
         let reads = read(BlockFormat::F8_E4M3, &BlockFormat::F8_E4M3.quantize(&values).unwrap());
         for (values, reads) in values.chunks(64).zip(reads.chunks(64)) {
             let most = values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
@@ -143,5 +144,10 @@ fn nan_stays_where_it_is() {
     block[4 + 7] = 0x7f;
     block[4 + 63] = 0xff;
     let values = read(BlockFormat::F8_E4M3, &block);
-    assert!(values.iter().enumerate().all(|(i, v)| v.is_nan() == [7, 63].contains(&i) && (v.is_nan() || *v == 2.0)));
+    assert!(
+        values
+            .iter()
+            .enumerate()
+            .all(|(i, v)| v.is_nan() == [7, 63].contains(&i) && (v.is_nan() || *v == 2.0))
+    );
 }

@@ -43,11 +43,13 @@
 //! ```
 //!
 //! All mismatches between model and file are collected before anything is reported. [`SafeTensors`] reads files, folders and
-//! sharded ones, into memory or mapped.
+//! sharded ones, into memory or mapped; [`QuantizedTensors`] also those whose weights are quantised.
 
 mod loader;
 mod map;
 mod nearest;
+#[cfg(feature = "safetensors")]
+mod quantized;
 #[cfg(feature = "safetensors")]
 mod safetensors;
 mod source;
@@ -55,6 +57,9 @@ mod source;
 pub use crate::backend::cpu::MappedFile;
 pub use loader::{LoadParam, LoadParams, LoadState, Loader, load};
 pub use map::TensorMap;
+#[cfg(feature = "safetensors")]
+#[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
+pub use quantized::{PackedTensor, Packing, Quantization, QuantizedTensors};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use safetensors::SafeTensors;

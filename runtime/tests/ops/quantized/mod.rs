@@ -107,14 +107,7 @@ fn rounded(format: BlockFormat, blocks: &[u8], rows: usize, width: usize) -> Arr
 
 /// What a product with `m` rows on the CPU, or on a GPU, may be off by before it is rounded to the element type, of which `unit` is half a
 /// unit in the last place of 1: docs/ACCURACY.md. Whether activations are quantised depends on the device and the format.
-fn bound(
-    [cpu, quantised]: [bool; 2],
-    m: usize,
-    unit: f64,
-    x: &[f64],
-    w: &[f64],
-    rounded: &[f64],
-) -> f64 {
+fn bound([cpu, quantised]: [bool; 2], m: usize, unit: f64, x: &[f64], w: &[f64], rounded: &[f64]) -> f64 {
     let ulp = (-24.0f64).exp2();
     if !cpu && m > 16 {
         // The values of the weight are rounded, and sums are in any order.

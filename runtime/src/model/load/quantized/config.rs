@@ -57,7 +57,9 @@ impl Quantization {
             "awq" => found.awq()?,
             "gptq" => found.gptq()?,
             "compressed-tensors" => found.compressed_tensors()?,
-            other => return found.refuse("quant_method", other, "fp8, awq, gptq and compressed-tensors are read"),
+            other => {
+                return found.refuse("quant_method", other, "fp8, awq, gptq and compressed-tensors are read");
+            }
         };
         Ok(Some(Self(method)))
     }
@@ -92,7 +94,11 @@ impl Found<'_> {
         match size.as_i64() {
             Some(-1) => Ok(None),
             Some(size @ 1..) if size % 32 == 0 => Ok(usize::try_from(size).ok()),
-            _ => self.refuse("group_size", size, "groups of a multiple of 32 are read, and -1, which is the whole row"),
+            _ => self.refuse(
+                "group_size",
+                size,
+                "groups of a multiple of 32 are read, and -1, which is the whole row",
+            ),
         }
     }
 
@@ -108,12 +114,18 @@ impl Found<'_> {
         if size.is_null() {
             return Ok(None);
         }
-        let sizes: Option<Vec<usize>> = size
-            .as_array()
-            .and_then(|sizes| sizes.iter().map(|size| size.as_u64().and_then(|size| size.try_into().ok())).collect());
+        let sizes: Option<Vec<usize>> = size.as_array().and_then(|sizes| {
+            sizes.iter().map(|size| size.as_u64().and_then(|size| size.try_into().ok())).collect()
+        });
         match sizes.as_deref() {
-            Some(&[rows @ 1.., columns @ 1..]) if columns % float8::ELEMENTS == 0 => Ok(Some([rows, columns])),
-            _ => self.refuse("weight_block_size", size, "two sizes are read, of which the second is a multiple of 64"),
+            Some(&[rows, columns]) if rows > 0 && columns > 0 && columns % float8::ELEMENTS == 0 => {
+                Ok(Some([rows, columns]))
+            }
+            _ => self.refuse(
+                "weight_block_size",
+                size,
+                "two sizes are read, of which the second is a multiple of 64",
+            ),
         }
     }
 
@@ -122,7 +134,11 @@ impl Found<'_> {
         // AutoAWQ writes it in capitals, too.
         let version = self.text("version").unwrap_or("gemm").to_lowercase();
         if version != "gemm" {
-            return self.refuse("version", version, "weights in the layout `gemm` are read; save the model in it");
+            return self.refuse(
+                "version",
+                version,
+                "weights in the layout `gemm` are read; save the model in it",
+            );
         }
         Ok(Method::Int4 { layout: Layout::Awq, group: self.group(self.any(["group_size", "q_group_size"]))? })
     }
@@ -141,12 +157,16 @@ impl Found<'_> {
     }
 
     fn compressed_tensors(&self) -> Result<Method> {
-        if let Some(sparse) = self.0["sparsity_config"]["format"].as_str().filter(|format| *format != "dense") {
+        if let Some(sparse) = self.0["sparsity_config"]["format"].as_str().filter(|format| *format != "dense")
+        {
             return self.refuse("sparsity_config.format", sparse, "dense weights are read");
         }
         let groups = self.0["config_groups"].as_object().map(|groups| groups.values().collect::<Vec<_>>());
-        let methods: Vec<Method> =
-            groups.unwrap_or_default().into_iter().map(|group| self.of_group(group)).collect::<Result<_>>()?;
+        let methods: Vec<Method> = groups
+            .unwrap_or_default()
+            .into_iter()
+            .map(|group| self.of_group(group))
+            .collect::<Result<_>>()?;
         match methods.as_slice() {
             [first, rest @ ..] if rest.iter().all(|method| method == first) => Ok(*first),
             [] => self.refuse("config_groups", "(none)", "it says how weights are quantised"),
@@ -202,7 +222,10 @@ mod tests {
         assert_eq!(read(r#"{"model_type":"llama"}"#).unwrap(), None);
         assert_eq!(read(r#"{"quantization_config":null}"#).unwrap(), None);
         let float8 = |block| Method::Float8 { block };
-        assert_eq!(of(r#"{"quant_method":"fp8","activation_scheme":"static","ignored_layers":["lm_head"]}"#), float8(None));
+        assert_eq!(
+            of(r#"{"quant_method":"fp8","activation_scheme":"static","ignored_layers":["lm_head"]}"#),
+            float8(None)
+        );
         let blocks = r#"{"quant_method":"fp8","fmt":"e4m3","weight_block_size":[128,128]}"#;
         assert_eq!(of(blocks), float8(Some([128, 128])));
         let int4 = |layout, group| Method::Int4 { layout, group };
@@ -242,7 +265,9 @@ mod tests {
         refused(r#"{"quant_method":"gptq","bits":4,"group_size":64,"checkpoint_format":"marlin"}"#, "marlin");
         refused(r#"{"quant_method":"gptq","bits":4,"group_size":64,"is_marlin_format":true}"#, "marlin");
         let ct = |format: &str, weights: &str| {
-            format!(r#"{{"quant_method":"compressed-tensors","format":"{format}","config_groups":{{"group_0":{{"weights":{weights}}}}}}}"#)
+            format!(
+                r#"{{"quant_method":"compressed-tensors","format":"{format}","config_groups":{{"group_0":{{"weights":{weights}}}}}}}"#
+            )
         };
         refused(&ct("int-quantized", r#"{"num_bits":8,"type":"int","strategy":"channel"}"#), "int-quantized");
         refused(&ct("pack-quantized", r#"{"num_bits":8,"type":"int","strategy":"channel"}"#), "`bits` 8");

@@ -32,7 +32,10 @@ impl<'a> Float8<'a> {
     ) -> Result<Self> {
         let &[rows, width] = weight.shape else {
             let shape = weight.shape;
-            return wrong(path, format!("has `{weight_name}` with shape {shape:?}; a quantised weight has two dimensions"));
+            return wrong(
+                path,
+                format!("has `{weight_name}` with shape {shape:?}; a quantised weight has two dimensions"),
+            );
         };
         // One scale; one for each row; one for each block.
         let ([of_rows, of_columns], expected) = match (scale.shape, block) {
@@ -44,7 +47,10 @@ impl<'a> Float8<'a> {
         scale.check(path, scale_name, FLOATS, &expected)?;
         let scales = scale.floats();
         if let Some(i) = (0..scales.len()).find(|i| !scales.at(*i).is_finite()) {
-            return wrong(path, format!("has `{scale_name}` with the value {} at {i}; the model is damaged", scales.at(i)));
+            return wrong(
+                path,
+                format!("has `{scale_name}` with the value {} at {i}; the model is damaged", scales.at(i)),
+            );
         }
         let across = width.div_ceil(of_columns);
         Ok(Self { shape: [rows, width], bits: weight.bytes, scales, block: [of_rows, of_columns], across })

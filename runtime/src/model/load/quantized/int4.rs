@@ -81,10 +81,18 @@ impl<'a> Int4<'a> {
         let names = layout.names();
         let of = |part: &str| format!("{name}.{part}");
         let &[first, second] = integers.shape else {
-            let why = format!("has `{}` with shape {:?}; it has two dimensions", of(names.integers), integers.shape);
+            let why = format!(
+                "has `{}` with shape {:?}; it has two dimensions",
+                of(names.integers),
+                integers.shape
+            );
             return wrong(path, why);
         };
-        let too_large = || wrong(path, format!("has `{}` of a size that overflows; it is damaged", of(names.integers)));
+        if first == 0 || second == 0 {
+            return wrong(path, format!("has `{}` without elements; it is damaged", of(names.integers)));
+        }
+        let too_large =
+            || wrong(path, format!("has `{}` of a size that overflows; it is damaged", of(names.integers)));
         let many = |words: usize| words.checked_mul(EACH);
         let shape = match layout {
             Layout::Awq => many(second).map(|rows| [rows, first]),
@@ -94,7 +102,13 @@ impl<'a> Int4<'a> {
         let Some([rows, width]) = shape else { return too_large() };
         let group = group.unwrap_or(width).max(1);
         if !width.is_multiple_of(group) {
-            return wrong(path, format!("has rows of {width} elements in `{}`, and groups of {group} do not divide them", of(names.integers)));
+            return wrong(
+                path,
+                format!(
+                    "has rows of {width} elements in `{}`, and groups of {group} do not divide them",
+                    of(names.integers)
+                ),
+            );
         }
         let across = width / group;
         integers.check(path, &of(names.integers), &[Dtype::I32], &[first, second])?;
@@ -113,7 +127,10 @@ impl<'a> Int4<'a> {
         }
         let groups = groups.map(Raw::words);
         if groups.is_some_and(|groups| (0..width).any(|i| groups.at(i) as usize >= across)) {
-            return wrong(path, format!("has `{}` with a group that is not there; it is damaged", of(names.groups)));
+            return wrong(
+                path,
+                format!("has `{}` with a group that is not there; it is damaged", of(names.groups)),
+            );
         }
         let mut weight = Self {
             layout,
@@ -126,12 +143,22 @@ impl<'a> Int4<'a> {
             groups,
             has_blocks: false,
         };
-        let mut runs = (0..width).step_by(FORMAT.elements()).map(|at| (at, (at + FORMAT.elements()).min(width)));
-        weight.has_blocks = runs.all(|(at, end)| (at..end).all(|i| weight.group_of(i) == weight.group_of(at)));
+        let is_one = |at: usize| {
+            let end = (at + FORMAT.elements()).min(width);
+            (at..end).all(|i| weight.group_of(i) == weight.group_of(at))
+        };
+        weight.has_blocks = (0..width).step_by(FORMAT.elements()).all(is_one);
         let scales = weight.scales;
         // Larger ones are not numbers in half precision.
         if let Some(i) = (0..scales.len()).find(|i| !f16::from_f32(scales.at(*i)).is_finite()) {
-            return wrong(path, format!("has `{}` with the value {} at {i}, which no weight has: it is damaged", of(names.scales), scales.at(i)));
+            return wrong(
+                path,
+                format!(
+                    "has `{}` with the value {} at {i}, which no weight has: it is damaged",
+                    of(names.scales),
+                    scales.at(i)
+                ),
+            );
         }
         Ok(weight)
     }
@@ -154,7 +181,9 @@ impl<'a> Int4<'a> {
         let each = self.shape[0].div_ceil(EACH);
         match self.layout {
             Layout::Awq => zeros.nibble(group * each + row / EACH, AWQ_PLACES[row % EACH]),
-            Layout::Gptq { less_one } => zeros.nibble(group * each + row / EACH, row % EACH) + u8::from(less_one),
+            Layout::Gptq { less_one } => {
+                zeros.nibble(group * each + row / EACH, row % EACH) + u8::from(less_one)
+            }
             Layout::Packed => zeros.nibble(row / EACH * self.across + group, row % EACH),
         }
     }

@@ -25,7 +25,12 @@ impl<'a> Raw<'a> {
             return Ok(());
         }
         let (dtype, found) = (self.dtype, self.shape);
-        wrong(path, format!("has `{name}` as {dtype:?} {found:?}; {dtypes:?} {shape:?} is needed: the model is damaged, or incomplete"))
+        wrong(
+            path,
+            format!(
+                "has `{name}` as {dtype:?} {found:?}; {dtypes:?} {shape:?} is needed: the model is damaged, or incomplete"
+            ),
+        )
     }
 
     /// Its words of 32 bits.
@@ -58,10 +63,6 @@ impl Words<'_> {
     /// The integer of 4 bits at a place of a word.
     pub(super) fn nibble(self, word: usize, place: usize) -> u8 {
         (self.at(word) >> (4 * place)) as u8 & 0xF
-    }
-
-    pub(super) fn len(self) -> usize {
-        self.0.len()
     }
 }
 

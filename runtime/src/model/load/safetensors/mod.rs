@@ -10,7 +10,7 @@ use std::{
 };
 
 use self::shard::{Bytes, Open, Shard};
-use super::{HostTensor, MappedFile, TensorSource};
+use super::{HostTensor, MappedFile, TensorSource, quantized::Raw};
 use crate::{Error, Result};
 
 /// How the names of indices end.
@@ -95,6 +95,13 @@ impl SafeTensors {
             path: path.display().to_string(),
             why: format!("has neither {WHOLE} nor {SHARDED}; fetch one of them, with its shards"),
         })
+    }
+}
+
+impl SafeTensors {
+    /// Returns a tensor of any type.
+    pub(super) fn raw(&self, name: &str) -> Option<Raw<'_>> {
+        self.shards[*self.tensors.get(name)?].raw(name)
     }
 }
 

@@ -9,7 +9,7 @@ use ::safetensors::{
 
 use crate::{
     DType, Error, Result,
-    model::load::{HostTensor, MappedFile},
+    model::load::{HostTensor, MappedFile, quantized::Raw},
 };
 
 /// The number of bytes before the header, which contain its length.
@@ -57,6 +57,14 @@ impl Shard {
     /// Returns the number of bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.all().len()
+    }
+
+    /// Returns a tensor of any type. Its bytes are in the file, whose header was checked.
+    pub(super) fn raw(&self, name: &str) -> Option<Raw<'_>> {
+        let info = self.metadata.info(name)?;
+        let (start, end) = info.data_offsets;
+        let bytes = self.bytes.all().get(self.data + start..self.data + end)?;
+        Some(Raw { dtype: info.dtype, shape: &info.shape, bytes })
     }
 
     pub(super) fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>> {

@@ -45,13 +45,7 @@ const LANES: usize = 8;
 ///
 /// # Panics
 /// Panics if `to` and `weights` are not such matrices.
-pub(crate) fn multiply(
-    level: Level,
-    format: BlockFormat,
-    weights: &[u8],
-    rows: &Rows,
-    to: &mut [f32],
-) {
+pub(crate) fn multiply(level: Level, format: BlockFormat, weights: &[u8], rows: &Rows, to: &mut [f32]) {
     if to.is_empty() {
         return;
     }

@@ -8,8 +8,8 @@ use crate::{
     backend::cpu::kernels::quantized::{
         Activations, LANES, RUN, WORDS,
         x86::{
-            INT4, IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, has_minima, has_small_groups,
-            of_format, offset, vnni,
+            INT4, IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, has_minima,
+            has_small_groups, of_format, offset, vnni,
         },
     },
 };
