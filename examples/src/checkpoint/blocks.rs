@@ -18,8 +18,8 @@ pub enum Blocks {
     Never,
     /// Those that are stored in blocks stay so.
     Stored,
-    /// They become blocks of this format or, where it does not divide their rows, of another one ([`TensorType::fitting`]). Where none
-    /// fits, or they hold values for which it has no scale, they are floats.
+    /// They become blocks of this format or, where it does not divide their rows, of another one ([`TensorType::fitting`], `Q8_0` instead of
+    /// `F8_E4M3`). Where none fits, or they hold values for which it has no scale, they are floats.
     Format(BlockFormat),
 }
 
@@ -60,7 +60,13 @@ impl<S: TensorSource> TensorSource for Blocked<'_, S> {
 /// The format of a matrix of this shape, if blocks fit it.
 fn fitting(wanted: BlockFormat, shape: &[usize]) -> Option<BlockFormat> {
     let &[_, width] = shape else { return None };
-    TensorType::of_blocks(wanted)?.fitting(width).blocks()
+    match TensorType::of_blocks(wanted) {
+        Some(ty) => ty.fitting(width).blocks(),
+        // No files of GGUF have it.
+        None if wanted.row_bytes(width).is_some() => Some(wanted),
+        None if wanted == BlockFormat::F8_E4M3 => fitting(BlockFormat::Q8_0, shape),
+        None => None,
+    }
 }
 
 /// A matrix in another format, made row by row; `None` if it has to stay as it is.

@@ -7,10 +7,14 @@ use std::{
 
 use graphable::{
     DType, Float, Runtime,
-    load::{MappedFile, SafeTensors, TensorSource},
+    load::{MappedFile, Quantization, QuantizedTensors, SafeTensors, TensorSource},
 };
 
-use super::{Blocks, Checkpoint, LoadProgress, Watched, fill, norms::Norms, stored};
+use super::{
+    Blocks, Checkpoint, LoadProgress, Watched, fill,
+    norms::Norms,
+    stored::{self, Stored},
+};
 use crate::{
     Error, Result,
     chat::Template,
@@ -25,15 +29,15 @@ pub struct Folder {
     config: Config,
     /// The contents of `config.json`.
     text: Vec<u8>,
-    weights: SafeTensors,
+    weights: QuantizedTensors,
 }
 
 impl Folder {
     /// Opens a folder, or the one in which the file or index of weights at `path` is. Weights are read into memory.
     ///
     /// # Errors
-    /// If `config.json` or the weights are missing or damaged; if the model is of a family or has a variant that is not computed;
-    /// if the weights have tensors that it does not use.
+    /// If `config.json` or the weights are missing or damaged; if the model is of a family or has a variant that is not computed, or
+    /// quantised in a way that is not read; if the weights have tensors that it does not use.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_by(path, |path| SafeTensors::open(path))
     }
@@ -51,9 +55,10 @@ impl Folder {
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
         let file = folder.join("config.json");
         let text = std::fs::read(&file).map_err(|e| Error::io(&file, "read", &e))?;
-        // The family is told before it matters whether the weights are complete.
+        // The family, and how weights are quantised, are told before it matters whether the weights are complete.
         Config::family(&file, &text)?;
-        let weights = weights(path)?;
+        let quantization = Quantization::from_config(&file, &text)?;
+        let weights = QuantizedTensors::new(weights(path)?, quantization)?;
         let config = Config::from_json(&file, &text, &weights.names())?;
         Ok(Self { path: folder.into(), config, text, weights })
     }
@@ -66,7 +71,7 @@ impl Folder {
     }
 
     /// The weights, by the names of transformers.
-    pub(crate) fn weights(&self) -> &SafeTensors {
+    pub(crate) fn weights(&self) -> &QuantizedTensors {
         &self.weights
     }
 
@@ -88,16 +93,22 @@ impl Checkpoint for Folder {
         let mut tensors = Vec::new();
         // What else the files have may be stored in any way.
         for name in self.config.tensors() {
-            if let Some(tensor) = self.weights.tensor(&hugging_face_name(&name, &self.config))? {
-                tensors.push((Some(tensor.dtype).filter(|dtype| dtype.is_float()), tensor.shape));
+            let name = hugging_face_name(&name, &self.config);
+            if let (Some(_), Some(shape)) = (self.weights.format(&name), self.weights.shape(&name)) {
+                tensors.push((Stored::Blocks, shape));
+            } else if let Some(tensor) = self.weights.tensor(&name)? {
+                tensors.push((Stored::of(tensor.dtype), tensor.shape));
             }
         }
-        let most = stored::most(tensors.iter().map(|(dtype, shape)| (*dtype, shape.as_slice())));
-        most.map(Some).ok_or_else(|| Error::Model {
-            what: self.weights.name(),
-            why: "most of its weights are integers, so they are quantised in a way that is not read".into(),
-            help: "use weights in F32, F16 or BF16, or a GGUF file".into(),
-        })
+        match stored::most(tensors.iter().map(|(stored, shape)| (*stored, shape.as_slice()))) {
+            Stored::Floats(dtype) => Ok(Some(dtype)),
+            Stored::Blocks => Ok(None),
+            Stored::Other => Err(Error::Model {
+                what: self.weights.name(),
+                why: "most of its weights are integers, and config.json does not say how they are quantised".into(),
+                help: "use weights in F32, F16 or BF16, quantised ones with their own config.json, or a GGUF file".into(),
+            }),
+        }
     }
 
     fn tokenizer(&self) -> Result<ChatTokenizer> {
@@ -124,10 +135,15 @@ impl Checkpoint for Folder {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Llama<T>> {
         let rename = |name: &str| hugging_face_name(name, config);
-        // A tensor that is missing or cannot be read is an error of loading, not of progress.
-        let size = |name: &str| {
-            self.weights.tensor(name).ok().flatten().map_or(0, |tensor| tensor.bytes.len() as u64)
-        };
+        if let Some(name) = self.weights.sorted_weight().filter(|_| blocks == Blocks::Stored) {
+            return Err(Error::Model {
+                what: format!("`{name}`"),
+                why: "it is quantised with columns in another order (desc_act), and groups of elements that are not neighbours make no blocks"
+                    .into(),
+                help: "pass `--dtype bf16`, `f16` or `f32`, which make floats of it, or `--dtype int4`, which quantises these again".into(),
+            });
+        }
+        let size = |name: &str| self.weights.stored_bytes(name);
         let tensors = config.tensors().into_iter().map(|name| rename(&name));
         let weights = Norms { source: &self.weights, adds_one: config.family.is_gemma() };
         fill(rt, Watched::new(&weights, tensors, &size, progress), rename, config, blocks)

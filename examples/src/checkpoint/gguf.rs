@@ -2,11 +2,14 @@
 
 use graphable::{DType, Float, Runtime};
 
-use super::{Blocks, Checkpoint, LoadProgress, Watched, fill, stored};
+use super::{
+    Blocks, Checkpoint, LoadProgress, Watched, fill,
+    stored::{self, Stored},
+};
 use crate::{
     Result,
     chat::Template,
-    gguf::Gguf,
+    gguf::{Gguf, TensorInfo},
     llama::{Config, Llama},
     tokenizer::ChatTokenizer,
 };
@@ -18,7 +21,11 @@ impl Checkpoint for Gguf {
 
     fn stored(&self) -> Result<Option<DType>> {
         let infos = self.tensor_names().filter_map(|name| self.tensor_info(name));
-        Ok(stored::most(infos.map(|info| (info.ty.float(), info.shape.as_slice()))))
+        let stored = |info: &TensorInfo| info.ty.float().map_or(Stored::Blocks, Stored::Floats);
+        match stored::most(infos.map(|info| (stored(info), info.shape.as_slice()))) {
+            Stored::Floats(dtype) => Ok(Some(dtype)),
+            Stored::Blocks | Stored::Other => Ok(None),
+        }
     }
 
     fn tokenizer(&self) -> Result<ChatTokenizer> {

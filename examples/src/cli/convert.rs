@@ -102,6 +102,15 @@ pub(super) fn name(ty: TensorType) -> &'static str {
     }
 }
 
+/// What a format is called on the command line.
+pub(super) fn format_name(format: BlockFormat) -> Option<&'static str> {
+    match format {
+        BlockFormat::F8_E4M3 => Some("f8_e4m3"),
+        BlockFormat::INT4 => Some("int4"),
+        _ => TensorType::of_blocks(format).map(name),
+    }
+}
+
 /// What a format takes, with its scales, and what it is made of.
 pub(super) fn bits(format: BlockFormat) -> &'static str {
     match format {
@@ -122,6 +131,8 @@ pub(super) fn bits(format: BlockFormat) -> &'static str {
         BlockFormat::Q2_K => {
             "2.6 bits: integers of 2 bits, with a scale and an offset for 16; rows of whole 256"
         }
+        BlockFormat::F8_E4M3 => "8.5 bits: floats of 8 bits, 4 of them exponent, with a scale for 64",
+        BlockFormat::INT4 => "4.8 bits: integers of 4 bits, with a scale and a zero point for 32",
         _ => "blocks",
     }
 }

@@ -3,7 +3,7 @@
 use clap::{ValueEnum, builder::PossibleValue};
 use graphable::{BlockFormat, DType, Device};
 
-use crate::{checkpoint::Blocks, gguf::TensorType};
+use crate::checkpoint::Blocks;
 
 /// `--dtype`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ impl ValueEnum for DTypeArg {
             DTypeArg::Blocks(IQ4_NL),
             DTypeArg::Blocks(Q3_K),
             DTypeArg::Blocks(Q2_K),
+            DTypeArg::Blocks(F8_E4M3),
+            DTypeArg::Blocks(INT4),
         ];
         ALL
     }
@@ -56,9 +58,7 @@ impl ValueEnum for DTypeArg {
             Self::Bf16 => ("bf16", "16 bits, 8 of them exponent"),
             Self::F16 => ("f16", "16 bits, 5 of them exponent: activations above 65504 are lost"),
             Self::Stored => ("stored", "Matrices in blocks stay as the file has them, with f32 for the rest"),
-            Self::Blocks(format) => {
-                (super::convert::name(TensorType::of_blocks(*format)?), super::convert::bits(*format))
-            }
+            Self::Blocks(format) => (super::convert::format_name(*format)?, super::convert::bits(*format)),
         };
         Some(PossibleValue::new(name).help(help))
     }
@@ -100,6 +100,7 @@ mod tests {
         for &format in BlockFormat::ALL {
             assert!(all.contains(&DTypeArg::Blocks(format)), "{format}");
         }
+        assert_eq!(DTypeArg::from_str("int4", false).unwrap(), DTypeArg::Blocks(BlockFormat::INT4));
         assert_eq!(DTypeArg::from_str("q4_k", false).unwrap(), DTypeArg::Blocks(BlockFormat::Q4_K));
     }
 
