@@ -14,7 +14,11 @@ use std::{
 use clap::{Args, Parser, ValueEnum};
 use graphable::{Device, Mode};
 
-pub use self::{convert::Convert, dtype::DTypeArg, perplexity::Perplexity};
+pub use self::{
+    convert::{Convert, Target},
+    dtype::DTypeArg,
+    perplexity::Perplexity,
+};
 use crate::{Error, Result, sampling::SamplingOptions};
 
 /// Chat with SmolLM2-135M-Instruct, its decode function captured as graph segments.

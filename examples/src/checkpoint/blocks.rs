@@ -86,7 +86,7 @@ fn quantised(tensor: &HostTensor<'_>, format: BlockFormat) -> Option<HostBlocks<
 }
 
 /// Values of a float type as `f32`.
-pub(super) fn floats(stored: &[u8], dtype: DType) -> Option<Vec<f32>> {
+pub(crate) fn floats(stored: &[u8], dtype: DType) -> Option<Vec<f32>> {
     let halves = || stored.chunks_exact(2).map(|b| [b[0], b[1]]);
     Some(match dtype {
         DType::F32 => stored.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),

@@ -1,15 +1,17 @@
 //! The options of `convert`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::LazyLock};
 
 use clap::{Parser, ValueEnum, builder::PossibleValue};
 use graphable::BlockFormat;
 
-use crate::gguf::TensorType;
+use crate::{convert::PackedType, gguf::TensorType};
 
-/// Write a chat model as a GGUF file, its matrices in another type.
+/// Write a chat model as a GGUF file, its matrices in another type, or as a Hugging Face folder in fp8 or int4.
 ///
-/// Reads what `generate` reads, and writes what it and llama.cpp read, with tokenizer, chat template and all other metadata.
+/// Reads what `generate` reads, and writes what it and llama.cpp read, with tokenizer, chat template and all other metadata. With f8_e4m3
+/// and int4, writes a folder of a folder (safetensors, config.json, tokenizer), as vLLM reads it: products of layers are quantised, with one
+/// scale for a row, or one for each 128, 64 or 32 elements, the most that divide all rows; the embedding and the matrix that leads to logits are not.
 /// Vectors, such as the weights of norms, are f32. Where the blocks of a type do not divide the rows of a matrix, another type is
 /// taken: iq4_nl instead of q2_k and q3_k, q5_0 instead of q4_k, q5_1 instead of q5_k, q8_0 instead of q6_k; and f16 where 32 does
 /// not divide them either. Matrices that are of the type already are copied. Errors are counted from what the model's files have: a
@@ -22,13 +24,13 @@ use crate::gguf::TensorType;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "convert", version, max_term_width = 100)]
 pub struct Convert {
-    /// The file to write
-    #[arg(value_name = "OUTPUT.gguf")]
+    /// The file to write, OUTPUT.gguf, or the folder
+    #[arg(value_name = "OUTPUT")]
     pub output: PathBuf,
 
-    /// Type of the matrices
+    /// Type of the matrices; f8_e4m3 and int4 are written as a Hugging Face folder OUTPUT
     #[arg(long, value_enum, value_name = "TYPE")]
-    pub dtype: TensorType,
+    pub dtype: Target,
 
     /// Type of the embedding, and of the matrix that leads to logits, if it is not that of the other matrices
     #[arg(long, value_enum, value_name = "TYPE", hide_possible_values = true)]
@@ -61,6 +63,39 @@ impl Convert {
     #[must_use]
     pub fn bars(&self) -> bool {
         !self.quiet && !self.json
+    }
+}
+
+/// `--dtype`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A GGUF file whose matrices are of this type.
+    Gguf(TensorType),
+    /// A Hugging Face folder whose products are quantised like this.
+    Folder(PackedType),
+}
+
+impl ValueEnum for Target {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<Target>> = LazyLock::new(|| {
+            let files = TensorType::value_variants().iter().map(|ty| Target::Gguf(*ty));
+            files.chain([PackedType::F8E4M3, PackedType::Int4].map(Target::Folder)).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::Gguf(ty) => return ty.to_possible_value(),
+            Self::Folder(PackedType::F8E4M3) => {
+                ("f8_e4m3", "8 bits: floats, 4 bits of them exponent, with a scale for each row; a folder")
+            }
+            Self::Folder(PackedType::Int4) => (
+                "int4",
+                "4.2 bits: integers of 4 bits, with a scale and a zero point for 128 (AWQ); a folder",
+            ),
+        };
+        Some(PossibleValue::new(name).help(help))
     }
 }
 
@@ -164,8 +199,13 @@ mod tests {
             let args = Convert::try_parse_from(all).unwrap();
             (args.dtype, args.embedding)
         };
-        assert_eq!(parsed(&[]), (TensorType::Q4_K, None));
-        assert_eq!(parsed(&["--embedding", "q6_k"]), (TensorType::Q4_K, Some(TensorType::Q6_K)));
+        assert_eq!(parsed(&[]), (Target::Gguf(TensorType::Q4_K), None));
+        assert_eq!(
+            parsed(&["--embedding", "q6_k"]),
+            (Target::Gguf(TensorType::Q4_K), Some(TensorType::Q6_K))
+        );
+        let folder = Convert::try_parse_from(["convert", "out", "--dtype", "f8_e4m3"]).unwrap();
+        assert_eq!(folder.dtype, Target::Folder(PackedType::F8E4M3));
         let e =
             Convert::try_parse_from(["convert", "out.gguf", "--dtype", "q4_k_m"]).unwrap_err().to_string();
         assert!(e.contains("q4_k_m") && e.contains("iq4_nl"), "{e}");

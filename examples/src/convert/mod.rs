@@ -1,9 +1,11 @@
-//! The program that writes a model as a GGUF file in another format.
+//! The program that writes a model in another format: as a GGUF file or, in fp8 and in integers of 4 bits with groups, as a Hugging Face
+//! folder (`packed.rs`).
 //!
 //! [`Rule`] says which type each tensor gets. Tensors are read where the model's files are mapped, converted some rows at a time, and
 //! written to a file of another name in the same folder, which gets its own name when it is complete and on the disk.
 
 mod output;
+mod packed;
 mod report;
 mod rule;
 mod source;
@@ -16,13 +18,14 @@ use std::{
 
 use self::{output::Output, source::Source, tensor::Failure};
 pub use self::{
+    packed::{PackedReport, PackedType, PackedWeight, convert_folder},
     report::{Converted, Report},
     rule::Rule,
 };
 use crate::{
     Error, Result,
     checkpoint::Files,
-    cli::{self, print},
+    cli::{self, Target, print},
     fetch::{Cache, SMOLLM2},
     gguf::write::{self, NewTensor},
     progress::ByteBar,
@@ -37,18 +40,48 @@ const QUANTIZATION_VERSION: u32 = 2;
 /// Everything that can go wrong with options, model and output.
 pub fn run(args: cli::Convert, open: impl FnOnce(&Path) -> Result<Files>) -> Result<()> {
     // What needs no model is checked before one is fetched.
-    Output::check(&args.output, args.overwrite)?;
+    match args.dtype {
+        Target::Gguf(_) => Output::check(&args.output, args.overwrite)?,
+        Target::Folder(_) => check_folder(&args)?,
+    }
     let path: PathBuf = match &args.model {
         Some(path) => path.clone(),
         None => Cache::of_user(args.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
     };
     let files = open(&path)?;
     let bar = ByteBar::new("converting", args.bars());
-    let rule = Rule { matrices: args.dtype, embedding: args.embedding.unwrap_or(args.dtype) };
-    let report =
-        convert(&files, rule, &args.output, args.overwrite, &mut |done, total| bar.show(done, total))?;
+    let mut progress = |done, total| bar.show(done, total);
+    let text = match args.dtype {
+        Target::Gguf(ty) => {
+            let rule = Rule { matrices: ty, embedding: args.embedding.unwrap_or(ty) };
+            let report = convert(&files, rule, &args.output, args.overwrite, &mut progress)?;
+            if args.json { report.to_json() } else { report.table(args.per_tensor) }
+        }
+        Target::Folder(ty) => {
+            let report = convert_folder(&files, ty, &args.output, &mut progress)?;
+            if args.json { report.to_json() } else { report.table(args.per_tensor) }
+        }
+    };
     drop(bar);
-    print(&if args.json { report.to_json() } else { report.table(args.per_tensor) })
+    print(&text)
+}
+
+/// Refuses what a folder does not have.
+fn check_folder(args: &cli::Convert) -> Result<()> {
+    packed::check(&args.output)?;
+    match (args.embedding, &args.model) {
+        (Some(_), _) => Err(Error::Option {
+            option: "--embedding".into(),
+            why: "folders in fp8 and int4 have the embedding as it is".into(),
+            help: "leave it out".into(),
+        }),
+        (None, None) => Err(Error::Option {
+            option: "--model".into(),
+            why: "the model that is downloaded is a GGUF file, and folders are made of folders".into(),
+            help: "pass a Hugging Face folder, or quantise as a model is loaded: `generate --dtype f8_e4m3` or `int4`".into(),
+        }),
+        (None, Some(_)) => Ok(()),
+    }
 }
 
 /// Writes a model as a GGUF file at `path`. `progress` is told how many bytes of the model's tensors were read, and how many there

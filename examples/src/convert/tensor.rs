@@ -43,7 +43,7 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    fn of(values: &[f32], read: &[f32]) -> Self {
+    pub(super) fn of(values: &[f32], read: &[f32]) -> Self {
         let each = values.iter().zip(read).map(|(v, r)| (f64::from(*v), f64::from(v - r)));
         each.fold(Self::default(), |sum, (v, off)| Self {
             squares: sum.squares + v * v,

@@ -18,6 +18,7 @@ mod listen;
 mod loading;
 mod memory;
 mod minilm;
+mod quantized;
 mod reference;
 mod smollm2;
 mod tiny;

@@ -91,7 +91,7 @@ fn modes_agree_bit_by_bit_in_every_type() {
     modes_agree::<f16>();
 }
 
-fn load_blocks(files: &impl Checkpoint, mode: Mode, blocks: Blocks) -> Session<f32> {
+pub(crate) fn load_blocks(files: &impl Checkpoint, mode: Mode, blocks: Blocks) -> Session<f32> {
     let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
     let (cpu, greedy) = (Device::cpu(), SamplingOptions::default());
     Session::load_with(files, language, cpu, mode, 64, greedy, blocks, &mut |_| ()).unwrap()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use graphable::{
     Error as RuntimeError,
-    load::{SafeTensors, TensorSource},
+    load::{Quantization, QuantizedTensors, SafeTensors, TensorSource},
 };
 use graphable_examples::{
     Error, checkpoint::Checkpoint, gguf::Gguf, llama::Config, tokenizer::ChatTokenizer,
@@ -83,6 +83,31 @@ fn sound(config: &Config, tensors: usize) {
     assert!(config.kv_heads > 0 && config.heads.is_multiple_of(config.kv_heads), "{config:?}");
     assert!(config.head_dim > 0 && config.eps.is_finite(), "{config:?}");
     assert!(config.window != Some(0), "{config:?}");
+}
+
+/// Quantised weights and the configuration that says how: refused, or each can be read as blocks and as floats.
+pub(crate) fn quantised(config: &[u8], bytes: &[u8]) -> bool {
+    let read = || {
+        let quantization = Quantization::from_config("config.json", config)?;
+        QuantizedTensors::new(SafeTensors::from_bytes("weights", bytes.to_vec())?, quantization)
+    };
+    let source = match read() {
+        Ok(source) => source,
+        Err(e) => {
+            assert!(matches!(e, RuntimeError::File { .. } | RuntimeError::Config { .. }), "{e}");
+            return false;
+        }
+    };
+    for name in source.names() {
+        let Ok(tensor) = source.tensor(&name) else { continue };
+        let tensor = tensor.expect("a tensor that was named");
+        assert_eq!(source.shape(&name).as_ref(), Some(&tensor.shape));
+        if let Some(blocks) = source.blocks(&name).expect("weights were checked") {
+            assert_eq!(Some(blocks.format), source.format(&name));
+            assert_eq!(blocks.shape, tensor.shape);
+        }
+    }
+    true
 }
 
 /// A folder: the first two numbers are the lengths of the index and of its first shard; the second one follows.

@@ -188,6 +188,38 @@ fn folders_in_shards() {
     assert!(accepted > 50 && refused > 500, "{accepted} accepted, {refused} refused");
 }
 
+/// Layers that are quantised, with the configuration that says how.
+#[test]
+fn quantised_weights() {
+    let mut random = StdRng::seed_from_u64(22);
+    let (mut accepted, mut refused) = (0, 0);
+    for (config, weights) in [
+        (include_str!("../../quantized/awq.json"), &include_bytes!("../../quantized/awq.safetensors")[..]),
+        (include_str!("../../quantized/gptq.json"), include_bytes!("../../quantized/gptq.safetensors")),
+        (include_str!("../../quantized/packed.json"), include_bytes!("../../quantized/packed.safetensors")),
+        (include_str!("../../quantized/blocks.json"), include_bytes!("../../quantized/blocks.safetensors")),
+    ] {
+        let parsed: Value = serde_json::from_str(config).unwrap();
+        let header = 8 + u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
+        for round in 0..400 {
+            let (mut config, mut bytes) = (parsed.clone(), weights.to_vec());
+            if round % 4 == 0 {
+                change(&mut random, &mut config);
+            } else {
+                // Most of it is the header, which says what lies where.
+                let mut first = bytes[..header].to_vec();
+                damage(&mut random, &mut first);
+                bytes.splice(..header, first);
+            }
+            let config = config.to_string();
+            let check = |bytes: &[u8]| checks::quantised(config.as_bytes(), bytes);
+            *(if bounded(&bytes, 64, check) { &mut accepted } else { &mut refused }) += 1;
+        }
+        assert!(checks::quantised(config.as_bytes(), weights));
+    }
+    assert!(accepted > 50 && refused > 500, "{accepted} accepted, {refused} refused");
+}
+
 #[test]
 fn tokenizers() {
     let folder = Scratch::new("tokenizer");
