@@ -78,13 +78,14 @@ impl Plan {
     /// Threads of a warp have different rows only if those go the same way: they exchange values.
     pub(super) fn along(size: usize, lanes: usize, rows: &Rows, clusters: bool) -> Self {
         let (packs, pieces) = (size.div_ceil(lanes), size.div_ceil(PIECE));
+        let held = rows.held * rows.value_words;
         let team = LANES / lanes;
         let (mut threads, mut blocks) = (THREADS, 1);
         if pieces == 1 {
             let each = if packs > 64 { 4 } else { 2 };
             threads = packs.div_ceil(each).max(size.div_ceil(SINGLE)).next_power_of_two().min(team);
             // Rows that are not held are read in whole pieces: of these, too few threads would have too many lanes each.
-            let holds = |lanes| Packs::new(size, lanes, rows.held, threads, 1).held;
+            let holds = |lanes| Packs::new(size, lanes, held, threads, 1).held;
             if !rows.straight || !holds(lanes) || !holds(1) {
                 threads = threads.max(32);
             }
@@ -98,8 +99,8 @@ impl Plan {
         Self::Along {
             threads,
             blocks,
-            packed: Packs::new(size, lanes, rows.held, threads, blocks),
-            single: Packs::new(size, 1, rows.held, threads, blocks),
+            packed: Packs::new(size, lanes, held, threads, blocks),
+            single: Packs::new(size, 1, held, threads, blocks),
         }
     }
 
@@ -116,7 +117,8 @@ impl Plan {
         let threads = (Self::lanes(size) / 8).clamp(1, OF_ROW / least);
         let columns = OF_ROW / threads;
         let values = size.div_ceil(LANES).clamp(1, PIECE / LANES);
-        let few = (32 / values).next_power_of_two().min(Self::lanes(size) / threads);
+        let few =
+            (32 / (values * rows.value_words)).max(1).next_power_of_two().min(Self::lanes(size) / threads);
         let at_once = few.min(most_lanes(rows));
         let enough = THREADS.div_ceil(count.div_ceil(columns).max(1)).next_power_of_two();
         let most = (Self::lanes(size) / (threads * at_once)).max(1);
@@ -162,7 +164,7 @@ impl Plan {
         let Self::Along { threads, packed, single, .. } = self else { return 1 };
         let lanes = packed.sums(threads).max(single.sums(threads));
         let sums = lanes * rows.sum_words;
-        let values = packed.count * packed.lanes * rows.held.max(1) + (sums - lanes);
+        let values = packed.count * packed.lanes * rows.held.max(1) * rows.value_words + (sums - lanes);
         if !packed.held || sums > 16 {
             return 1;
         }
@@ -202,7 +204,7 @@ fn block(threads: usize) -> usize {
 }
 
 impl Packs {
-    /// For rows of `size` elements, `rows` of which are used more than once, that belong to `threads` of each of `blocks`.
+    /// For rows of `size` elements, `rows` words of each of which are used more than once, that belong to `threads` of each of `blocks`.
     pub(in crate::kernel) fn new(
         size: usize,
         lanes: usize,
@@ -245,6 +247,7 @@ mod tests {
             straight,
             sum_words: 1,
             columns: None,
+            value_words: 1,
         }
     }
 
