@@ -67,7 +67,7 @@ pub(super) fn rank(bits: i64, #[key] of_nan: i64) -> i64 {
 }
 
 /// The kernels of a name in the modules `floats`, `i32s`, `u32s`, `u8s`, `f64s`, `i64s` and `i8s`.
-macro_rules! by_type {
+macro_rules! each_type {
     ($floats:ident::$name:ident) => {
         $crate::ops::by_type::ByType::new::<$floats::$name, i32s::$name, u32s::$name, u8s::$name>(
             $crate::ops::by_type::Further::new::<f64s::$name, i64s::$name, i8s::$name>(),
@@ -75,4 +75,4 @@ macro_rules! by_type {
     };
 }
 
-pub(super) use by_type;
+pub(super) use each_type;

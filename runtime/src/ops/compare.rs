@@ -5,7 +5,7 @@ use std::any::TypeId;
 use smallvec::SmallVec;
 
 use super::{
-    by_type::{ByType, by_type},
+    by_type::{ByType, each_type},
     check::broadcast,
     composed::composed,
 };
@@ -143,7 +143,7 @@ macro_rules! compare {
             a: &Tensor<'s, T>,
             b: impl Argument<'s, T>,
         ) -> Result<Tensor<'s, bool>> {
-            const OF: ByType = by_type!(f32s::$name);
+            const OF: ByType = each_type!(f32s::$name);
             let mut call = Call::new(OF.of::<T>(), a)?;
             call.argument(b)?;
             call.rounded::<T>().launch()

@@ -1,7 +1,7 @@
 //! Element-wise arithmetic.
 
 use super::{
-    by_type::by_type,
+    by_type::each_type,
     pointwise::{binary, unary},
 };
 use crate::{
@@ -152,7 +152,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// The kernels of a name.
 macro_rules! of_numbers {
     ($name:ident) => {
-        const { &by_type!(f32s::$name) }
+        const { &each_type!(f32s::$name) }
     };
 }
 

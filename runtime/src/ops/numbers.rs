@@ -1,7 +1,7 @@
 //! Functions of numbers of every type.
 
 use super::{
-    by_type::by_type,
+    by_type::each_type,
     pointwise::{binary, unary},
 };
 #[cfg(feature = "cuda")]
@@ -107,7 +107,7 @@ numbers! {
 /// The kernel of a name for elements `T`.
 macro_rules! kernel_of {
     ($name:ident) => {
-        const { &by_type!(f32s::$name) }.of::<T>()
+        const { &each_type!(f32s::$name) }.of::<T>()
     };
 }
 

@@ -1,6 +1,6 @@
 //! Further reductions over one axis, as kernels of rows.
 
-use super::by_type::by_type;
+use super::by_type::each_type;
 use crate::{
     Element, Float, Number, Result, Tensor,
     kernel::{
@@ -155,7 +155,7 @@ mod bools {
 /// The kernel of a name for elements `T`.
 macro_rules! kernel_of {
     ($name:ident) => {
-        const { &by_type!(floats::$name) }.of::<T>()
+        const { &each_type!(floats::$name) }.of::<T>()
     };
 }
 

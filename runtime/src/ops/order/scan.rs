@@ -7,7 +7,7 @@ use crate::{
     Number, Result, Tensor,
     kernel::call::Call,
     ops::{
-        by_type::{ByType, by_type},
+        by_type::{ByType, each_type},
         cast,
     },
 };
@@ -69,7 +69,7 @@ pub fn cumsum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 }
 
 fn scanned<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    const OF: ByType = by_type!(f32s::cumsum);
+    const OF: ByType = each_type!(f32s::cumsum);
     let (lines, mut sums) = Lines::of("cumsum", x, axis)?;
     let mut distance = 1;
     while distance < lines.length {

@@ -9,7 +9,7 @@ use crate::{
     },
     ops::{
         arange, broadcast_to,
-        by_type::{ByType, by_type, rank},
+        by_type::{ByType, each_type, rank},
         pointwise,
     },
 };
@@ -242,8 +242,8 @@ pub(super) fn sorted_places<'s, T: Number>(
     k: usize,
     descending: bool,
 ) -> Result<Tensor<'s, u32>> {
-    const ASCENDING: ByType = by_type!(f32s::ascending);
-    const DESCENDING: ByType = by_type!(f32s::descending);
+    const ASCENDING: ByType = each_type!(f32s::ascending);
+    const DESCENDING: ByType = each_type!(f32s::descending);
     let keys = if descending { DESCENDING } else { ASCENDING }.of::<T>();
     match T::DTYPE.size() {
         8 => merged::<i64>(long::merge::DEFINITION, &pointwise::of_one(keys, rows)?, k),

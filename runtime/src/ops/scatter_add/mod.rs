@@ -9,7 +9,7 @@ use crate::{
     },
     ops::{
         broadcast_to,
-        by_type::{ByType, by_type},
+        by_type::{ByType, each_type},
         check::{check_axis, meet, refuse},
         concat, full, narrow,
         order::Groups,
@@ -194,7 +194,7 @@ fn added<'s, T: Number>(
     src: &Tensor<'s, T>,
     groups: &Groups<'s>,
 ) -> Result<Tensor<'s, T>> {
-    const OF: ByType = by_type!(f32s::scatter_add);
+    const OF: ByType = each_type!(f32s::scatter_add);
     let whole = around(name, x, axis)?;
     let mut call = Call::new(OF.of::<T>(), &whole)?;
     call.argument::<T>(src)?;
