@@ -57,8 +57,14 @@ impl Folder {
         let text = std::fs::read(&file).map_err(|e| Error::io(&file, "read", &e))?;
         // The family, and how weights are quantised, are told before it matters whether the weights are complete.
         Config::family(&file, &text)?;
-        let quantization = Quantization::from_config(&file, &text)?;
-        let weights = QuantizedTensors::new(weights(path)?, quantization)?;
+        let quantization = Quantization::from_config(&file, &text).map_err(|e| Error::File {
+            path: file.clone(),
+            why: e.to_string(),
+            help: "use weights in fp8, AWQ, GPTQ or pack-quantized as said, in floats, or a GGUF file".into(),
+        })?;
+        let help = "download the files of the model again, with its own config.json";
+        let weights = QuantizedTensors::new(weights(path)?, quantization)
+            .map_err(|source| Error::Weights { source, help })?;
         let config = Config::from_json(&file, &text, &weights.names())?;
         Ok(Self { path: folder.into(), config, text, weights })
     }

@@ -314,7 +314,8 @@ fn what_is_not_computed_is_named() {
     says(json!({ "attention_bias": true }), "`attention_bias`");
     says(json!({ "mlp_bias": true }), "`mlp_bias`");
     says(json!({ "use_sliding_window": true }), "`use_sliding_window`");
-    says(json!({ "quantization_config": { "quant_method": "awq" } }), "quantised by the method `awq`");
+    says(json!({ "quantization_config": { "quant_method": "awq" } }), "`bits` null");
+    says(json!({ "quantization_config": { "quant_method": "hqq" } }), "`quant_method` hqq");
     says(json!({ "rms_norm_eps": -1.0 }), "epsilon -1 is impossible");
     says(json!({ "model_type": "qwen2" }), "needs `model.layers.");
     says(json!({ "model_type": "qwen3" }), "needs `model.layers.");

@@ -25,8 +25,9 @@ use crate::{
 ///
 /// **Accuracy.** The values of blocks are exactly those of [`BlockFormat::dequantize`]. On the CPU, a product quantises its
 /// activations as well, to 8 bits with a scale for every 32: each activation is off by at most about a 254th of the largest one
-/// among these 32. (llama.cpp and candle quantise activations, too, but not always in groups of 32.) A row of activations with a value that is
-/// not finite has NaN as each of its results there. GPUs multiply activations as they are: up to 16 rows by the integers of the
+/// among these 32, unless the elements are floats ([`F8_E4M3`](BlockFormat::F8_E4M3)), which are multiplied with activations as they are.
+/// (llama.cpp and candle quantise activations, too, but not always in groups of 32.) A row of activations with a value that is
+/// not finite has NaN as each of its results there, if they are quantised. GPUs multiply activations as they are: up to 16 rows by the integers of the
 /// blocks, and more by values that are rounded to `T`. docs/ACCURACY.md states the bounds.
 ///
 /// ```

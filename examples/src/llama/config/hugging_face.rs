@@ -70,8 +70,6 @@ struct Fields {
     /// From version 5 on; for some families, one for each type of layers.
     rope_parameters: Option<Ropes>,
     partial_rotary_factor: Option<f32>,
-    /// A model in blocks of another method than this one reads.
-    quantization_config: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -260,10 +258,6 @@ impl Config {
         }
         if fields.use_bidirectional_attention == Some(true) {
             return Err(refuse("tokens see those that follow, which is not computed".into()));
-        }
-        if let Some(method) = &fields.quantization_config {
-            let method = method.get("quant_method").and_then(|m| m.as_str()).unwrap_or("unknown");
-            return Err(refuse(format!("the weights are quantised by the method `{method}`")));
         }
 
         let (dim, heads) = (fields.hidden_size, fields.num_attention_heads);

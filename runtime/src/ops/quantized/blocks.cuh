@@ -49,7 +49,15 @@ struct Pair {
     static constexpr bool SPLIT = false, FLOATS = false;
 };
 
-struct Q4_0 : Pair {
+// Of which each lane holds a word of four bits for each element of a run.
+struct Nibbles : Pair {
+    template <class H> static DEVICE void quads(const H& h, u32 run, u32, u32 (&q)[2]) {
+        q[0] = h.q[run] & 0x0f0f0f0fu;
+        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
+    }
+};
+
+struct Q4_0 : Nibbles {
     static constexpr u32 BYTES = 36, OFFSET = 8;
     static constexpr bool SIGNED = false, MINIMA = false;
     struct Held {
@@ -61,15 +69,11 @@ struct Q4_0 : Pair {
         stream(tile + 256 + of_row<4>(row), h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
-    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
-        q[0] = h.q[run] & 0x0f0f0f0fu;
-        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
-    }
     static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
     static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
 };
 
-struct Q4_1 : Pair {
+struct Q4_1 : Nibbles {
     static constexpr u32 BYTES = 40, OFFSET = 0;
     static constexpr bool SIGNED = false, MINIMA = true;
     struct Held {
@@ -81,10 +85,6 @@ struct Q4_1 : Pair {
         stream(tile + 256 + of_row<8>(row), h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
-    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
-        q[0] = h.q[run] & 0x0f0f0f0fu;
-        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
-    }
     static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d[run]); }
     static DEVICE f32 minimum(const Held& h, u32 run, u32) { return -half(h.d[run] >> 16); }
 };
@@ -185,7 +185,7 @@ struct F8_E4M3 : Q8_0 {
 };
 
 // Instead of a minimum, an integer that stands for 0: scale times it is exact.
-struct INT4 : Pair {
+struct INT4 : Nibbles {
     static constexpr u32 BYTES = 38, OFFSET = 0;
     static constexpr bool SIGNED = false, MINIMA = true;
     struct Held {
@@ -199,10 +199,6 @@ struct INT4 : Pair {
         stream(tile + 288 + of_row<2>(row), h.zeros);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
-    static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
-        q[0] = h.q[run] & 0x0f0f0f0fu;
-        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
-    }
     static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
     static DEVICE f32 minimum(const Held& h, u32 run, u32) { return __fmul_rn(half(h.d >> run * 16), byte(h.zeros, run)); }
 };

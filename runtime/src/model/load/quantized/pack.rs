@@ -30,6 +30,7 @@ pub enum Packing {
 
 /// A tensor of a packed weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PackedTensor {
     /// The name, after that of the layer: `weight`.
     pub name: &'static str,
