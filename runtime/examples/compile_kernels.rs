@@ -172,11 +172,14 @@ fn moments(x: Row<f32>) -> f32 {
 
 /// Rows of the types that other kernels have no text for.
 #[kernel(rows)]
-fn long_rows(x: Row<f64>, n: Row<i64>, b: Row<i8>, by: f64, at: i64) -> (Row<f64>, i64, i8, u32) {
-    let total = x.sum() + x.max() - x.min() + by + x.at(at);
-    let (sum, most) =
-        n.fold((0, 0i8), |(sum, most), v| (sum + v, most.max(v as i8)), |(a, b), (c, d)| (a + c, b.max(d)));
-    (x.map(|v| v / total), sum + n.max(), most + b.min() + b.sum(), n.argmax() + x.argmin())
+fn long_rows(x: Row<f64>, n: Row<i64>, by: f64, at: i64) -> (Row<f64>, i64) {
+    let total = x.sum() + by + x.at(at);
+    (x.map(|v| v / total), n.sum() + n.max())
+}
+
+#[kernel(reduce)]
+fn short_rows(b: Row<i8>) -> (i8, u32) {
+    (b.min() + b.sum(), b.argmax())
 }
 
 #[kernel(reduce)]
@@ -344,6 +347,7 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         doubles::DEFINITION,
         long_signs::DEFINITION,
         long_rows::DEFINITION,
+        short_rows::DEFINITION,
         long_embedded::DEFINITION,
         powered::DEFINITION,
         smoothed::DEFINITION,

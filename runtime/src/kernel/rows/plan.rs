@@ -79,7 +79,9 @@ impl Plan {
     pub(super) fn along(size: usize, lanes: usize, rows: &Rows, clusters: bool) -> Self {
         let (packs, pieces) = (size.div_ceil(lanes), size.div_ceil(PIECE));
         let held = rows.held * rows.value_words;
-        let team = LANES / lanes;
+        // Of values of two words, threads that are fewer have registers for the lanes.
+        let most_of_team = if rows.value_words > 1 { THREADS } else { LANES };
+        let team = (LANES / lanes).min(most_of_team);
         let (mut threads, mut blocks) = (THREADS, 1);
         if pieces == 1 {
             let each = if packs > 64 { 4 } else { 2 };
@@ -92,7 +94,11 @@ impl Plan {
         } else if pieces > 1 {
             let cluster = if clusters { CLUSTER } else { 1 };
             let few = pieces <= cluster * (OF_ROW / team) || is_large(rows);
-            let most = if few { OF_ROW.max(team) } else { MOST };
+            let most = match () {
+                () if rows.value_words > 1 => THREADS,
+                () if few => OF_ROW.max(team),
+                () => MOST,
+            };
             threads = pieces.next_power_of_two().min(most / team) * team;
             blocks = pieces.div_ceil(threads / team).next_power_of_two().min(cluster);
         }
@@ -253,7 +259,8 @@ mod tests {
 
     /// Kernels whose lanes have so many words.
     fn of_words() -> impl Iterator<Item = Rows> {
-        [1, 2, 3, 6, 12, 17, 64].into_iter().map(|sum_words| Rows { sum_words, ..rows(2, true) })
+        let all = [1, 2, 3, 6, 12, 17, 64].into_iter();
+        all.flat_map(|sum_words| [1, 2].map(|value_words| Rows { sum_words, value_words, ..rows(2, true) }))
     }
 
     #[test]
