@@ -20,7 +20,6 @@ mod elementwise;
 mod errors;
 mod fixtures;
 mod functions;
-mod further_types;
 mod fused;
 mod gradient;
 mod harness;
