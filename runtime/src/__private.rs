@@ -59,6 +59,7 @@ pub mod misplaced {
 
 /// Names for the code that `#[kernel]` generates.
 pub mod kernel {
+    pub use crate::kernel::rows::columns;
     #[cfg(feature = "cuda")]
     pub use crate::kernel::{
         chain::sample::compile_chain,

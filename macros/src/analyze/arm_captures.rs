@@ -3,11 +3,11 @@
 
 use proc_macro2::{Ident, Span};
 use syn::{
-    Block, Expr, Local, Stmt,
+    Block, Expr, ExprClosure, Local, Pat, Stmt,
     visit_mut::{self, VisitMut},
 };
 
-use super::{arm_closures, liveness::Rename, uses};
+use super::{rename::Rename, uses};
 use crate::parse::{device, syntax};
 
 /// Gives such variables other names for the closures: `let c = &y;`, and `*c` in the closure. A closure that another one calls
@@ -78,7 +78,7 @@ impl VisitMut for Apart<'_> {
         while let Some(mut stmt) = rest.pop() {
             self.visit_stmt_mut(&mut stmt);
             if let Stmt::Local(local) = &mut stmt
-                && let Some(name) = arm_closures::named(local).map(Ident::to_string)
+                && let Some(name) = named(local).map(Ident::to_string)
             {
                 // Only an arm that calls it makes it anew; elsewhere it captures what it names.
                 if rest.iter().any(|stmt| device::is_anywhere_in(stmt) && uses::of_stmt(stmt).has(&name)) {
@@ -98,4 +98,19 @@ impl VisitMut for Apart<'_> {
     }
 
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+}
+
+/// Returns the name of a `let` that makes a closure whose parameters have no types.
+pub(super) fn named(local: &Local) -> Option<&Ident> {
+    let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
+    let (Expr::Closure(closure), Pat::Ident(name)) = (&*init.expr, &local.pat) else { return None };
+    let plain = name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none();
+    (plain && is_inferred(closure)).then_some(&name.ident)
+}
+
+/// Returns whether rustc finds out the types of a closure's parameters, and whether it takes nothing.
+fn is_inferred(closure: &ExprClosure) -> bool {
+    closure.capture.is_none()
+        && closure.asyncness.is_none()
+        && closure.inputs.iter().any(|input| !matches!(input, Pat::Type(_)))
 }

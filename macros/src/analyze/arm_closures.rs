@@ -6,15 +6,28 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{
-    Block, Expr, ExprBlock, ExprClosure, Local, Pat, Stmt,
+    Block, Expr, ExprBlock, Local, Pat, Stmt,
     visit_mut::{self, VisitMut},
 };
 
-use super::{arm_captures, macro_bindings, uses};
-use crate::parse::{device, syntax};
+use super::{arm_captures, effects, macro_bindings, uses};
+use crate::{
+    model::Header,
+    parse::{device, syntax},
+};
+
+/// Returns a body whose arms of `#[device]` control flow make the closures that they call; `None` if there is no such flow.
+/// What is wrong in a closure is reported once, so those with effects stay where they are.
+pub(crate) fn made_in_arms(block: &Block, header: &Header<'_>) -> Option<Block> {
+    device::has_flow(block).then(|| {
+        let mut block = block.clone();
+        let params = header.params.iter().map(ToString::to_string);
+        given_to_arms(&mut block, params, |closure| effects::has_effects(closure, &header.params));
+        block
+    })
+}
 
 /// Moves or copies such closures of a body with `#[device]` control flow into arms. `keep` are those that stay where they are.
 /// `params` are the variables around the body.
@@ -57,7 +70,7 @@ impl VisitMut for Blocks<'_> {
 
 /// Returns the closure of a `let`, to be given to arms in `rest`, the statements after it.
 fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
-    let name = named(local)?;
+    let name = arm_captures::named(local)?;
     let init = local.init.as_ref()?;
     if !rest.iter().any(device::is_anywhere_in) {
         return None;
@@ -72,21 +85,6 @@ fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
         found: false,
         left: false,
     })
-}
-
-/// Returns the name of a `let` that makes a closure whose parameters have no types.
-pub(super) fn named(local: &Local) -> Option<&Ident> {
-    let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
-    let (Expr::Closure(closure), Pat::Ident(name)) = (&*init.expr, &local.pat) else { return None };
-    let plain = name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none();
-    (plain && is_inferred(closure)).then_some(&name.ident)
-}
-
-/// Returns whether rustc finds out the types of a closure's parameters, and whether it takes nothing.
-fn is_inferred(closure: &ExprClosure) -> bool {
-    closure.capture.is_none()
-        && closure.asyncness.is_none()
-        && closure.inputs.iter().any(|input| !matches!(input, Pat::Type(_)))
 }
 
 /// What names mean at some place, beside what they mean where a closure is made.

@@ -4,7 +4,7 @@
 use proc_macro2::Ident;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
-use super::{Analysis, classify, liveness::Rename, scope::Binding, statement::Statement, uses, uses::Uses};
+use super::{Analysis, classify, rename::Rename, scope::Binding, statement::Statement, uses, uses::Uses};
 use crate::{diag::Code, parse::syntax};
 
 impl Analysis<'_, '_> {

@@ -10,7 +10,7 @@ use syn::{Block, Expr};
 use crate::{
     diag::Errors,
     model::{Header, HostCode, Location, PlanItem, Run},
-    parse::{attributes, attributes::Edge, device, syntax},
+    parse::{attributes, attributes::Edge, syntax},
 };
 
 mod alias;
@@ -38,6 +38,7 @@ mod motion;
 pub(crate) mod operations;
 mod partition;
 mod pending_run;
+mod rename;
 mod scope;
 mod segment;
 mod sizes;
@@ -53,7 +54,7 @@ pub(crate) fn has_boundaries(block: &Block) -> bool {
     block.stmts.iter().any(classify::has_boundary)
 }
 
-/// Returns the host code of a body. `misplaced` states that an attribute in it is wrong, so its intended
+/// Returns the host code of a body, whose arms make the closures that they call ([`arm_closures::made_in_arms`]). `misplaced` states that an attribute in it is wrong, so its intended
 /// meaning is unknown.
 pub(crate) fn host_code(
     block: &Block,
@@ -61,16 +62,6 @@ pub(crate) fn host_code(
     misplaced: bool,
     errors: &mut Errors,
 ) -> HostCode {
-    let changed = device::has_flow(block).then(|| {
-        let mut block = block.clone();
-        // What is wrong in a closure is reported once.
-        let params = header.params.iter().map(ToString::to_string);
-        arm_closures::given_to_arms(&mut block, params, |closure| {
-            effects::has_effects(closure, &header.params)
-        });
-        block
-    });
-    let block = changed.as_ref().unwrap_or(block);
     let mut analysis = Analysis {
         header,
         errors,

@@ -212,7 +212,8 @@ impl<'a> Item<'a> {
         let renamed = hygiene::apart(block, &header.params);
         let block = renamed.as_ref().unwrap_or(block);
         let misplaced = misplaced::check(block, &header.params, errors) || self.flow_is_wrong;
-        let code = analyze::host_code(block, header, misplaced, errors);
+        let made = analyze::arm_closures::made_in_arms(block, header);
+        let code = analyze::host_code(made.as_ref().unwrap_or(block), header, misplaced, errors);
         host_code::check(&code, &header.params, errors);
         Analyzed::HostCode { opening, code }
     }

@@ -49,7 +49,8 @@ pub(crate) fn host_code_of(item: &str) -> (String, usize, String) {
     };
     let mut errors = Errors::default();
     let misplaced = misplaced::check(&f.block, &header.params, &mut errors);
-    let code = analyze::host_code(&f.block, &header, misplaced, &mut errors);
+    let made = analyze::arm_closures::made_in_arms(&f.block, &header);
+    let code = analyze::host_code(made.as_ref().unwrap_or(&f.block), &header, misplaced, &mut errors);
     host_code::check(&code, &header.params, &mut errors);
     let body = body(&code, &header);
     let file: syn::File = syn::parse2(quote!(fn host_code() { #body })).expect("host code is Rust");

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use super::{
     block::{Block, Input, Output, Randoms},
+    constants::Constants,
     definition::{Compute, Definition, Number},
-    operation::Constants,
     random::draws::{Draws, Numbers},
 };
 use crate::{

@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 
 use self::map::{Map, Operand, Step, Stored};
 use super::{
+    constants::{Constants, fixed},
     definition::{Compute, Definition, Kind},
     index,
     instances::{self, Instance, Instances},
-    operation::{Constants, fixed},
     random::{NUMBERS, draws::Draws},
     rows,
     source::Functions,

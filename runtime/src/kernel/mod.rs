@@ -13,6 +13,7 @@ pub(crate) mod call;
 pub(crate) mod chain;
 #[cfg(feature = "cuda")]
 pub(crate) mod compose;
+pub(crate) mod constants;
 mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;

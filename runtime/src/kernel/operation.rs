@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::{
     chain::JOINER,
+    constants::Constants,
     cpu,
     definition::{Compute, Definition, Kind, Number, Padded},
     index::operation::Kernel,
@@ -22,9 +23,6 @@ use crate::backend::{
 };
 #[cfg(feature = "cuda")]
 use crate::{Result, backend::cuda::kernels::Submit};
-
-/// For each parameter, the number that replaces it.
-pub(crate) type Constants = [Option<Number>];
 
 /// What follows the tensors among the inputs of a launch, such as the real sizes of padded dimensions, as kernels of one kind
 /// have it.
@@ -50,12 +48,6 @@ pub(crate) trait Further: fmt::Debug + Hash + Send + Sync + 'static {
         gpu: &mut dyn Submit,
         launch: &Launch,
     ) -> Result<()>;
-}
-
-/// A bit for each parameter that is a number.
-pub(super) fn fixed(constants: &Constants) -> u32 {
-    let numbers = constants.iter().enumerate();
-    numbers.fold(0, |bits, (i, constant)| bits | u32::from(constant.is_some()) << i)
 }
 
 /// The operation of a call.

@@ -55,7 +55,7 @@ pub(super) fn block(header: &Header) -> TokenStream {
 /// The rows of a block that lie side by side, all at once.
 pub(super) fn columns(header: &Header) -> TokenStream {
     let (p, kernel) = (private(), &header.name);
-    let columns = quote!(#p::kernel::lang::rows::columns);
+    let columns = quote!(#p::kernel::columns);
     let at = generated_at(kernel.span());
     let arguments = header.inputs.iter().enumerate().map(|(i, input)| {
         let (element, read) = (native::ty(input.scalar, at), format_ident!("input_{}", slice(input.scalar)));

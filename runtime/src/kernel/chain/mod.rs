@@ -14,8 +14,9 @@
 use smallvec::SmallVec;
 
 use super::{
+    constants::{Constants, fixed},
     definition::{Compute, Definition, Kind, Number},
-    operation::{Constants, elementwise, fixed},
+    operation::elementwise,
 };
 use crate::{
     DType,

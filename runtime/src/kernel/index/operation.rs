@@ -11,8 +11,9 @@ use smallvec::SmallVec;
 use super::cuda;
 use super::{
     super::{
+        constants::Constants,
         definition::{Definition, Index},
-        operation::{Constants, Further},
+        operation::Further,
     },
     cpu,
 };

@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use super::{
     super::{
+        constants::Constants,
         definition::{Compute, Definition, Padded},
-        operation::Constants,
     },
     Random, block,
 };

@@ -9,7 +9,7 @@ use super::{
         cpu::Source,
         definition::{Extent, Rows},
     },
-    columns::WIDTH,
+    reductions::WIDTH,
 };
 use crate::backend::{
     View,

@@ -9,11 +9,8 @@ use std::array;
 use super::{
     super::lang::{self, Number},
     lang::{Ordered, Stored},
-    reductions::{LANES, PIECE},
+    reductions::{LANES, PIECE, WIDTH},
 };
-
-/// Rows at a time.
-pub const WIDTH: usize = 32;
 
 /// Values of a row that are combined in registers.
 const GROUP: usize = 8;

@@ -7,15 +7,15 @@ use smallvec::SmallVec;
 
 use super::super::{
     block::{Beyond, Block, BlockRows, Input, Output},
+    constants::Constants,
     cpu::{Kind, Source, place},
     definition::{Compute, Definition, Extent, Padded, Rows},
-    operation::Constants,
     random::draws::{Draws, fill, generator},
     tasks::run_all,
 };
 use super::{
     beside::{Beside, tile},
-    columns::WIDTH,
+    reductions::WIDTH,
 };
 use crate::{
     RngState,

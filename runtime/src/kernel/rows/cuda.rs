@@ -5,10 +5,10 @@ use std::{any::TypeId, fmt::Write as _};
 use smallvec::SmallVec;
 
 use super::super::{
+    constants::{Constants, fixed},
     cuda::{before, draws, element},
     definition::{Compute, Definition, Extent, Rows},
     instances::{Instance, Instances},
-    operation::{Constants, fixed},
     random::draws::Draws,
     source::Functions,
 };

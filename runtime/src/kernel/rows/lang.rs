@@ -2,10 +2,7 @@
 
 use std::{cell::Cell, iter, ops::Range};
 
-pub use super::{
-    columns,
-    reductions::{LANES, PIECE, argmax, argmin, count, fold, max, min, sum},
-};
+pub use super::reductions::{LANES, PIECE, argmax, argmin, count, fold, max, min, sum};
 
 use super::super::{
     block::Beyond,

@@ -20,6 +20,9 @@ pub const LANES: usize = 1024;
 /// Values of a row that are reduced by themselves.
 pub const PIECE: usize = 8192;
 
+/// Rows that lie side by side and are reduced at a time.
+pub(super) const WIDTH: usize = 32;
+
 /// Lanes that are computed together, in a core's nearest memory; fewer of them at the end of a row.
 const BLOCK: usize = 256;
 const SHORT: usize = 64;

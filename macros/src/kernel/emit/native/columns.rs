@@ -17,7 +17,7 @@ use crate::{
         rows::RowOp,
         types::Types,
     },
-    krate::generated_at,
+    krate::{generated_at, private},
 };
 
 /// The state of such a function while it is written.
@@ -27,6 +27,12 @@ pub(super) struct Columns {
     /// Reductions that come before the statement being written.
     before: RefCell<Vec<TokenStream>>,
     reductions: Cell<usize>,
+}
+
+/// Returns the path of what rows that lie side by side are.
+fn of() -> TokenStream {
+    let p = private();
+    quote!(#p::kernel::columns)
 }
 
 /// The number of the row.
@@ -42,12 +48,12 @@ pub(in crate::kernel::emit) fn function(header: &Header, body: &Body, types: &Ty
     let differs = differing(header, body);
     let columns = Columns { differs, before: RefCell::default(), reductions: Cell::new(0) };
     let native = Native { body, types, lang: lang(), columns: Some(columns) };
-    let (lang, at) = (lang(), header.name.span());
+    let (lang, of, at) = (lang(), of(), header.name.span());
     let parameters = header.inputs.iter().map(|input| {
         let (name, element) = (&input.name, ty(input.scalar, input.name.span()));
         match input.extent {
-            Extent::One => quote!(#name: #lang::rows::columns::Each<#element>),
-            Extent::Row => quote!(#name: #lang::rows::columns::Input<'_, #element>),
+            Extent::One => quote!(#name: #of::Each<#element>),
+            Extent::Row => quote!(#name: #of::Input<'_, #element>),
         }
     });
     let places = header.outputs.iter().enumerate().map(|(i, output)| {
@@ -163,9 +169,9 @@ impl Native<'_> {
         if let Pattern::One(Some(local)) = pattern
             && self.body.locals[*local].row.is_some()
         {
-            let (name, lang, row) = (&self.body.locals[*local].name, &self.lang, self.expr(value));
+            let (name, of, row) = (&self.body.locals[*local].name, of(), self.expr(value));
             let row = match self.body.is_kept(*local, value) {
-                true => quote!(&#lang::rows::columns::keep(#row)),
+                true => quote!(&#of::keep(#row)),
                 false => row,
             };
             let before = self.reductions_before();
@@ -179,10 +185,10 @@ impl Native<'_> {
             return quote!(let #name = { #values };);
         }
         let all = Ident::new("__all", generated_at(Span::call_site()));
-        let (lang, column, pattern) = (&self.lang, column(Span::call_site()), self.pattern(pattern));
+        let (of, column, pattern) = (of(), column(Span::call_site()), self.pattern(pattern));
         let names = names.iter().map(|local| {
             let name = &self.body.locals[*local].name;
-            quote!(let #name = #lang::rows::columns::each(|#column: ::core::primitive::usize| {
+            quote!(let #name = #of::each(|#column: ::core::primitive::usize| {
                 let #pattern = #all[#column];
                 #name
             });)
@@ -193,9 +199,9 @@ impl Native<'_> {
     /// The values of an expression for each row, after the reductions in it.
     fn each(&self, value: &Expr) -> TokenStream {
         let tokens = self.expr(value);
-        let (lang, before, column) = (&self.lang, self.reductions_before(), column(value.span));
+        let (of, before, column) = (of(), self.reductions_before(), column(value.span));
         let known = self.known(value.ty).map(|ty| quote!(-> #ty));
-        quote!(#before #lang::rows::columns::each(|#column: ::core::primitive::usize| #known { #tokens }))
+        quote!(#before #of::each(|#column: ::core::primitive::usize| #known { #tokens }))
     }
 
     fn reductions_before(&self) -> TokenStream {
@@ -204,7 +210,7 @@ impl Native<'_> {
     }
 
     fn columns_results(&self, header: &Header, value: &Expr) -> TokenStream {
-        let (at, lang, count) = (header.name.span(), &self.lang, header.outputs.len());
+        let (at, of, count) = (header.name.span(), of(), header.outputs.len());
         let values = self.each(value);
         let all = Ident::new("__all", generated_at(at));
         let column = column(at);
@@ -215,9 +221,9 @@ impl Native<'_> {
                 _ => quote!(#all[#column].#part),
             };
             quote! {
-                #lang::rows::columns::set::<#element>(
+                #of::set::<#element>(
                     #place,
-                    &#lang::rows::columns::each(|#column: ::core::primitive::usize| #value),
+                    &#of::each(|#column: ::core::primitive::usize| #value),
                 );
             }
         });
@@ -226,18 +232,18 @@ impl Native<'_> {
 
     /// A method of rows; reductions are computed before, for all of them.
     pub(super) fn columns_row(&self, columns: &Columns, call: &RowCall, at: Span) -> TokenStream {
-        let (lang, name) = (&self.lang, Ident::new(call.op.name(), at));
+        let (of, name) = (of(), Ident::new(call.op.name(), at));
         let row = self.expr(&call.row);
         let (column, is_fold) = (column(at), call.op == RowOp::Fold);
         let values = call.values.iter().map(|value| {
             let value = self.expr(value);
             match is_fold {
-                true => quote!(#lang::rows::columns::each(|#column: ::core::primitive::usize| #value)),
+                true => quote!(#of::each(|#column: ::core::primitive::usize| #value)),
                 false => value,
             }
         });
         let closures = call.closures.iter().map(|closure| self.columns_closure(closure));
-        let tokens = quote_spanned!(at=> #lang::rows::columns::#name(#row #(, #values)* #(, #closures)*));
+        let tokens = quote_spanned!(at=> #of::#name(#row #(, #values)* #(, #closures)*));
         if !call.op.is_collective() || call.op.is_row() {
             return tokens;
         }

@@ -26,8 +26,9 @@ use crate::{
     BlockFormat, DType,
     backend::{Launch, View},
     kernel::{
+        constants::Constants,
         definition::{Compute, Definition, Extent, Kind, Rows},
-        operation::{Constants, plain},
+        operation::plain,
     },
     value::layout::Layout,
 };
