@@ -56,6 +56,24 @@ integers! {
     signed i32;
     unsigned u32;
     bytes u8;
+    longs i64;
+    short i8;
+}
+
+#[kernel]
+fn doubles(x: f64, y: f64, n: i64) -> (f64, bool, f32) {
+    let a =
+        x.sqrt() + x.floor() + x.ceil() + x.round() + x.round_ties_even() + x.trunc() + x.fract() + x.recip();
+    let b = x.copysign(y) + x.mul_add(y, a) + x.min(y) + x.max(y) + x.clamp(-1.0, y) + x.rem_euclid(y);
+    let c = x.div_euclid(y) + x.abs() + x.signum() + x % y - -x + x * 0.1 / y + n as f64 + f64::MAX;
+    let odd = x.is_nan() | x.is_infinite() || x.is_finite() && x.is_sign_negative() ^ x.is_sign_positive();
+    (a + b + c, !odd, x as f32 + f64::from(n > 9_000_000_000) as f32)
+}
+
+#[kernel]
+fn long_signs(a: i64, b: i8) -> (i64, i8, bool) {
+    let known = a.is_negative() || a.is_positive() || b.is_negative() || b.is_positive();
+    (a.abs() + a.signum() + a.wrapping_abs() - -a, b.abs() + b.signum() + b.wrapping_abs() - -b, known)
 }
 
 #[kernel]
@@ -152,6 +170,18 @@ fn moments(x: Row<f32>) -> f32 {
     total
 }
 
+/// Rows of the types that other kernels have no text for.
+#[kernel(rows)]
+fn long_rows(x: Row<f64>, n: Row<i64>, by: f64, at: i64) -> (Row<f64>, i64) {
+    let total = x.sum() + by + x.at(at);
+    (x.map(|v| v / total), n.sum() + n.max())
+}
+
+#[kernel(reduce)]
+fn short_rows(b: Row<i8>) -> (i8, u32) {
+    (b.min() + b.sum(), b.argmax())
+}
+
 #[kernel(reduce)]
 fn most(x: Row<u8>) -> u8 {
     x.max()
@@ -170,6 +200,18 @@ fn windows(x: View<f32, 3>, n: View<u8, 1>, first: i32, [i, mut j]: [i32; 2]) ->
         sum += half(x.at([k as u32 as i32, n.at([i]) as i32, j]));
     }
     (sum, n.at_or([j], 7) > 1, x.dim(0) * n.dim(0), n.at([i as u8]))
+}
+
+/// Indices of 64 bits, also of another kernel.
+#[kernel]
+fn next(id: i64) -> i64 {
+    id + 1
+}
+
+#[kernel(index)]
+fn long_embedded(ids: View<i64, 1>, table: View<f64, 2>, signs: View<i8, 1>, [i, j]: [i32; 2]) -> (f64, i8) {
+    let id = ids.at([i]);
+    (table.at([id, j as i64]) + table.at_or([next(id), j as i64], 0.5), signs.at([next(id)]))
 }
 
 #[kernel(index)]
@@ -300,6 +342,13 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         unsigned::DEFINITION,
         bytes::DEFINITION,
         signs::DEFINITION,
+        longs::DEFINITION,
+        short::DEFINITION,
+        doubles::DEFINITION,
+        long_signs::DEFINITION,
+        long_rows::DEFINITION,
+        short_rows::DEFINITION,
+        long_embedded::DEFINITION,
         powered::DEFINITION,
         smoothed::DEFINITION,
         hidden::DEFINITION,
@@ -384,6 +433,7 @@ fn chains(named: &str) -> Vec<Vec<&'static Definition>> {
             signs::DEFINITION,
             floats::DEFINITION,
         ],
+        vec![doubles::DEFINITION, long_signs::DEFINITION, longs::DEFINITION],
         vec![powered::DEFINITION; 2],
         vec![
             sum::DEFINITION,

@@ -3,14 +3,20 @@
 /// The types on which a method can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
+    /// `f32`.
     Float,
+    /// `f32` and `f64`: what both devices compute to the same bit.
+    Real,
     Integer,
     /// Floats and integers.
     Number,
-    /// `f32` and `i32`.
+    /// Floats and signed integers.
     Signed,
-    /// `i32`.
     SignedInteger,
+    /// `i32`.
+    I32,
+    /// Integers of which a loop counts: all but `i64`.
+    Counter,
     Unsigned,
     /// Integers and `bool`.
     Bits,
@@ -64,15 +70,15 @@ macro_rules! methods {
 }
 
 methods! {
-    Float true () -> Own: exp2 exp_m1 ln ln_1p log2 log10 sqrt cbrt sin cos tan asin acos atan sinh cosh tanh
-        floor ceil round round_ties_even trunc fract recip;
+    Float true () -> Own: exp2 exp_m1 ln ln_1p log2 log10 cbrt sin cos tan asin acos atan sinh cosh tanh;
+    Real true () -> Own: sqrt floor ceil round round_ties_even trunc fract recip;
     Float false () -> Own: exp asinh acosh atanh to_degrees to_radians;
     Float true (Own) -> Own: powf atan2 hypot;
-    Float false (Own) -> Own: copysign;
+    Real false (Own) -> Own: copysign;
     Float false (I32) -> Own: powi;
-    Float true (Own Own) -> Own: mul_add;
-    Float true () -> Bool: is_nan is_infinite is_finite;
-    Float false () -> Bool: is_sign_negative is_sign_positive;
+    Real true (Own Own) -> Own: mul_add;
+    Real true () -> Bool: is_nan is_infinite is_finite;
+    Real false () -> Bool: is_sign_negative is_sign_positive;
     Float false () -> U32: to_bits;
     Number false (Own) -> Own: min max rem_euclid div_euclid;
     Number false (Own Own) -> Own: clamp;
@@ -84,7 +90,7 @@ methods! {
     Integer true (U32) -> Own: wrapping_shl wrapping_shr rotate_left rotate_right wrapping_pow;
     Integer true () -> U32: count_ones count_zeros leading_zeros trailing_zeros;
     SignedInteger true () -> Own: wrapping_abs;
-    SignedInteger true () -> U32: unsigned_abs;
+    I32 true () -> U32: unsigned_abs;
     SignedInteger true () -> Bool: is_negative is_positive;
     Unsigned true () -> Bool: is_power_of_two;
     Random true () -> U32: bits more_bits;

@@ -9,7 +9,10 @@ use super::{methods::Method, rows::RowOp, views::ViewOp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     F32,
+    F64,
     I32,
+    I64,
+    I8,
     U32,
     U8,
     Bool,
@@ -18,13 +21,17 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    pub(super) const ALL: [Self; 6] = [Self::F32, Self::I32, Self::U32, Self::U8, Self::Bool, Self::Random];
+    pub(super) const ALL: [Self; 9] =
+        [Self::F32, Self::F64, Self::I32, Self::I64, Self::I8, Self::U32, Self::U8, Self::Bool, Self::Random];
 
     /// As Rust and the CUDA text spell it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
+            Self::F64 => "f64",
             Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::I8 => "i8",
             Self::U32 => "u32",
             Self::U8 => "u8",
             Self::Bool => "bool",
@@ -42,7 +49,25 @@ impl Scalar {
     }
 
     pub(super) fn is_integer(self) -> bool {
-        matches!(self, Self::I32 | Self::U32 | Self::U8)
+        matches!(self, Self::I32 | Self::I64 | Self::I8 | Self::U32 | Self::U8)
+    }
+
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+
+    pub(super) fn is_signed_integer(self) -> bool {
+        matches!(self, Self::I32 | Self::I64 | Self::I8)
+    }
+
+    /// If what it means on GPUs is in `further.cuh`, which only kernels that have such a type include.
+    pub(super) fn is_further(self) -> bool {
+        matches!(self, Self::F64 | Self::I64 | Self::I8)
+    }
+
+    /// Registers of a GPU that hold one.
+    pub(super) fn words(self) -> usize {
+        if matches!(self, Self::F64 | Self::I64) { 2 } else { 1 }
     }
 }
 
@@ -228,7 +253,8 @@ pub(super) enum Kind {
     Bool(bool),
     /// An integer, with its suffix if it has one.
     Integer(i128, Option<Scalar>),
-    Float(f32, Option<Scalar>),
+    /// A float, with its suffix if it has one.
+    Float(Float, Option<Scalar>),
     Local(LocalId),
     Constant(usize),
     Neg(Box<Expr>),
@@ -272,6 +298,17 @@ pub(super) enum Kind {
     Row(RowCall),
     /// A method of a view.
     View(ViewCall),
+}
+
+/// A float as the nearest number of each type.
+#[derive(Clone, Copy)]
+pub(super) struct Float {
+    pub(super) single: f32,
+    pub(super) double: f64,
+}
+
+impl Float {
+    pub(super) const ZERO: Self = Self { single: 0.0, double: 0.0 };
 }
 
 pub(super) struct RowCall {

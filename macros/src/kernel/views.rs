@@ -50,9 +50,9 @@ impl ViewOp {
         let (index, other) = (
             index(*rank),
             match scalar {
-                Scalar::F32 => "0.0",
+                Scalar::F32 | Scalar::F64 => "0.0",
                 Scalar::Bool => "false",
-                Scalar::I32 | Scalar::U32 | Scalar::U8 | Scalar::Random => "0",
+                _ => "0",
             },
         );
         match self {

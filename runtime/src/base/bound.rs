@@ -90,8 +90,13 @@ impl fmt::Display for Bound {
 
 /// An element as a number.
 fn number(dtype: DType, bytes: &[u8]) -> f64 {
-    let word = bytes.iter().rev().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+    let wide = bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    let word = wide as u32;
     match dtype {
+        DType::F64 => f64::from_bits(wide),
+        // The nearest, as bounds are numbers of that type.
+        DType::I64 => wide.cast_signed() as f64,
+        DType::I8 => (word as i8).into(),
         DType::F32 => f32::from_bits(word).into(),
         DType::F16 => f16::from_bits(word as u16).into(),
         DType::Bf16 => bf16::from_bits(word as u16).into(),
@@ -146,6 +151,9 @@ mod tests {
         check(DType::I32, &(-1i32).to_le_bytes(), &(-2i32).to_le_bytes(), &0i32.to_le_bytes());
         check(DType::U32, &u32::MAX.to_le_bytes(), &1u32.to_le_bytes(), &(u32::MAX - 1).to_le_bytes());
         check(DType::U8, &[7], &[9], &[6]);
+        check(DType::F64, &1.5f64.to_le_bytes(), &3.5f64.to_le_bytes(), &2.25f64.to_le_bytes());
+        check(DType::I64, &(-1i64).to_le_bytes(), &(-2i64).to_le_bytes(), &0i64.to_le_bytes());
+        check(DType::I8, &[0xff], &[0xfe], &[0]);
         assert!(Bound::absolute(0.5).first_outside(DType::Bool, &[0], &[1]).is_some());
     }
 }

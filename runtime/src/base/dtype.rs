@@ -24,20 +24,46 @@ pub enum DType {
     U8,
     /// One byte, 0 or 1.
     Bool,
+    /// IEEE 754 binary64.
+    F64,
+    /// Signed 64-bit integer.
+    I64,
+    /// Signed 8-bit integer.
+    I8,
 }
 
 impl DType {
+    /// Every type.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::F64,
+        Self::I32,
+        Self::I64,
+        Self::I8,
+        Self::U32,
+        Self::U8,
+        Self::Bool,
+    ];
+
     /// Returns the size of one element, in bytes.
     pub const fn size(self) -> usize {
         match self {
+            Self::F64 | Self::I64 => 8,
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F16 | Self::Bf16 => 2,
-            Self::U8 | Self::Bool => 1,
+            Self::I8 | Self::U8 | Self::Bool => 1,
         }
     }
 
     /// Returns whether the type is a floating-point type.
     pub const fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::Bf16 | Self::F64)
+    }
+
+    /// Returns whether it is the type of a [`Float`]: a floating-point type that is computed in `f32`.
+    pub(crate) const fn is_computed_in_f32(self) -> bool {
         matches!(self, Self::F32 | Self::F16 | Self::Bf16)
     }
 }
@@ -52,6 +78,9 @@ impl fmt::Display for DType {
             Self::U32 => "u32",
             Self::U8 => "u8",
             Self::Bool => "bool",
+            Self::F64 => "f64",
+            Self::I64 => "i64",
+            Self::I8 => "i8",
         })
     }
 }
@@ -62,11 +91,11 @@ mod sealed {
 
 /// A Rust type that can be an element of a [`Tensor`](crate::Tensor).
 ///
-/// Implemented only for `f32`, `f16`, `bf16`, `i32`, `u32`, `u8` and `bool`.
+/// Implemented only for `f32`, `f16`, `bf16`, `f64`, `i32`, `i64`, `i8`, `u32`, `u8` and `bool`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type",
     label = "not an element type",
-    note = "elements are f32, f16, bf16, i32, u32, u8 and bool"
+    note = "elements are f32, f16, bf16, f64, i32, i64, i8, u32, u8 and bool"
 )]
 pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq + 'static {
     /// The value-level name of this type.
@@ -77,8 +106,11 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq 
     fn to_repr(self) -> Self::Repr;
     /// Converts from the form in memory; any non-zero byte is `true`.
     fn from_repr(repr: Self::Repr) -> Self;
-    /// Returns the value as `f64`, which is exact for every element type.
+    /// Returns the value as `f64`: exact for every element type but `i64`, of whose values it is the nearest, ties to even.
+    /// [`to_i64`](Self::to_i64) is exact for those.
     fn to_f64(self) -> f64;
+    /// Returns the value of an integer or a `bool` as `i64`, which is exact; `None` for floats.
+    fn to_i64(self) -> Option<i64>;
     /// Returns the value nearest to `value`, rounded once, ties to even. Integers saturate, and NaN becomes
     /// 0; `bool` is `value != 0`.
     fn from_f64(value: f64) -> Self;
@@ -87,29 +119,30 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq 
 /// Elements with arithmetic: every element type except `bool`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no arithmetic on the device",
-    label = "`f32`, `f16`, `bf16`, `i32`, `u32` or `u8` is needed here",
+    label = "`f32`, `f16`, `bf16`, `f64`, `i32`, `i64`, `i8`, `u32` or `u8` is needed here",
     note = "cast it first: `ops::cast::<_, f32>(&t)?`"
 )]
 pub trait Number: Element {}
 
-/// Floating-point elements: `f32`, `f16`, `bf16`.
+/// Floating-point elements that are computed in `f32`: `f32`, `f16`, `bf16`. An `f64` is a [`Number`] only: functions such as
+/// `exp`, norms and attention are not defined for it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a floating-point element",
+    message = "`{Self}` is not a floating-point element that is computed in `f32`",
     label = "`f32`, `f16` or `bf16` is needed here",
     note = "cast it first: `ops::cast::<_, f32>(&t)?`"
 )]
 pub trait Float: Number {}
 
-/// Integer elements: `i32`, `u32`, `u8`.
+/// Integer elements: `i32`, `i64`, `i8`, `u32`, `u8`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an integer element",
-    label = "`i32`, `u32` or `u8` is needed here",
+    label = "`i32`, `i64`, `i8`, `u32` or `u8` is needed here",
     note = "cast it first: `ops::cast::<_, i32>(&t)?`"
 )]
 pub trait Integer: Number {}
 
 macro_rules! element {
-    ($t:ty, $d:ident, $to:expr, $from:expr) => {
+    ($t:ty, $d:ident, $to:expr, $whole:expr, $from:expr) => {
         impl sealed::Sealed for $t {}
         impl Element for $t {
             const DTYPE: DType = DType::$d;
@@ -123,6 +156,9 @@ macro_rules! element {
             fn to_f64(self) -> f64 {
                 $to(self)
             }
+            fn to_i64(self) -> Option<i64> {
+                $whole(self)
+            }
             fn from_f64(value: f64) -> Self {
                 $from(value)
             }
@@ -131,12 +167,15 @@ macro_rules! element {
     };
 }
 
-element!(f32, F32, |v: f32| f64::from(v), |v: f64| v as f32);
-element!(f16, F16, |v: f16| v.to_f64(), |v: f64| f16::from_f32(to_odd(v)));
-element!(bf16, Bf16, |v: bf16| v.to_f64(), |v: f64| bf16::from_f32(to_odd(v)));
-element!(i32, I32, |v: i32| f64::from(v), |v: f64| v.round_ties_even() as i32);
-element!(u32, U32, |v: u32| f64::from(v), |v: f64| v.round_ties_even() as u32);
-element!(u8, U8, |v: u8| f64::from(v), |v: f64| v.round_ties_even() as u8);
+element!(f32, F32, f64::from, |_| None, |v: f64| v as f32);
+element!(f16, F16, |v: f16| v.to_f64(), |_| None, |v: f64| f16::from_f32(to_odd(v)));
+element!(bf16, Bf16, |v: bf16| v.to_f64(), |_| None, |v: f64| bf16::from_f32(to_odd(v)));
+element!(f64, F64, |v: f64| v, |_| None, |v: f64| v);
+element!(i32, I32, f64::from, |v: i32| Some(v.into()), |v: f64| v.round_ties_even() as i32);
+element!(i64, I64, |v: i64| v as f64, Some, |v: f64| v.round_ties_even() as i64);
+element!(i8, I8, f64::from, |v: i8| Some(v.into()), |v: f64| v.round_ties_even() as i8);
+element!(u32, U32, f64::from, |v: u32| Some(v.into()), |v: f64| v.round_ties_even() as u32);
+element!(u8, U8, f64::from, |v: u8| Some(v.into()), |v: f64| v.round_ties_even() as u8);
 
 /// Converts `value` to an `f32` that a narrower type can be rounded from as if from `value` itself.
 ///
@@ -159,6 +198,8 @@ impl Float for f16 {}
 impl Float for bf16 {}
 
 impl Integer for i32 {}
+impl Integer for i64 {}
+impl Integer for i8 {}
 impl Integer for u32 {}
 impl Integer for u8 {}
 
@@ -174,6 +215,9 @@ impl Element for bool {
     }
     fn to_f64(self) -> f64 {
         f64::from(u8::from(self))
+    }
+    fn to_i64(self) -> Option<i64> {
+        Some(self.into())
     }
     fn from_f64(value: f64) -> Self {
         value != 0.0
@@ -229,6 +273,9 @@ mod tests {
         assert_eq!(HostSlot::of(-3i32).get::<i32>(), -3);
         assert!(HostSlot::of(true).get::<bool>());
         assert_eq!(HostSlot::of(bf16::from_f32(1.5)).get::<bf16>(), bf16::from_f32(1.5));
+        assert_eq!(HostSlot::of(i64::MIN + 1).get::<i64>(), i64::MIN + 1);
+        assert_eq!(HostSlot::of(0.1f64).get::<f64>(), 0.1);
+        assert_eq!(HostSlot::of(-3i8).get::<i8>(), -3);
     }
 
     #[test]
@@ -281,6 +328,21 @@ mod tests {
         assert_eq!([0.5, 1.5, 2.5, -0.5, -1.5, 1.9, -1.9].map(i32::from_f64), [0, 2, 2, 0, -2, 2, -2]);
         assert_eq!([0.5, 1.5, 254.6, 300.0, -3.0].map(u8::from_f64), [0, 2, 255, 255, 0]);
         assert_eq!([4294967294.5, 1e300, f64::NAN, -0.7].map(u32::from_f64), [u32::MAX - 1, u32::MAX, 0, 0]);
+        assert_eq!([1e300, -1e300, f64::NAN, -2.5].map(i64::from_f64), [i64::MAX, i64::MIN, 0, -2]);
+        assert_eq!([127.6, -128.6, f64::NAN, -2.5].map(i8::from_f64), [127, -128, 0, -2]);
+    }
+
+    #[test]
+    fn every_integer_has_an_exact_number_for_the_host() {
+        for value in [i64::MIN, i64::MIN + 1, -1, 0, (1 << 53) + 1, i64::MAX - 1, i64::MAX] {
+            assert_eq!(Element::to_i64(value), Some(value));
+        }
+        assert_eq!(((1i64 << 53) + 1).to_f64(), f64::powi(2.0, 53), "the nearest, ties to even");
+        assert_eq!(
+            (true.to_i64(), u32::MAX.to_i64(), (-1i8).to_i64()),
+            (Some(1), Some(4_294_967_295), Some(-1))
+        );
+        assert_eq!((1.0f64.to_i64(), bf16::ONE.to_i64()), (None, None));
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Numerics {
             tf32: self.tf32 && dtype == DType::F32,
             reduced_precision_reduction: self.reduced_precision_reduction
                 && matches!(dtype, DType::F16 | DType::Bf16),
-            deterministic: self.deterministic && dtype.is_float(),
+            deterministic: self.deterministic && dtype.is_computed_in_f32(),
         }
     }
 

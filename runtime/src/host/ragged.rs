@@ -187,7 +187,12 @@ impl<'s> Eager<'s> {
     pub fn unique<T: Element>(&self, x: &Tensor<'s, T>) -> Result<Ragged<'s, T>> {
         let (mut values, _) = self.real_part("unique", x)?;
         let is_nan = |v: &T| v.to_f64().is_nan();
-        values.sort_by(|a, b| is_nan(a).cmp(&is_nan(b)).then(a.to_f64().total_cmp(&b.to_f64())));
+        values.sort_by(|a, b| {
+            is_nan(a)
+                .cmp(&is_nan(b))
+                .then(a.to_f64().total_cmp(&b.to_f64()))
+                .then(a.to_i64().cmp(&b.to_i64()))
+        });
         values.dedup_by(|a, b| a == b || is_nan(a) && is_nan(b));
         self.upload(&[values.len()], &values)
     }

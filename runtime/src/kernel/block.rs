@@ -45,7 +45,10 @@ pub struct Beyond {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input<'a> {
     F32(&'a [f32]),
+    F64(&'a [f64]),
     I32(&'a [i32]),
+    I64(&'a [i64]),
+    I8(&'a [i8]),
     U32(&'a [u32]),
     U16(&'a [u16]),
     U8(&'a [u8]),
@@ -77,7 +80,10 @@ impl<'a> Randoms<'a> {
 #[derive(Debug)]
 pub(super) enum Output<'a> {
     F32(&'a mut [f32]),
+    F64(&'a mut [f64]),
     I32(&'a mut [i32]),
+    I64(&'a mut [i64]),
+    I8(&'a mut [i8]),
     U32(&'a mut [u32]),
     U16(&'a mut [u16]),
     U8(&'a mut [u8]),
@@ -206,7 +212,10 @@ impl<'a> Block<'a> {
 
     slices! {
         input_f32 output_f32 F32 f32;
+        input_f64 output_f64 F64 f64;
         input_i32 output_i32 I32 i32;
+        input_i64 output_i64 I64 i64;
+        input_i8 output_i8 I8 i8;
         input_u32 output_u32 U32 u32;
         input_u16 output_u16 U16 u16;
         input_u8 output_u8 U8 u8;

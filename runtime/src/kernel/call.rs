@@ -104,7 +104,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(i32 u32 u8 bool);
+numbers!(f64 i32 i64 i8 u32 u8 bool);
 
 impl<'s> Call<'s> {
     /// Creates a call whose first argument is a tensor, which determines the step.
@@ -160,12 +160,13 @@ impl<'s> Call<'s> {
     pub(crate) fn moving<T: Element>(mut self) -> Self {
         for given in &mut self.arguments {
             let Given::Constant(Number { bits, compute }) = given else { continue };
-            let value = f32::from_bits(*bits);
+            let value = f32::from_bits(*bits as u32);
             (*compute, *bits) = match T::DTYPE {
-                DType::F16 => (Compute::U16, u32::from(f16::from_f32(value).to_bits())),
-                DType::Bf16 => (Compute::U16, u32::from(bf16::from_f32(value).to_bits())),
+                DType::F16 => (Compute::U16, u64::from(f16::from_f32(value).to_bits())),
+                DType::Bf16 => (Compute::U16, u64::from(bf16::from_f32(value).to_bits())),
+                DType::F64 | DType::I64 => (Compute::I64, *bits),
                 DType::F32 | DType::I32 | DType::U32 => (Compute::U32, *bits),
-                DType::U8 | DType::Bool => (Compute::U8, *bits),
+                DType::I8 | DType::U8 | DType::Bool => (Compute::U8, *bits),
             };
         }
         self
@@ -175,10 +176,10 @@ impl<'s> Call<'s> {
     pub(crate) fn rounded<T: Element>(mut self) -> Self {
         for given in &mut self.arguments {
             let Given::Constant(Number { bits, .. }) = given else { continue };
-            let value = f32::from_bits(*bits);
+            let value = f32::from_bits(*bits as u32);
             *bits = match T::DTYPE {
-                DType::F16 => f16::from_f32(value).to_f32().to_bits(),
-                DType::Bf16 => bf16::from_f32(value).to_f32().to_bits(),
+                DType::F16 => f16::from_f32(value).to_f32().to_bits().into(),
+                DType::Bf16 => bf16::from_f32(value).to_f32().to_bits().into(),
                 _ => *bits,
             };
         }
@@ -240,7 +241,8 @@ impl<'s> Call<'s> {
     /// # Errors
     /// Returns [`Error::DTypeMismatch`].
     pub(super) fn refuse_mixed(&self, inputs: &[View], outputs: &[View]) -> Result<()> {
-        let mut floats = inputs.iter().chain(outputs).map(|view| view.dtype).filter(|dtype| dtype.is_float());
+        let mut floats =
+            inputs.iter().chain(outputs).map(|view| view.dtype).filter(|dtype| dtype.is_computed_in_f32());
         let Some(expected) = floats.next() else { return Ok(()) };
         let Some(found) = floats.find(|dtype| *dtype != expected) else { return Ok(()) };
         let what = format!(

@@ -4,8 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
+pub(crate) use super::{cuda::element, instances::Instance};
 use super::{
-    cuda::LANGUAGE,
+    cuda::{FURTHER, LANGUAGE},
     definition::{Compute, Definition, Rows},
     instances::source,
     rows::{
@@ -14,7 +15,6 @@ use super::{
     },
     source::{Functions, result},
 };
-pub(crate) use super::{cuda::element, instances::Instance};
 use crate::DType;
 
 /// Where a kernel of rows puts a row that not every block writes.
@@ -63,7 +63,8 @@ impl Composition {
         let lanes = lanes(definition, rows, float);
         // More than a warp share memory with their whole block, which then has one row.
         let each = if count == 1 { Plan::most_of_piece(lanes).min(threads) } else { 32 };
-        let Packs { count, lanes, held, whole } = Packs::new(size, lanes, rows.held, each, 1);
+        let Packs { count, lanes, held, whole } =
+            Packs::new(size, lanes, rows.held * rows.value_words, each, 1);
         let context = format!("rows::Cx<{each}, {count}, {lanes}, 1, {held}, {whole}, true>");
         RowsOfBlock { context, threads: each }
     }
@@ -78,8 +79,9 @@ impl Composition {
     ) -> &'static Instance {
         static KNOWN: Mutex<Option<FxHashMap<String, &'static Instance>>> = Mutex::new(None);
         let rows = if self.has_rows { [ROWS, MAYBE].concat() } else { String::new() };
+        let further = if self.functions.further { FURTHER } else { "" };
         let text = format!(
-            "#include \"common.cuh\"\n\n{header}\n{LANGUAGE}\n{rows}\n{}\n{text}",
+            "#include \"common.cuh\"\n\n{header}\n{LANGUAGE}\n{further}{rows}\n{}\n{text}",
             self.functions.text
         );
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

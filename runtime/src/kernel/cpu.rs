@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use bytemuck::{Pod, cast_slice, cast_slice_mut, try_cast_slice_mut};
 use rayon::prelude::*;
 use smallvec::SmallVec;
 
@@ -89,6 +89,7 @@ pub(super) fn in_tasks<'a>(
 /// The bytes of an output.
 pub(super) fn place<'a>(access: &Access<'a>, view: &View) -> &'a mut [u8] {
     match view.dtype.size() {
+        8 => cast_slice_mut(access.slice_mut::<u64>(view)),
         4 => cast_slice_mut(access.slice_mut::<u32>(view)),
         2 => cast_slice_mut(access.slice_mut::<u16>(view)),
         _ => access.slice_mut::<u8>(view),
@@ -108,7 +109,10 @@ pub(super) enum Source<'a> {
     F32(Walk, &'a [f32]),
     F16(Walk, &'a [f16]),
     Bf16(Walk, &'a [bf16]),
+    F64(Walk, &'a [f64]),
     I32(Walk, &'a [i32]),
+    I64(Walk, &'a [i64]),
+    I8(Walk, &'a [i8]),
     U32(Walk, &'a [u32]),
     U16(Walk, &'a [u16]),
     U8(Walk, &'a [u8]),
@@ -118,7 +122,8 @@ pub(super) enum Source<'a> {
 
 /// The buffer in which values of a block are gathered and converted.
 pub(super) struct Buffer {
-    pub(super) raw: [u32; BLOCK],
+    /// A word for each element: of a type of fewer bits, the values are next to each other at its start.
+    pub(super) raw: [u64; BLOCK],
     pub(super) converted: [u32; BLOCK],
     /// The elements that it holds for every block, of an operand that is one element.
     repeated: usize,
@@ -135,7 +140,7 @@ impl Buffer {
 
 /// A buffer of any length.
 pub(super) struct Words<'b> {
-    raw: &'b mut [u32],
+    raw: &'b mut [u64],
     converted: &'b mut [u32],
     /// As that of [`Buffer`], where it is known.
     repeated: Option<&'b mut usize>,
@@ -169,7 +174,10 @@ impl<'a> Source<'a> {
             (Compute::F32, DType::F16) => Self::F16(walk, access.slice(view)),
             (Compute::F32, DType::Bf16) => Self::Bf16(walk, access.slice(view)),
             (Compute::F32, _) => Self::F32(walk, access.slice(view)),
+            (Compute::F64, _) => Self::F64(walk, access.slice(view)),
             (Compute::I32, _) => Self::I32(walk, access.slice(view)),
+            (Compute::I64, _) => Self::I64(walk, access.slice(view)),
+            (Compute::I8, _) => Self::I8(walk, access.slice(view)),
             (Compute::U32 | Compute::Random, _) => Self::U32(walk, access.slice(view)),
             (Compute::U16, _) => Self::U16(walk, access.slice(view)),
             (Compute::U8 | Compute::Bool, _) => Self::U8(walk, access.slice(view)),
@@ -181,6 +189,7 @@ impl<'a> Source<'a> {
         match self {
             Self::Constant(_) | Self::F16(..) | Self::Bf16(..) | Self::Random(_) => false,
             Self::F32(walk, _) | Self::I32(walk, _) | Self::U32(walk, _) => walk.is_flat(),
+            Self::F64(walk, _) | Self::I64(walk, _) | Self::I8(walk, _) => walk.is_flat(),
             Self::U16(walk, _) | Self::U8(walk, _) => walk.is_flat(),
             Self::None => true,
         }
@@ -197,7 +206,7 @@ impl<'a> Source<'a> {
         &'b self,
         start: usize,
         len: usize,
-        raw: &'b mut [u32],
+        raw: &'b mut [u64],
         converted: &'b mut [u32],
     ) -> Input<'b> {
         let buffer = (!self.is_borrowed()).then_some(Words { raw, converted, repeated: None });
@@ -211,7 +220,10 @@ impl<'a> Source<'a> {
             Self::F32(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
             Self::F16(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
             Self::Bf16(walk, src) => Input::F32(read(walk, src, start, len, buffer)),
+            Self::F64(walk, src) => Input::F64(read(walk, src, start, len, buffer)),
             Self::I32(walk, src) => Input::I32(read(walk, src, start, len, buffer)),
+            Self::I64(walk, src) => Input::I64(read(walk, src, start, len, buffer)),
+            Self::I8(walk, src) => Input::I8(read(walk, src, start, len, buffer)),
             Self::U32(walk, src) => Input::U32(read(walk, src, start, len, buffer)),
             Self::U16(walk, src) => Input::U16(read(walk, src, start, len, buffer)),
             Self::U8(walk, src) => Input::U8(read(walk, src, start, len, buffer)),
@@ -232,8 +244,9 @@ fn read<'b, T: Scalar>(
     let Some(Words { raw, converted, repeated }) = buffer else {
         return T::acc(&src[start..start + len], &mut []);
     };
-    // Elements that are not converted need no second word.
-    let (raw, converted) = (&mut prefix(raw)[..len], prefix(converted).get_mut(..len).unwrap_or_default());
+    let raw = &mut prefix(raw)[..len];
+    // Elements that are not converted need no second word, and those of 64 bits would not fit there.
+    let converted = try_cast_slice_mut(converted).unwrap_or_default().get_mut(..len).unwrap_or_default();
     match repeated {
         Some(repeated) if walk.is_one() => {
             if *repeated < len {
@@ -250,13 +263,13 @@ fn read<'b, T: Scalar>(
 /// The words of random numbers, which take both parts of a buffer.
 fn drawn<'b>(numbers: &Numbers, start: usize, len: usize, buffer: Option<Words<'b>>) -> Randoms<'b> {
     let Some(Words { raw, converted, .. }) = buffer else { return Randoms::default() };
-    let (first, second) = (&mut raw[..len], &mut converted[..len]);
+    let (first, second) = (&mut prefix(raw)[..len], &mut converted[..len]);
     numbers.fill(start, first, second);
     Randoms { first, second }
 }
 
 /// A buffer as values of a type that is at most as large.
-fn prefix<T: Pod>(words: &mut [u32]) -> &mut [T] {
+fn prefix<W: Pod, T: Pod>(words: &mut [W]) -> &mut [T] {
     cast_slice_mut(words)
 }
 
@@ -275,9 +288,12 @@ fn constant(number: Number, len: usize, buffer: Option<Words<'_>>) -> Input<'_> 
         to
     }
     match number.compute {
-        Compute::F32 => Input::F32(filled(f32::from_bits(number.bits), len, buffer)),
-        Compute::I32 => Input::I32(filled(number.bits.cast_signed(), len, buffer)),
-        Compute::U32 | Compute::Random => Input::U32(filled(number.bits, len, buffer)),
+        Compute::F32 => Input::F32(filled(f32::from_bits(number.bits as u32), len, buffer)),
+        Compute::F64 => Input::F64(filled(f64::from_bits(number.bits), len, buffer)),
+        Compute::I32 => Input::I32(filled(number.bits as i32, len, buffer)),
+        Compute::I64 => Input::I64(filled(number.bits.cast_signed(), len, buffer)),
+        Compute::I8 => Input::I8(filled(number.bits as i8, len, buffer)),
+        Compute::U32 | Compute::Random => Input::U32(filled(number.bits as u32, len, buffer)),
         Compute::U16 => Input::U16(filled(number.bits as u16, len, buffer)),
         Compute::U8 | Compute::Bool => Input::U8(filled(number.bits as u8, len, buffer)),
     }
@@ -360,7 +376,10 @@ impl Kind {
     pub(super) fn output(self, bytes: &mut [u8]) -> Output<'_> {
         match self.compute {
             Compute::F32 => Output::F32(cast_slice_mut(bytes)),
+            Compute::F64 => Output::F64(cast_slice_mut(bytes)),
             Compute::I32 => Output::I32(cast_slice_mut(bytes)),
+            Compute::I64 => Output::I64(cast_slice_mut(bytes)),
+            Compute::I8 => Output::I8(cast_slice_mut(bytes)),
             Compute::U32 | Compute::Random => Output::U32(cast_slice_mut(bytes)),
             Compute::U16 => Output::U16(cast_slice_mut(bytes)),
             Compute::U8 | Compute::Bool => Output::U8(bytes),
@@ -393,7 +412,10 @@ impl Kind {
         match self.compute {
             Compute::F32 if self.is_converted() => Input::F32(values),
             Compute::F32 => Input::F32(cast_slice(bytes)),
+            Compute::F64 => Input::F64(cast_slice(bytes)),
             Compute::I32 => Input::I32(cast_slice(bytes)),
+            Compute::I64 => Input::I64(cast_slice(bytes)),
+            Compute::I8 => Input::I8(cast_slice(bytes)),
             Compute::U32 | Compute::Random => Input::U32(cast_slice(bytes)),
             Compute::U16 => Input::U16(cast_slice(bytes)),
             Compute::U8 | Compute::Bool => Input::U8(bytes),

@@ -34,6 +34,9 @@ use mapped::Mapped;
 /// The source of operators and methods in CUDA C++.
 pub(super) const LANGUAGE: &str = include_str!("language.cuh");
 
+/// The same for `f64`, `i64` and `i8`: kernels without them do not have it.
+pub(super) const FURTHER: &str = include_str!("further.cuh");
+
 /// A kernel for certain element types of floats, with numbers for some parameters.
 #[derive(PartialEq, Eq, Hash)]
 struct Variant {
@@ -111,7 +114,7 @@ pub(super) fn launch(
         tensors,
         outputs: &launch.outputs,
         numbers: numbers(draws, generators, real, launch.outputs.first()),
-        constants: constants.iter().flatten().map(|number| u64::from(number.bits)).collect(),
+        constants: constants.iter().flatten().map(|number| number.bits).collect(),
     };
     mapped.launch(instance, gpu)
 }
@@ -154,7 +157,7 @@ fn tensors(definition: &Definition, fixed: u32) -> impl Iterator<Item = Compute>
 fn text(definition: &Definition, floats: &[DType], fixed: u32, padded: bool) -> (String, String) {
     let mut functions = Functions::default();
     let name = functions.add(definition);
-    let mut text = before(draws(definition));
+    let mut text = before(draws(definition), functions.further);
     let _ = writeln!(text, "{}", functions.text);
     let entry = format!("{name}_map");
     map(definition, name, floats, fixed, padded).kernel(&mut text, &entry);
@@ -175,10 +178,11 @@ fn map<'a>(definition: &'a Definition, name: String, floats: &[DType], fixed: u3
     Map { steps: vec![Step { definition, name, fixed, operands, results }], padded, inputs, outputs }
 }
 
-/// What precedes the functions of kernels, some of which may draw random numbers.
-pub(super) fn before(draws: bool) -> String {
+/// What precedes the functions of kernels, some of which may draw random numbers, or have values of further types.
+pub(super) fn before(draws: bool, further: bool) -> String {
     let numbers = if draws { NUMBERS } else { "" };
-    format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{numbers}")
+    let further = if further { FURTHER } else { "" };
+    format!("#include \"common.cuh\"\n\n{LANGUAGE}\n{further}{numbers}")
 }
 
 /// The source of several kernels whose floats are stored as `float`.
@@ -193,7 +197,7 @@ fn text_of_all(definitions: &[&Definition], float: DType) -> String {
         map(definition, name, &floats, 0, draws(definition)).kernel(&mut kernels, &entry);
         kernels.push_str("}\n");
     }
-    let before = before(definitions.iter().any(|definition| draws(definition)));
+    let before = before(definitions.iter().any(|definition| draws(definition)), functions.further);
     format!("{before}{}\n{kernels}", functions.text)
 }
 

@@ -9,10 +9,16 @@ use crate::{DType, backend, base::rank::MAX_RANK};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compute {
-    /// Of every float element type.
+    /// Of every float element type but `f64`.
     F32,
+    /// Of `f64`.
+    F64,
     /// Of `i32`.
     I32,
+    /// Of `i64`.
+    I64,
+    /// Of `i8`.
+    I8,
     /// Of `u32`.
     U32,
     /// The bits of 16-bit floats, which are moved.
@@ -30,7 +36,10 @@ impl Compute {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
+            Self::F64 => "f64",
             Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::I8 => "i8",
             Self::U32 => "u32",
             Self::U16 => "u16",
             Self::U8 => "u8",
@@ -42,12 +51,19 @@ impl Compute {
     /// Returns whether tensors of an element type can be computed in this type: their values, or their bits.
     pub(super) fn fits(self, stored: DType) -> bool {
         match self {
-            Self::F32 => stored.is_float(),
+            Self::F32 => stored.is_computed_in_f32(),
+            Self::F64 => stored == DType::F64,
+            Self::I64 => stored.size() == 8,
             Self::I32 | Self::U32 => stored.size() == 4,
             Self::U16 => stored.size() == 2,
-            Self::U8 | Self::Bool => stored.size() == 1,
+            Self::I8 | Self::U8 | Self::Bool => stored.size() == 1,
             Self::Random => false,
         }
+    }
+
+    /// Returns whether what it means on GPUs is in `further.cuh`, which only kernels that have such a type include.
+    pub(crate) fn is_further(self) -> bool {
+        matches!(self, Self::F64 | Self::I64 | Self::I8)
     }
 
     /// Returns the element type of its tensors, where that of floats is `float`.
@@ -55,7 +71,10 @@ impl Compute {
     pub(super) fn stored(self, float: DType) -> DType {
         match self {
             Self::F32 | Self::U16 => float,
+            Self::F64 => DType::F64,
             Self::I32 => DType::I32,
+            Self::I64 => DType::I64,
+            Self::I8 => DType::I8,
             // A generator is words.
             Self::U32 | Self::Random => DType::U32,
             Self::U8 => DType::U8,
@@ -88,10 +107,12 @@ pub struct Rows {
     pub indexed: bool,
     /// Set if all rows go the same way through the function.
     pub straight: bool,
-    /// Words of the largest value that a reduction has for each lane, or of a random number in the making.
+    /// Words of 32 bits of the largest value that a reduction has for each lane, or of a random number in the making.
     pub sum_words: usize,
     /// Computes a block of rows that lie side by side, if the kernel can be computed so.
     pub columns: Option<fn(&mut Block<'_>)>,
+    /// Words of the largest value.
+    pub value_words: usize,
 }
 
 impl Rows {
@@ -159,6 +180,8 @@ pub struct Definition {
     pub outputs: &'static [Compute],
     /// The function for GPUs, with places in `${…}` that the runtime fills.
     pub text: &'static str,
+    /// If the text has values of `f64`, `i64` or `i8`.
+    pub further: bool,
     /// Lists the items to which the text refers by number.
     pub uses: fn(&mut Uses),
     /// Computes a block of elements or of rows, or a part of the results.
@@ -222,7 +245,7 @@ impl Uses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Number {
     pub(super) compute: Compute,
-    pub(super) bits: u32,
+    pub(super) bits: u64,
 }
 
 impl Number {
@@ -230,8 +253,11 @@ impl Number {
     pub(super) fn value(self) -> backend::Constant {
         let Self { compute, bits } = self;
         match compute {
-            Compute::F32 => backend::Constant::Float(f32::from_bits(bits).into()),
+            Compute::F32 => backend::Constant::Float(f32::from_bits(bits as u32).into()),
+            Compute::F64 => backend::Constant::Float(f64::from_bits(bits)),
             Compute::I32 => backend::Constant::Integer((bits as i32).into()),
+            Compute::I64 => backend::Constant::Integer((bits as i64).into()),
+            Compute::I8 => backend::Constant::Integer((bits as i8).into()),
             Compute::Bool => backend::Constant::Bool(bits != 0),
             Compute::U32 | Compute::U16 | Compute::U8 | Compute::Random => {
                 backend::Constant::Integer(bits.into())
@@ -243,7 +269,7 @@ impl Number {
 #[cfg(feature = "cuda")]
 impl Number {
     /// Its bits.
-    pub(crate) fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u64 {
         self.bits
     }
 }
@@ -251,7 +277,7 @@ impl Number {
 /// A value that kernels can name.
 #[diagnostic::on_unimplemented(
     message = "kernels have no values of type `{Self}`",
-    label = "a value of type `f32`, `i32`, `u32`, `u8` or `bool` is needed here"
+    label = "a value of type `f32`, `f64`, `i32`, `i64`, `i8`, `u32`, `u8` or `bool` is needed here"
 )]
 pub trait Constant: Copy {
     /// As a number.
@@ -270,9 +296,12 @@ macro_rules! constant {
 }
 
 constant! {
-    f32 F32 v => v.to_bits();
-    i32 I32 v => v as u32;
-    u32 U32 v => v;
-    u8 U8 v => u32::from(v);
-    bool Bool v => u32::from(v);
+    f32 F32 v => u64::from(v.to_bits());
+    f64 F64 v => v.to_bits();
+    i32 I32 v => u64::from(v.cast_unsigned());
+    i64 I64 v => v.cast_unsigned();
+    i8 I8 v => u64::from(v.cast_unsigned());
+    u32 U32 v => u64::from(v);
+    u8 U8 v => u64::from(v);
+    bool Bool v => u64::from(v);
 }

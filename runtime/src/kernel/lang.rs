@@ -7,7 +7,7 @@ pub use super::{exp::exp, index::lang as views, random::Random, rows::lang as ro
 
 use super::definition::Constant;
 
-/// `f32`, `i32`, `u32`, `u8`.
+/// Floats and integers.
 #[diagnostic::on_unimplemented(
     message = "kernels do not compute with `{Self}` so",
     label = "a number is needed here"
@@ -42,10 +42,10 @@ pub trait Number: Copy + PartialOrd {
     fn div_euclid(self, other: Self) -> Self;
 }
 
-/// `f32` and `i32`.
+/// Floats and signed integers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no negative numbers",
-    label = "`f32` or `i32` is needed here"
+    label = "a float or a signed integer is needed here"
 )]
 pub trait Signed: Number {
     /// `-`
@@ -59,11 +59,22 @@ pub trait Signed: Number {
     fn signum(self) -> Self;
 }
 
-/// `i32`, `u32` and `u8`.
+/// `f32` and `f64`.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a float", label = "a float is needed here")]
+pub trait Real: Signed {
+    /// If it is a negative number.
+    fn is_sign_negative(self) -> bool;
+    /// If it is a positive number.
+    fn is_sign_positive(self) -> bool;
+}
+
+/// Integers.
 #[diagnostic::on_unimplemented(message = "`{Self}` is not an integer", label = "an integer is needed here")]
 pub trait Integer: Number {
     /// Its lowest 32 bits.
     fn bits(self) -> u32;
+    /// As an index, none of which is negative: `u32::MAX` for one that 32 bits do not hold.
+    fn index(self) -> u32;
     /// `<<`
     #[must_use]
     fn shl(self, places: u32) -> Self;
@@ -76,7 +87,7 @@ pub trait Integer: Number {
 }
 
 macro_rules! integer {
-    ($($t:ident)*) => {$(
+    ($($t:ident $index:expr;)*) => {$(
         impl Number for $t {
             #[inline(always)]
             fn add(self, other: Self) -> Self {
@@ -121,6 +132,11 @@ macro_rules! integer {
                 self as u32
             }
             #[inline(always)]
+            fn index(self) -> u32 {
+                let index: fn($t) -> u32 = $index;
+                index(self)
+            }
+            #[inline(always)]
             fn shl(self, places: u32) -> Self {
                 self.wrapping_shl(places)
             }
@@ -136,85 +152,134 @@ macro_rules! integer {
     )*};
 }
 
-integer!(i32 u32 u8);
-
-impl Signed for i32 {
-    #[inline(always)]
-    fn neg(self) -> Self {
-        self.wrapping_neg()
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        self.wrapping_abs()
-    }
-    #[inline(always)]
-    fn signum(self) -> Self {
-        i32::signum(self)
-    }
+integer! {
+    i32 |i| i as u32;
+    i64 |i| u32::try_from(i).unwrap_or(u32::MAX);
+    i8 |i| i as u32;
+    u32 |i| i;
+    u8 |i| i.into();
 }
 
-impl Number for f32 {
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self + other
-    }
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        self - other
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        self * other
-    }
-    #[inline(always)]
-    fn div(self, other: Self) -> Self {
-        self / other
-    }
-    #[inline(always)]
-    fn rem(self, other: Self) -> Self {
-        self % other
-    }
-    /// NaN counts as missing; `-0.0` is smaller than `0.0`.
-    #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        let first = self < other || (self == other && self.is_sign_negative()) || other.is_nan();
-        if first { self } else { other }
-    }
-    /// NaN counts as missing; `0.0` is larger than `-0.0`.
-    #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        let first = self > other || (self == other && self.is_sign_positive()) || other.is_nan();
-        if first { self } else { other }
-    }
-    #[inline(always)]
-    fn rem_euclid(self, other: Self) -> Self {
-        let rest = self % other;
-        if rest < 0.0 { rest + f32::abs(other) } else { rest }
-    }
-    #[inline(always)]
-    fn div_euclid(self, other: Self) -> Self {
-        let whole = (self / other).trunc();
-        match self % other < 0.0 {
-            true if other > 0.0 => whole - 1.0,
-            true => whole + 1.0,
-            false => whole,
+macro_rules! signed_integer {
+    ($($t:ident)*) => {$(
+        impl Signed for $t {
+            #[inline(always)]
+            fn neg(self) -> Self {
+                self.wrapping_neg()
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                self.wrapping_abs()
+            }
+            #[inline(always)]
+            fn signum(self) -> Self {
+                $t::signum(self)
+            }
         }
-    }
+    )*};
 }
 
-impl Signed for f32 {
-    #[inline(always)]
-    fn neg(self) -> Self {
-        -self
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        f32::abs(self)
-    }
-    #[inline(always)]
-    fn signum(self) -> Self {
-        if self.is_nan() { self } else { f32::copysign(1.0, self) }
-    }
+signed_integer!(i32 i64 i8);
+
+/// What kernels compute in `f32` and in `f64`.
+macro_rules! float {
+    ($($t:ident)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                self / other
+            }
+            #[inline(always)]
+            fn rem(self, other: Self) -> Self {
+                self % other
+            }
+            /// NaN counts as missing; `-0.0` is smaller than `0.0`.
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                let first = self < other || (self == other && self.is_sign_negative()) || other.is_nan();
+                if first { self } else { other }
+            }
+            /// NaN counts as missing; `0.0` is larger than `-0.0`.
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                let first = self > other || (self == other && self.is_sign_positive()) || other.is_nan();
+                if first { self } else { other }
+            }
+            #[inline(always)]
+            fn rem_euclid(self, other: Self) -> Self {
+                let rest = self % other;
+                if rest < 0.0 { rest + $t::abs(other) } else { rest }
+            }
+            #[inline(always)]
+            fn div_euclid(self, other: Self) -> Self {
+                let whole = (self / other).trunc();
+                match self % other < 0.0 {
+                    true if other > 0.0 => whole - 1.0,
+                    true => whole + 1.0,
+                    false => whole,
+                }
+            }
+        }
+
+        impl Signed for $t {
+            #[inline(always)]
+            fn neg(self) -> Self {
+                -self
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $t::abs(self)
+            }
+            #[inline(always)]
+            fn signum(self) -> Self {
+                if self.is_nan() { self } else { $t::copysign(1.0, self) }
+            }
+        }
+
+        impl Real for $t {
+            #[inline(always)]
+            fn is_sign_negative(self) -> bool {
+                !self.is_nan() && $t::is_sign_negative(self)
+            }
+            #[inline(always)]
+            fn is_sign_positive(self) -> bool {
+                !self.is_nan() && $t::is_sign_positive(self)
+            }
+        }
+    )*};
+}
+
+float!(f32 f64);
+
+/// A type in which loops count.
+#[diagnostic::on_unimplemented(
+    message = "loops of kernels do not count in `{Self}`",
+    label = "convert it first: `n as i32`"
+)]
+pub trait Counter: Integer {}
+
+impl Counter for i32 {}
+impl Counter for i8 {}
+impl Counter for u32 {}
+impl Counter for u8 {}
+
+/// The bound of a loop, of a type that only rustc knows.
+#[must_use]
+#[inline(always)]
+pub fn bound<T: Counter>(n: T) -> T {
+    n
 }
 
 /// The same value: rustc compares tuples as well, kernels do not.
@@ -375,22 +440,22 @@ pub fn from_bits(bits: u32) -> f32 {
 /// If it is a negative number, `-0.0` included; no NaN is.
 #[must_use]
 #[inline(always)]
-pub fn is_sign_negative(x: f32) -> bool {
-    !x.is_nan() && x.is_sign_negative()
+pub fn is_sign_negative<T: Real>(x: T) -> bool {
+    x.is_sign_negative()
 }
 
 /// If it is a positive number, `0.0` included; no NaN is.
 #[must_use]
 #[inline(always)]
-pub fn is_sign_positive(x: f32) -> bool {
-    !x.is_nan() && x.is_sign_positive()
+pub fn is_sign_positive<T: Real>(x: T) -> bool {
+    x.is_sign_positive()
 }
 
 /// `x` with the sign of `sign`; a NaN counts as positive.
 #[must_use]
 #[inline(always)]
-pub fn copysign(x: f32, sign: f32) -> f32 {
-    if is_sign_negative(sign) { -x.abs() } else { x.abs() }
+pub fn copysign<T: Real>(x: T, sign: T) -> T {
+    if sign.is_sign_negative() { x.abs().neg() } else { x.abs() }
 }
 
 /// In degrees.
@@ -418,6 +483,15 @@ mod tests {
         assert_eq!((add(250u8, 10), neg(i32::MIN), abs(i32::MIN)), (4, i32::MIN, i32::MIN));
         assert_eq!((shl(1u8, 9), shr(-8i32, 33u32), shl(1u32, -31i32)), (2, -4, 2));
         assert_eq!((pow(10u8, 3), clamp(5, 9, 1)), (232, 1));
+        assert_eq!((div(7i64, 0), rem(i64::MIN, -1), div(i64::MIN, -1)), (0, 0, i64::MIN));
+        assert_eq!((mul(100i8, 3), neg(i8::MIN), abs(i64::MIN), shr(-128i8, 9)), (44, -128, i64::MIN, -64));
+        assert_eq!((shl(1i64, 65i64), pow(3i64, 40)), (2, -6_289_078_614_652_622_815));
+    }
+
+    #[test]
+    fn indices_are_no_others_of_fewer_bits() {
+        assert_eq!([-1i64, 1 << 32, 7].map(Integer::index), [u32::MAX, u32::MAX, 7]);
+        assert_eq!(((-1i8).index(), (-1i32).index(), 200u8.index()), (u32::MAX, u32::MAX, 200));
     }
 
     #[test]
@@ -430,7 +504,9 @@ mod tests {
         assert_eq!(to_bits(-f32::NAN), 0x7fc0_0000);
         assert_eq!((powi(2.0, -3), powi(3.0, 5), powi(0.5, 0)), (0.125, 243.0, 1.0));
         assert_eq!((rem_euclid(-7.5f32, 2.0), div_euclid(-7.5f32, 2.0)), (0.5, -4.0));
-        assert_eq!((copysign(-3.0, f32::NAN), copysign(3.0, -0.0)), (3.0, -3.0));
+        assert_eq!((copysign(-3.0, f32::NAN), copysign(3.0, -0.0f32)), (3.0, -3.0));
+        assert_eq!((copysign(-3.0, f64::NAN), copysign(3.0, -0.0f64)), (3.0, -3.0));
+        assert!(min(-0.0f64, 0.0).is_sign_negative() && max(f64::NAN, f64::NAN).is_nan());
         assert_eq!(to_degrees(1.0), 1.0f32.to_degrees());
         assert_eq!(to_radians(1.0), 1.0f32.to_radians());
     }

@@ -96,8 +96,11 @@ fn is_argument(compute: Compute, tensor: &TensorRef) -> bool {
     // `i32` and `u32` fit each other as bits, which is not what a function of the one does with the other.
     let dtype = tensor.dtype();
     match compute {
-        Compute::F32 => dtype.is_float(),
+        Compute::F32 => dtype.is_computed_in_f32(),
+        Compute::F64 => dtype == crate::DType::F64,
         Compute::I32 => dtype == crate::DType::I32,
+        Compute::I64 => dtype == crate::DType::I64,
+        Compute::I8 => dtype == crate::DType::I8,
         Compute::U32 => dtype == crate::DType::U32,
         Compute::U8 => dtype == crate::DType::U8,
         Compute::Bool => dtype == crate::DType::Bool,

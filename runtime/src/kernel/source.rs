@@ -8,6 +8,9 @@ use super::definition::{Compute, Definition, Number, Uses};
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     pub(super) text: String,
+    /// If one of them has values of `f64`, `i64` or `i8`.
+    #[cfg(feature = "cuda")]
+    pub(super) further: bool,
     written: Vec<(TypeId, String)>,
 }
 
@@ -26,6 +29,11 @@ impl Functions {
         }
         let mut uses = Uses::default();
         (definition.uses)(&mut uses);
+        #[cfg(feature = "cuda")]
+        {
+            let mut constants = uses.constants.iter();
+            self.further |= definition.further || constants.any(|number| number.compute.is_further());
+        }
         // The macro refuses kernels that call each other in a circle.
         let callees: Vec<String> = uses.kernels.iter().map(|callee| self.add(callee)).collect();
         let plain: String =
@@ -60,6 +68,9 @@ fn filled(place: &str, name: &str, callees: &[String], uses: &Uses) -> String {
         }
         "r" => callee.map(|callee| result(callee.outputs, part)).unwrap_or_default(),
         "k" => uses.constants.get(number).map(constant).unwrap_or_default(),
+        // As the index of a row or of a view, no integer is taken for another.
+        "i" => callee.map(|callee| index(part_of(callee.outputs, part))).unwrap_or_default(),
+        "j" => uses.constants.get(number).map(|n| index(Some(n.compute))).unwrap_or_default(),
         "t" => uses.constants.get(number).map(|n| n.compute.name().to_owned()).unwrap_or_default(),
         _ => String::new(),
     }
@@ -77,18 +88,42 @@ pub(super) fn result(outputs: &[Compute], part: &str) -> String {
     }
 }
 
+/// The type of a result that is one value, or of one part of it.
+fn part_of(outputs: &[Compute], part: &str) -> Option<Compute> {
+    match outputs {
+        [one] => Some(*one),
+        all => all.get(part.parse::<usize>().ok()?).copied(),
+    }
+}
+
+/// The function that makes an index of an integer.
+fn index(compute: Option<Compute>) -> String {
+    (if compute == Some(Compute::I64) { "to_index" } else { "to_u32" }).to_owned()
+}
+
 /// A constant as an expression of its type.
 fn constant(Number { compute, bits }: &Number) -> String {
     match compute {
         Compute::F32 => {
-            let value = f32::from_bits(*bits);
+            let bits = *bits as u32;
+            let value = f32::from_bits(bits);
             match value.is_finite() {
                 true => format!("({value:?}f)"),
                 false => format!("__uint_as_float({bits:#x}u)"),
             }
         }
+        Compute::F64 => {
+            let value = f64::from_bits(*bits);
+            match value.is_finite() {
+                true => format!("({value:?})"),
+                false => format!("__longlong_as_double({bits:#x}ll)"),
+            }
+        }
+        Compute::I64 if *bits == 1 << 63 => "(-9223372036854775807ll - 1)".to_owned(),
+        Compute::I64 => format!("({}ll)", bits.cast_signed()),
+        Compute::I8 => format!("(i8)({})", *bits as i8),
         Compute::I32 if *bits == 1 << 31 => "(-2147483647 - 1)".to_owned(),
-        Compute::I32 => format!("({})", bits.cast_signed()),
+        Compute::I32 => format!("({})", *bits as i32),
         // No constant is a random number.
         Compute::U32 | Compute::Random => format!("{bits}u"),
         Compute::U16 => format!("(u16){bits}"),

@@ -36,6 +36,32 @@ casts! {
     u8_to_bits(x: u8) -> u32 { x as u32 }
     u8_to_u8(x: u8) -> u8 { x }
     u8_to_bool(x: u8) -> bool { x != 0 }
+    f32_to_f64(x: f32) -> f64 { x as f64 }
+    f32_to_i64(x: f32) -> i64 { x as i64 }
+    f32_to_i8(x: f32) -> i8 { x as i8 }
+    f64_to_f32(x: f64) -> f32 { x as f32 }
+    f64_to_i32(x: f64) -> i32 { x as i32 }
+    f64_to_i64(x: f64) -> i64 { x as i64 }
+    f64_to_i8(x: f64) -> i8 { x as i8 }
+    f64_to_u32(x: f64) -> u32 { x as u32 }
+    f64_to_u8(x: f64) -> u8 { x as u8 }
+    f64_to_bool(x: f64) -> bool { x != 0.0 }
+    i32_to_f64(x: i32) -> f64 { x as f64 }
+    u32_to_f64(x: u32) -> f64 { x as f64 }
+    u8_to_f64(x: u8) -> f64 { x as f64 }
+    i8_to_f64(x: i8) -> f64 { x as f64 }
+    i8_to_f32(x: i8) -> f32 { x as f32 }
+    i64_to_f64(x: i64) -> f64 { x as f64 }
+    i64_to_f32(x: i64) -> f32 { x as f32 }
+    i32_to_i64(x: i32) -> i64 { x as i64 }
+    u32_to_i64(x: u32) -> i64 { x as i64 }
+    u8_to_i64(x: u8) -> i64 { x as i64 }
+    i8_to_i64(x: i8) -> i64 { x as i64 }
+    i8_to_i32(x: i8) -> i32 { x as i32 }
+    i64_to_bits(x: i64) -> u32 { x as u32 }
+    i64_to_u8(x: i64) -> u8 { x as u8 }
+    i64_to_bool(x: i64) -> bool { x != 0 }
+    moved_8(x: i64) -> i64 { x }
 }
 
 /// Kernels from integers to floats of 16 bits, whose elements are rounded twice: here to odd where an f32 cannot hold
@@ -61,10 +87,71 @@ casts_to_half! {
     u32_to_half(x: u32) if x <= 0x100_0000;
 }
 
+/// Kernels from types of 64 bits to floats of 16 bits, likewise.
+mod to_half {
+    use crate::kernel;
+
+    /// Where an f32 cannot hold it, of the two around it the one whose last bit is set.
+    #[kernel]
+    pub(super) fn of_f64(x: f64) -> f32 {
+        let near = x as f32;
+        let back = near as f64;
+        let bits = near.to_bits();
+        if back == x || x != x || bits & 1 == 1 {
+            near
+        } else if back.abs() > x.abs() {
+            f32::from_bits(bits - 1)
+        } else {
+            f32::from_bits(bits + 1)
+        }
+    }
+
+    /// Of the two numbers of 24 bits around it the odd one.
+    #[kernel]
+    pub(super) fn of_i64(x: i64) -> f32 {
+        let size = if x < 0 { -x } else { x };
+        let places = (40 - size.leading_zeros() as i32).max(0);
+        let below = (1i64 << places) - 1;
+        let whole = x & !below;
+        (if whole == x { x } else { whole | (1i64 << places) }) as f32
+    }
+}
+
 /// The kernel between two types. A `bool` is its byte, and integers of 32 bits are their bits where the sign is nothing.
 fn kernel(from: DType, to: DType) -> &'static Definition {
-    use DType::{Bf16, Bool, F16, F32, I32, U8, U32};
+    use DType::{Bf16, Bool, F16, F32, F64, I8, I32, I64, U8, U32};
     match (from, to) {
+        (F64, F16 | Bf16) => to_half::of_f64::DEFINITION,
+        (I64, F16 | Bf16) => to_half::of_i64::DEFINITION,
+        (F32 | F16 | Bf16, F64) => f32_to_f64::cast::DEFINITION,
+        (F32 | F16 | Bf16, I64) => f32_to_i64::cast::DEFINITION,
+        (F32 | F16 | Bf16, I8) => f32_to_i8::cast::DEFINITION,
+        (F64, F32) => f64_to_f32::cast::DEFINITION,
+        (F64, I32) => f64_to_i32::cast::DEFINITION,
+        (F64, I64) => f64_to_i64::cast::DEFINITION,
+        (F64, I8) => f64_to_i8::cast::DEFINITION,
+        (F64, U32) => f64_to_u32::cast::DEFINITION,
+        (F64, U8) => f64_to_u8::cast::DEFINITION,
+        (F64, Bool) => f64_to_bool::cast::DEFINITION,
+        (I32, F64) => i32_to_f64::cast::DEFINITION,
+        (U32, F64) => u32_to_f64::cast::DEFINITION,
+        (U8 | Bool, F64) => u8_to_f64::cast::DEFINITION,
+        (I8, F64) => i8_to_f64::cast::DEFINITION,
+        (I8, F32 | F16 | Bf16) => i8_to_f32::cast::DEFINITION,
+        (I64, F64) => i64_to_f64::cast::DEFINITION,
+        (I64, F32) => i64_to_f32::cast::DEFINITION,
+        (I32, I64) => i32_to_i64::cast::DEFINITION,
+        (U32, I64) => u32_to_i64::cast::DEFINITION,
+        (U8 | Bool, I64) => u8_to_i64::cast::DEFINITION,
+        (I8, I64) => i8_to_i64::cast::DEFINITION,
+        (I8, I32 | U32) => i8_to_i32::cast::DEFINITION,
+        (I64, I32 | U32) => i64_to_bits::cast::DEFINITION,
+        (I64, I8 | U8) => i64_to_u8::cast::DEFINITION,
+        (I64, Bool) => i64_to_bool::cast::DEFINITION,
+        (F64, F64) | (I64, I64) => moved_8::cast::DEFINITION,
+        (I32 | U32, I8) => bits_to_u8::cast::DEFINITION,
+        (I8, I8 | U8) | (U8 | Bool, I8) => u8_to_u8::cast::DEFINITION,
+        (I8, Bool) => u8_to_bool::cast::DEFINITION,
         (F32 | F16 | Bf16, F32 | F16 | Bf16) => f32_to_f32::cast::DEFINITION,
         (F32 | F16 | Bf16, I32) => f32_to_i32::cast::DEFINITION,
         (F32 | F16 | Bf16, U32) => f32_to_u32::cast::DEFINITION,
@@ -113,7 +200,13 @@ pub fn cast<'s, T: Element, U: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, 
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    use DType::{Bf16, Bool, F32, I32, U8, U32};
-    let types = [F32, Bf16, I32, U32, U8, Bool];
-    types.into_iter().flat_map(move |from| types.map(|to| kernel(from, to)))
+    use DType::{Bf16, Bool, F32, F64, I8, I32, I64, U8, U32};
+    let types = [F32, Bf16, F64, I32, I64, I8, U32, U8, Bool];
+    let mut all: Vec<&'static Definition> = Vec::new();
+    for definition in types.into_iter().flat_map(|from| types.map(|to| kernel(from, to))) {
+        if !all.iter().any(|known| known.id == definition.id) {
+            all.push(definition);
+        }
+    }
+    all.into_iter()
 }

@@ -4,7 +4,11 @@ use std::any::TypeId;
 
 use smallvec::SmallVec;
 
-use super::{by_type::ByType, check::broadcast, composed::composed};
+use super::{
+    by_type::{ByType, each_type},
+    check::broadcast,
+    composed::composed,
+};
 use crate::{
     Argument, AsOperand, Element, Number, Operand, Result, Tensor,
     kernel::{
@@ -64,6 +68,9 @@ comparisons! {
     i32s i32
     u32s u32
     u8s u8
+    f64s f64
+    i64s i64
+    i8s i8
 }
 
 /// Selections by the size of elements, whose bits are moved.
@@ -83,6 +90,7 @@ macro_rules! selections {
 selections! {
     of_1_byte u8
     of_4_bytes u32
+    of_8_bytes i64
 }
 
 /// The same by hand: the language has no type of 16 bits.
@@ -96,6 +104,7 @@ impl Kernel for Of2Bytes {
         kind: Kind::Elements,
         inputs: &[("cond", Compute::Bool), ("a", Compute::U16), ("b", Compute::U16)],
         outputs: &[Compute::U16],
+        further: false,
         text: "DEVICE u16 ${f}(bool cond, u16 a, u16 b) {\n    return cond ? a : b;\n}\n",
         uses: |_| {},
         block: |block| {
@@ -134,7 +143,7 @@ macro_rules! compare {
             a: &Tensor<'s, T>,
             b: impl Argument<'s, T>,
         ) -> Result<Tensor<'s, bool>> {
-            const OF: ByType = ByType::new::<f32s::$name, i32s::$name, u32s::$name, u8s::$name>();
+            const OF: ByType = each_type!(f32s::$name);
             let mut call = Call::new(OF.of::<T>(), a)?;
             call.argument(b)?;
             call.rounded::<T>().launch()
@@ -245,7 +254,8 @@ pub(in crate::ops) fn selection(size: usize) -> &'static Definition {
     match size {
         1 => of_1_byte::r#where::DEFINITION,
         2 => Of2Bytes::DEFINITION,
-        _ => of_4_bytes::r#where::DEFINITION,
+        4 => of_4_bytes::r#where::DEFINITION,
+        _ => of_8_bytes::r#where::DEFINITION,
     }
 }
 
@@ -257,6 +267,9 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         i32s::comparisons::DEFINITION,
         u32s::comparisons::DEFINITION,
         u8s::comparisons::DEFINITION,
+        f64s::comparisons::DEFINITION,
+        i64s::comparisons::DEFINITION,
+        i8s::comparisons::DEFINITION,
     ];
-    comparisons.into_iter().chain([1, 2, 4].map(selection))
+    comparisons.into_iter().chain([1, 2, 4, 8].map(selection))
 }

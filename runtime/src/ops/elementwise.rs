@@ -1,7 +1,7 @@
 //! Element-wise arithmetic.
 
 use super::{
-    by_type::ByType,
+    by_type::each_type,
     pointwise::{binary, unary},
 };
 use crate::{
@@ -57,6 +57,9 @@ numbers! {
     i32s i32 neg(x) { -x }
     u32s u32 neg(x) { x.wrapping_neg() }
     u8s u8 neg(x) { x.wrapping_neg() }
+    f64s f64 neg(x) { -x }
+    i64s i64 neg(x) { -x }
+    i8s i8 neg(x) { -x }
 }
 
 /// Kernels of floats.
@@ -138,6 +141,9 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         i32s::arithmetic::DEFINITION,
         u32s::arithmetic::DEFINITION,
         u8s::arithmetic::DEFINITION,
+        f64s::arithmetic::DEFINITION,
+        i64s::arithmetic::DEFINITION,
+        i8s::arithmetic::DEFINITION,
         floats::functions::DEFINITION,
     ]
     .into_iter()
@@ -146,7 +152,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// The kernels of a name.
 macro_rules! of_numbers {
     ($name:ident) => {
-        const { &ByType::new::<f32s::$name, i32s::$name, u32s::$name, u8s::$name>() }
+        const { &each_type!(f32s::$name) }
     };
 }
 

@@ -28,6 +28,7 @@ macro_rules! functions {
                 kind: Kind::Elements,
                 inputs: &[("x", Compute::F32)],
                 outputs: &[Compute::F32],
+                further: false,
                 text: concat!("DEVICE f32 ${f}(f32 x) {", $text, "}\n"),
                 uses: |_| {},
                 block: |block| {

@@ -1,7 +1,7 @@
 //! Functions of numbers of every type.
 
 use super::{
-    by_type::ByType,
+    by_type::each_type,
     pointwise::{binary, unary},
 };
 #[cfg(feature = "cuda")]
@@ -81,12 +81,33 @@ numbers! {
         remainder(a, b) { a % b }
         abs(x) { x }
         sign(x) { x.min(1) }
+    f64s f64
+        remainder(a, b) {
+            let rest = a % b;
+            if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
+        }
+        abs(x) { x.abs() }
+        sign(x) { if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x } }
+    i64s i64
+        remainder(a, b) {
+            let rest = a % b;
+            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+        }
+        abs(x) { x.abs() }
+        sign(x) { x.signum() }
+    i8s i8
+        remainder(a, b) {
+            let rest = a % b;
+            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+        }
+        abs(x) { x.abs() }
+        sign(x) { x.signum() }
 }
 
 /// The kernel of a name for elements `T`.
 macro_rules! kernel_of {
     ($name:ident) => {
-        const { &ByType::new::<f32s::$name, i32s::$name, u32s::$name, u8s::$name>() }.of::<T>()
+        const { &each_type!(f32s::$name) }.of::<T>()
     };
 }
 
@@ -100,7 +121,7 @@ binary! {
 }
 
 unary! {
-    /// `x` without its sign. That of the smallest `i32` wraps to itself.
+    /// `x` without its sign. That of the smallest signed integer wraps to itself.
     abs: Number, kernel_of!(abs), "[-1.0f32, 2.0]" => "[1.0, 2.0]";
     /// -1, 0 or 1, as `x` is; NaN of NaN.
     sign: Number, kernel_of!(sign), "[-4.0f32, 0.0]" => "[-1.0, 0.0]";
@@ -143,6 +164,9 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         i32s::numbers::DEFINITION,
         u32s::numbers::DEFINITION,
         u8s::numbers::DEFINITION,
+        f64s::numbers::DEFINITION,
+        i64s::numbers::DEFINITION,
+        i8s::numbers::DEFINITION,
     ]
     .into_iter()
 }

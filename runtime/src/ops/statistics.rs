@@ -1,6 +1,6 @@
 //! Further reductions over one axis, as kernels of rows.
 
-use super::by_type::ByType;
+use super::by_type::each_type;
 use crate::{
     Element, Float, Number, Result, Tensor,
     kernel::{
@@ -103,6 +103,39 @@ integers! {
     i32s i32;
     u32s u32;
     u8s u8;
+    i64s i64;
+    i8s i8;
+}
+
+/// Kernels of `f64`. A NaN is unequal to itself.
+mod f64s {
+    use crate::{kernel, ops::by_type::rank};
+
+    /// NaN is the smallest, and stays.
+    #[kernel]
+    fn lesser(a: f64, b: f64) -> f64 {
+        if a < b || a != a { a } else { b }
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn min(x: Row<f64>) -> f64 {
+        x.fold(f64::INFINITY, |a, b| lesser(a, b), |a, b| lesser(a, b))
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn argmax(bits: Row<i64>) -> u32 {
+        bits.map(|v| rank(v, i64::MAX)).argmax()
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn argmin(bits: Row<i64>) -> u32 {
+        bits.map(|v| rank(v, i64::MIN)).argmin()
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn prod(x: Row<f64>) -> f64 {
+        x.fold(1.0, |product, v| product * v, |a, b| a * b)
+    }
 }
 
 mod bools {
@@ -122,7 +155,7 @@ mod bools {
 /// The kernel of a name for elements `T`.
 macro_rules! kernel_of {
     ($name:ident) => {
-        const { &ByType::new::<floats::$name, i32s::$name, u32s::$name, u8s::$name>() }.of::<T>()
+        const { &each_type!(floats::$name) }.of::<T>()
     };
 }
 
@@ -182,7 +215,7 @@ reductions! {
     argmax: <T: Number> T => u32, kernel_of!(argmax), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[1, 0]";
     /// Index of the first minimum along `axis`, which is removed. NaN counts as smaller than every number.
     argmin: <T: Number> T => u32, kernel_of!(argmin), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[0, 1]";
-    /// Product over `axis`, which is removed; 1 of an empty axis. Floats are multiplied in f32, integers wrap.
+    /// Product over `axis`, which is removed; 1 of an empty axis. Floats are multiplied in f32, an `f64` in f64; integers wrap.
     prod: <T: Number> T => T, kernel_of!(prod), true, "[1.0f32, 9.0, 4.0, 3.0]" => "[9.0, 12.0]";
     /// `ln(sum(e^x))` over `axis`, which is removed, without overflow; `-inf` where all are.
     logsumexp: <T: Float> T => T, floats::logsumexp::DEFINITION, false,
@@ -252,5 +285,5 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         u32s::prod::DEFINITION,
         u8s::prod::DEFINITION,
     ];
-    of_floats.into_iter().chain(of_integers).chain([bools::any::DEFINITION])
+    of_floats.into_iter().chain(of_integers).chain([bools::any::DEFINITION, f64s::argmax::DEFINITION])
 }

@@ -417,7 +417,7 @@ impl Writer {
 /// Returns whether elements of that type can be computed as the other.
 fn stored(compute: Compute, dtype: DType) -> bool {
     match compute {
-        Compute::F32 => dtype.is_float(),
+        Compute::F32 => dtype.is_computed_in_f32(),
         Compute::I32 => dtype == DType::I32,
         _ => dtype == DType::Bool,
     }

@@ -231,8 +231,7 @@ words! {
 }
 
 fn dtype(word: u64) -> DType {
-    use DType::*;
-    [F32, F16, Bf16, I32, U32, U8, Bool].into_iter().find(|&d| d as u64 == word).unwrap_or(F32)
+    DType::ALL.into_iter().find(|&d| d as u64 == word).unwrap_or(DType::F32)
 }
 
 impl<'s> LiveOut<'s> for u128 {

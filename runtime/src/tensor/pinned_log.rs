@@ -75,12 +75,18 @@ pub(crate) struct LogMemory {
 }
 
 impl<T: Element> PinnedLog<T> {
-    /// Allocates a log for `capacity` elements, which take 4 bytes each. This takes much longer than allocating ordinary
+    /// Allocates a log for `capacity` elements, which take 4 bytes each: logs of `f64` and `i64` do not compile. This takes much longer than allocating ordinary
     /// memory, so allocate logs once.
     ///
     /// # Errors
     /// Returns [`Error::OutOfMemory`], [`Error::TooLarge`], and errors of the device.
     pub fn new(rt: &Runtime, capacity: usize) -> Result<Self> {
+        const {
+            assert!(
+                T::DTYPE.size() <= 4,
+                "a `PinnedLog` has elements of at most 32 bits: cast an `f64` to `f32`, and an `i64` to `i32`"
+            );
+        }
         // The device counts in 32 bits, and a count above the capacity is that of a full log.
         if capacity >= u32::MAX as usize {
             return Err(Error::TooLarge { shape: vec![capacity] });

@@ -35,7 +35,7 @@ fn moved<T: Element>() {
 
 #[test]
 fn flip_roll_repeat() {
-    for_types!(moved: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(moved: f32, f16, bf16, i32, i64, u32, u8, bool);
 }
 
 fn stacked<T: Element>() {

@@ -39,8 +39,8 @@ fn equality<T: Element>() {
 
 #[test]
 fn comparisons() {
-    for_types!(order: f32, f16, bf16, i32, u32, u8);
-    for_types!(equality: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(order: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
+    for_types!(equality: f32, f16, bf16, f64, i32, i64, i8, u32, u8, bool);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn select<T: Element>() {
 
 #[test]
 fn where_picks() {
-    for_types!(select: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(select: f32, f16, bf16, f64, i32, i64, i8, u32, u8, bool);
     in_step(|step| {
         let cond = step.tensor(&[2], &[true, false]).unwrap();
         let nan = ops::full(step.scope(), &[2], f32::NAN).unwrap();

@@ -21,7 +21,7 @@ fn constants<T: Element>() {
 
 #[test]
 fn fills() {
-    for_types!(constants: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(constants: f32, f16, bf16, f64, i32, i64, i8, u32, u8, bool);
     in_step(|step| {
         let least = ops::full(step.scope(), &[3], i32::MIN).unwrap();
         assert_eq!(step.read(&least).unwrap(), [i32::MIN; 3]);
@@ -44,7 +44,7 @@ fn ranges<T: Number>() {
 
 #[test]
 fn aranges_round_and_saturate() {
-    for_types!(ranges: f32, f16, bf16, i32, u32, u8);
+    for_types!(ranges: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
 }
 
 /// `value` as an operation converts it: once to the nearest float, truncated to integers.
@@ -60,6 +60,8 @@ fn low_bits<U: Element>(value: f64) -> f64 {
         DType::I32 => f64::from(value as i32),
         DType::U32 => f64::from(value as u32),
         DType::U8 => f64::from(value as u8),
+        DType::I64 => value as f64,
+        DType::I8 => f64::from(value as i8),
         _ => f64::from(u8::from(value != 0)),
     }
 }
@@ -82,11 +84,14 @@ fn casts<T: Element>() {
     casts_to::<T, u32>();
     casts_to::<T, u8>();
     casts_to::<T, bool>();
+    casts_to::<T, f64>();
+    casts_to::<T, i64>();
+    casts_to::<T, i8>();
 }
 
 #[test]
 fn casts_between_all_types() {
-    for_types!(casts: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(casts: f32, f16, bf16, f64, i32, i64, i8, u32, u8, bool);
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn wrapped<T: Element>(value: i128) -> f64 {
         DType::I32 => f64::from(value as i32),
         DType::U32 => f64::from(value as u32),
         DType::U8 => f64::from(value as u8),
+        DType::I8 => f64::from(value as i8),
         _ => value as f64,
     }
 }
@@ -42,6 +43,10 @@ fn float_arithmetic<T: Float>() {
 #[test]
 fn floats_add_subtract_multiply_divide() {
     for_types!(float_arithmetic: f32, f16, bf16);
+    binary::<f64>((-3.0, 3.0), |a, b| ops::add(a, b), |a, b| a + b);
+    binary::<f64>((-3.0, 3.0), |a, b| ops::sub(a, b), |a, b| a - b);
+    binary::<f64>((-3.0, 3.0), |a, b| ops::mul(a, b), |a, b| a * b);
+    binary::<f64>((0.5, 3.0), |a, b| ops::div(a, b), |a, b| a / b);
 }
 
 fn integer_arithmetic<T: Number>() {
@@ -61,7 +66,7 @@ fn integer_arithmetic<T: Number>() {
 
 #[test]
 fn integers_wrap_and_divide_by_zero_to_zero() {
-    for_types!(integer_arithmetic: i32, u32, u8);
+    for_types!(integer_arithmetic: i32, i64, i8, u32, u8);
     in_step(|step| {
         let a = step.tensor(&[3], &[i32::MIN, i32::MAX, 7]).unwrap();
         let b = step.tensor(&[3], &[-1, 1, 0]).unwrap();

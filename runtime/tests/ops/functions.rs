@@ -237,7 +237,7 @@ fn numbers<T: Number>() {
 
 #[test]
 fn functions_of_all_numbers() {
-    for_types!(numbers: f32, f16, bf16, i32, u32, u8);
+    for_types!(numbers: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
     in_step(|step| {
         let extremes = step.tensor(&[3], &[i32::MIN, i32::MAX, 0]).unwrap();
         assert_eq!(step.read(&ops::abs(&extremes).unwrap()).unwrap(), [i32::MIN, i32::MAX, 0]);

@@ -65,9 +65,18 @@ pub(crate) fn value<T: Element>(rng: &mut StdRng, low: f64, high: f64) -> T {
     T::from_f64(match T::DTYPE {
         DType::Bool => f64::from(u8::from(rng.random_bool(0.5))),
         d if d.is_float() => drawn,
-        DType::I32 => drawn.round(),
+        DType::I32 | DType::I64 | DType::I8 => drawn.round(),
         _ => drawn.round().abs(),
     })
+}
+
+/// A whole number as an integer type of 8 bits wraps it; every other type has it.
+pub(crate) fn wrapped<T: Element>(value: f64) -> f64 {
+    match T::DTYPE {
+        DType::U8 => f64::from(value as i64 as u8),
+        DType::I8 => f64::from(value as i64 as i8),
+        _ => value,
+    }
 }
 
 /// Uploads random values between `low` and `high`.
@@ -171,14 +180,18 @@ fn rounding<T: Element>() -> f64 {
     }
 }
 
-/// Asserts that `got` is `want`: floats were computed in f32, losing up to `slack` times `1e-6`, and
+/// Asserts that `got` is `want`: floats were computed in f32, losing up to `slack` times `1e-6` (an f64 in f64, `1e-14`), and
 /// were rounded once; both relative to `max(|want|, 1)`. Integers are exact.
 #[track_caller]
 pub(crate) fn assert_close<'s, T: Element>(step: &Step<'s>, got: &Tensor<'s, T>, want: &Array, slack: f64) {
     assert_eq!(got.shape(), want.shape, "shapes");
     let values = step.read(got).unwrap();
     assert_eq!(values.len(), want.data.len());
-    let relative = if T::DTYPE.is_float() && slack > 0.0 { rounding::<T>() + slack * 1e-6 } else { 0.0 };
+    let relative = match T::DTYPE {
+        DType::F64 => slack * 1e-14,
+        float if float.is_float() && slack > 0.0 => rounding::<T>() + slack * 1e-6,
+        _ => 0.0,
+    };
     for (i, (value, &want)) in values.iter().zip(&want.data).enumerate() {
         let value = value.to_f64();
         let same = value == want || value.is_nan() && want.is_nan();

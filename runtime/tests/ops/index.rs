@@ -37,7 +37,7 @@ fn lookups<T: Element>() {
 
 #[test]
 fn embedding_and_gather() {
-    for_types!(lookups: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(lookups: f32, f16, bf16, i32, i64, u32, u8, bool);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn scatters<T: Element>() {
 
 #[test]
 fn scatter_rows_writes_in_place_and_the_last_wins() {
-    for_types!(scatters: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(scatters: f32, f16, bf16, i32, i64, u32, u8, bool);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod elementwise;
 mod errors;
 mod fixtures;
 mod functions;
+mod further_types;
 mod fused;
 mod gradient;
 mod harness;

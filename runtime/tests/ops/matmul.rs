@@ -2,7 +2,7 @@ use graphable::{Number, bf16, f16, ops};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
-    harness::{assert_close, cases, for_types, in_step, input, param, part_of, shape, size},
+    harness::{self, assert_close, cases, for_types, in_step, input, param, part_of, shape, size},
     reference::{Array, matmul},
 };
 
@@ -41,12 +41,12 @@ fn products<T: Number>() {
 
 /// Small enough products never wrap in more than 8 bits.
 fn wrapped<T: Number>(x: Array) -> Array {
-    if T::DTYPE == graphable::DType::U8 { x.map(|v| v.rem_euclid(256.0)) } else { x }
+    if T::DTYPE.is_float() { x } else { x.map(harness::wrapped::<T>) }
 }
 
 #[test]
 fn batched_products_with_broadcasting_and_transposes() {
-    for_types!(products: f32, f16, bf16, i32, u32, u8);
+    for_types!(products: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
 }
 
 fn large<T: Number>() {
@@ -91,12 +91,12 @@ fn linears<T: Number>() {
 
 #[test]
 fn linear_layers() {
-    for_types!(linears: f32, f16, bf16, i32, u32, u8);
+    for_types!(linears: f32, f16, bf16, f64, i64, i32, u32, u8);
 }
 
 #[test]
 fn weights_are_parameters() {
-    let mut rt = graphable::Runtime::new(crate::harness::device()).unwrap();
+    let mut rt = graphable::Runtime::new(harness::device()).unwrap();
     let rng = &mut StdRng::seed_from_u64(1);
     let (w, hw) = param::<f32>(&rt, rng, &[5, 3]);
     let (b, hb) = param::<f32>(&rt, rng, &[5]);

@@ -2,11 +2,13 @@
 
 use std::{cmp::Ordering, collections::HashMap};
 
-use graphable::{DType, Number, Result, Step, Tensor, bf16, f16, ops};
+use graphable::{Number, Result, Step, Tensor, bf16, f16, ops};
 use rand::{Rng, rngs::StdRng};
 
 use crate::{
-    harness::{assert_close, assert_same, cases, for_types, in_step, input, is_argument, is_axis, shape},
+    harness::{
+        assert_close, assert_same, cases, for_types, in_step, input, is_argument, is_axis, shape, wrapped,
+    },
     reference::Array,
 };
 
@@ -15,7 +17,7 @@ fn sums<T: Number>() {
         let dims = shape(rng, 1, 4);
         let axis = rng.random_range(0..dims.len());
         let (x, host) = input::<T>(step, rng, &dims, (-9.0, 9.0));
-        let wrap = |v: f64| if T::DTYPE == DType::U8 { v.rem_euclid(256.0) } else { v };
+        let wrap = |v: f64| if T::DTYPE.is_float() { v } else { wrapped::<T>(v) };
         let want = host.map_lines(axis, |line| {
             let mut sum = 0.0;
             line.iter()
@@ -31,7 +33,7 @@ fn sums<T: Number>() {
 
 #[test]
 fn sums_up_to_each() {
-    for_types!(sums: f32, f16, bf16, i32, u32, u8);
+    for_types!(sums: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
     in_step(|step| {
         for n in [1, 7, 8, 9, 64, 65, 1000, 5000] {
             let x = ops::full(step.scope(), [2, n], 1i32).unwrap();
@@ -103,7 +105,7 @@ fn sorted<T: Number>() {
 
 #[test]
 fn sort_argsort_topk_along_every_axis() {
-    for_types!(sorted: f32, f16, bf16, i32, u32, u8);
+    for_types!(sorted: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
 }
 
 /// A line of this length, of values that are often equal.

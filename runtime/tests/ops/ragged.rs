@@ -53,7 +53,7 @@ fn finds<T: Element>() {
 
 #[test]
 fn nonzero_select_unique_repeat() {
-    for_types!(finds: f32, f16, bf16, i32, u32, u8, bool);
+    for_types!(finds: f32, f16, bf16, f64, i32, i64, i8, u32, u8, bool);
 }
 
 #[test]

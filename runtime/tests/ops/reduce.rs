@@ -1,8 +1,10 @@
-use graphable::{DType, Float, Number, bf16, f16, ops};
+use graphable::{Float, Number, bf16, f16, ops};
 use rand::Rng;
 
 use crate::{
-    harness::{assert_close, assert_same, cases, for_types, in_step, input, is_shape, part_of, shape},
+    harness::{
+        assert_close, assert_same, cases, for_types, in_step, input, is_shape, part_of, shape, wrapped,
+    },
     reference::Array,
 };
 
@@ -13,7 +15,7 @@ fn reductions<T: Number>() {
         let (x, host) = input::<T>(step, rng, &dims, (-40.0, 40.0));
         let n = dims[axis] as f64;
         let sum = host.reduce(axis, |line| line.iter().sum());
-        let wrapped = if T::DTYPE == DType::U8 { sum.map(|v| v.rem_euclid(256.0)) } else { sum };
+        let wrapped = if T::DTYPE.is_float() { sum } else { sum.map(wrapped::<T>) };
         assert_close(step, &ops::sum(&x, axis).unwrap(), &wrapped, 40.0);
         if dims[axis] == 0 {
             assert!(
@@ -39,7 +41,7 @@ fn reductions<T: Number>() {
 
 #[test]
 fn sum_mean_max_argmax_over_every_axis() {
-    for_types!(reductions: f32, f16, bf16, i32, u32, u8);
+    for_types!(reductions: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Additions at indices, against loops on the host.
 
-use graphable::{DType, Element, Error, Number, Runtime, bf16, f16, ops};
+use graphable::{Element, Error, Number, Runtime, bf16, f16, ops};
 use rand::{Rng, rngs::StdRng};
 
 use crate::{
     harness::{
-        assert_close, assert_same, cases, device, for_types, in_step, input, is_axis, is_shape, shape, size,
+        self, assert_close, assert_same, cases, device, for_types, in_step, input, is_axis, is_shape, shape,
+        size,
     },
     reference::Array,
 };
@@ -22,7 +23,7 @@ fn targets(rng: &mut StdRng, n: usize, bound: usize) -> Vec<u32> {
 
 /// As elements of `T`, which wrap.
 fn wrapped<T: Element>(sums: Array) -> Array {
-    if T::DTYPE == DType::U8 { sums.map(|v| v.rem_euclid(256.0)) } else { sums }
+    if T::DTYPE.is_float() { sums } else { sums.map(harness::wrapped::<T>) }
 }
 
 fn position(index: &[usize], shape: &[usize]) -> usize {
@@ -89,7 +90,7 @@ fn at(mut place: usize, shape: &[usize]) -> Vec<usize> {
 
 #[test]
 fn additions_along_every_axis() {
-    for_types!(additions: f32, f16, bf16, i32, u32, u8);
+    for_types!(additions: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
 }
 
 /// Bit by bit the sums of a loop: first the element, then its entries in their order.

@@ -140,12 +140,14 @@ impl Crate {
         let exact = found.iter().find(|(alias, path)| alias == name && path != &[name.to_owned()]);
         match exact {
             Some((_, path)) => self.resolve(module, path),
-            None => found.iter().filter(|(alias, _)| alias == "*").find_map(|(_, path)| {
-                match self.resolve(module, path)? {
+            // A crate is not found by an import from it.
+            None => found
+                .iter()
+                .filter(|(alias, path)| alias == "*" && path.first().is_none_or(|of| of != name))
+                .find_map(|(_, path)| match self.resolve(module, path)? {
                     Named::Module(inside) if inside != *module => self.lookup(&inside, name),
                     _ => None,
-                }
-            }),
+                }),
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Placeholders that only the runtime can fill are written as `${…}`: `f` is the function's name, `c0` a
 //! callee's, `r0` or `r0.1` its result's type, `p0.1` its parameter's, `k0` a constant's value and `t0` its
-//! type. The meaning of operators and methods is in the namespace `lang`, in `language.cuh` of the runtime,
-//! except where IEEE arithmetic of `f32` is the same in both languages.
+//! type; `i0`, `i0.1` and `j0` are the functions by which a callee's result, or a constant, becomes an index. The meaning of
+//! operators and methods is in the namespace `lang`, in `language.cuh` and `further.cuh` of the runtime, except where IEEE
+//! arithmetic is the same in both languages.
 
 mod index;
 mod rows;
@@ -12,7 +13,7 @@ use std::fmt::Write as _;
 
 use crate::kernel::{
     model::{
-        Arm, ArmPattern, Binary, Block, Body, Expr, For, Form, Header, Kind, LocalId, Pattern, Scalar,
+        Arm, ArmPattern, Binary, Block, Body, Expr, Float, For, Form, Header, Kind, LocalId, Pattern, Scalar,
         Statement, TypeId,
     },
     types::{Inferred, Open, Types},
@@ -325,10 +326,10 @@ impl Cuda<'_> {
         match &expr.kind {
             Kind::Bool(value) => value.to_string(),
             Kind::Integer(value, _) => self.integer(*value, expr.ty),
-            Kind::Float(value, _) => float(*value),
+            Kind::Float(value, _) => float(*value, self.types.scalar(expr.ty)),
             Kind::Local(local) => self.local(*local),
             Kind::Constant(index) => format!("${{k{index}}}"),
-            Kind::Neg(value) if self.types.scalar(expr.ty) == Some(Scalar::F32) => {
+            Kind::Neg(value) if self.types.scalar(expr.ty).is_some_and(Scalar::is_float) => {
                 format!("(-{})", self.value(value))
             }
             Kind::Neg(value) => format!("lang::neg({})", self.value(value)),
@@ -382,6 +383,18 @@ impl Cuda<'_> {
         }
     }
 
+    /// An integer, whose text is given, as the index of a row or of a view: none is negative.
+    fn index(&self, index: &Expr, text: &str) -> String {
+        let function = match self.types.get(index.ty) {
+            Inferred::Scalar(Scalar::I64) => "to_index".to_owned(),
+            Inferred::Open(Open::Result(callee, None)) => format!("${{i{callee}}}"),
+            Inferred::Open(Open::Result(callee, Some(part))) => format!("${{i{callee}.{part}}}"),
+            Inferred::Open(Open::Constant(constant)) => format!("${{j{constant}}}"),
+            _ => "to_u32".to_owned(),
+        };
+        format!("lang::{function}({text})")
+    }
+
     /// Returns operands in the order in which Rust evaluates them: those before a changing one have already
     /// been read.
     fn texts<'e>(&mut self, all: impl Iterator<Item = &'e Expr> + Clone) -> Vec<String> {
@@ -404,7 +417,7 @@ impl Cuda<'_> {
     }
 
     fn applied(&self, op: Binary, left: String, right: String, ty: TypeId) -> String {
-        let is_float = self.types.scalar(ty) == Some(Scalar::F32);
+        let is_float = self.types.scalar(ty).is_some_and(Scalar::is_float);
         let ieee = is_float && op.is_arithmetic() && op != Binary::Rem;
         if op.is_shift() {
             format!("lang::{}({left}, lang::to_u32({right}))", op.function())
@@ -419,6 +432,11 @@ impl Cuda<'_> {
         match self.types.get(ty) {
             Inferred::Scalar(Scalar::U32) => format!("{value}u"),
             Inferred::Scalar(Scalar::U8) => format!("(u8){value}"),
+            Inferred::Scalar(Scalar::I8) => format!("(i8)({value})"),
+            Inferred::Scalar(Scalar::I64) if value == i128::from(i64::MIN) => {
+                "(-9223372036854775807ll - 1)".to_owned()
+            }
+            Inferred::Scalar(Scalar::I64) => format!("({value}ll)"),
             Inferred::Open(_) => format!("({})({value}ll)", self.ty(ty)),
             _ if value == i128::from(i32::MIN) => "(-2147483647 - 1)".to_owned(),
             _ if value < 0 => format!("({value})"),
@@ -428,9 +446,9 @@ impl Cuda<'_> {
 }
 
 /// A literal that reads as the same number.
-fn float(value: f32) -> String {
-    let text = format!("{value:?}f");
-    if value.is_sign_negative() { format!("({text})") } else { text }
+fn float(Float { single, double }: Float, ty: Option<Scalar>) -> String {
+    let text = if ty == Some(Scalar::F64) { format!("{double:?}") } else { format!("{single:?}f") };
+    if single.is_sign_negative() { format!("({text})") } else { text }
 }
 
 /// Returns whether it is a single expression of CUDA without side effects.

@@ -17,8 +17,7 @@ use crate::{
 pub(super) fn definition(
     header: &Header,
     text: &str,
-    body: Option<&Body>,
-    sum_words: usize,
+    of: Option<(&Body, &Types)>,
     columns: bool,
 ) -> TokenStream {
     let p = private();
@@ -33,6 +32,7 @@ pub(super) fn definition(
         let scalar = variant(output.scalar);
         quote!(#p::kernel::Compute::#scalar)
     });
+    let body = of.map(|(body, _)| body);
     let callees: Vec<_> = body
         .iter()
         .flat_map(|body| 0..body.callees.len())
@@ -44,7 +44,8 @@ pub(super) fn definition(
         Form::Rows | Form::Reduce => row::block(header),
         Form::Index => index::block(header),
     };
-    let kind = kind(header, body, text, sum_words, columns);
+    let kind = kind(header, text, of, columns);
+    let further = of.is_some_and(|(_, types)| types.has(Scalar::is_further));
     quote! {
         impl #p::kernel::Kernel for #kernel {
             const DEFINITION: &'static #p::kernel::Definition = &#p::kernel::Definition {
@@ -54,6 +55,7 @@ pub(super) fn definition(
                 inputs: &[#(#inputs),*],
                 outputs: &[#(#outputs),*],
                 text: #text,
+                further: #further,
                 uses: |uses| {
                     #(uses.kernel(<#callees as #p::kernel::Kernel>::DEFINITION);)*
                     #(uses.constant(#constants);)*
@@ -71,22 +73,31 @@ pub(super) fn definition(
 /// Words of a random number in the making: the four of its counter, and the key.
 const DRAWN_WORDS: usize = 6;
 
+/// Words of the largest value that a function has.
+fn value_words(types: &Types) -> usize {
+    if types.has(|scalar| scalar.words() > 1) { 2 } else { 1 }
+}
+
 /// Words of the largest value that a reduction of rows has for each lane.
-pub(super) fn sum_words(body: &Body, types: &Types) -> usize {
-    let least = if body.finds_places { 2 } else { 1 };
+fn sum_words(body: &Body, types: &Types) -> usize {
+    let of_value = value_words(types);
+    let least = if body.finds_places { of_value + 1 } else { of_value };
     body.folds.iter().map(|ty| words(types, *ty)).fold(least, usize::max)
 }
 
 fn words(types: &Types, ty: TypeId) -> usize {
     match types.get(ty) {
         Inferred::Tuple(parts) => parts.iter().map(|part| words(types, *part)).sum(),
+        Inferred::Scalar(scalar) => scalar.words(),
         _ => 1,
     }
 }
 
 /// The part of its tensors that the kernel sees at a time.
-fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize, columns: bool) -> TokenStream {
+fn kind(header: &Header, text: &str, of: Option<(&Body, &Types)>, columns: bool) -> TokenStream {
     let p = private();
+    let body = of.map(|(body, _)| body);
+    let sum_words = of.map_or(1, |(body, types)| sum_words(body, types));
     if header.form == Form::Elements {
         return quote!(#p::kernel::Kind::Elements);
     }
@@ -103,6 +114,7 @@ fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize, colu
         body.map_or(0, |body| body.locals.iter().filter(|l| l.row.is_some_and(|uses| uses > 1)).count());
     let is_drawn = |input: &Input| input.extent == Extent::Row && input.scalar == Scalar::Random;
     let sum_words = if header.inputs.iter().any(is_drawn) { sum_words.max(DRAWN_WORDS) } else { sum_words };
+    let value_words = of.map_or(1, |(_, types)| value_words(types));
     let straight = is_straight(text);
     let indexed = body.is_some_and(|body| body.indexes_rows);
     let columns = match columns {
@@ -121,6 +133,7 @@ fn kind(header: &Header, body: Option<&Body>, text: &str, sum_words: usize, colu
             straight: #straight,
             sum_words: #sum_words,
             columns: #columns,
+            value_words: #value_words,
         })
     }
 }
@@ -152,7 +165,10 @@ fn variant(scalar: Scalar) -> syn::Ident {
         "{}",
         match scalar {
             Scalar::F32 => "F32",
+            Scalar::F64 => "F64",
             Scalar::I32 => "I32",
+            Scalar::I64 => "I64",
+            Scalar::I8 => "I8",
             Scalar::U32 => "U32",
             Scalar::U8 => "U8",
             Scalar::Bool => "Bool",

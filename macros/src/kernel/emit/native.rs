@@ -16,8 +16,8 @@ use crate::{
     kernel::{
         methods::Method,
         model::{
-            Arm, ArmPattern, Binary, Binding, Block, Body, Expr, For, Form, Header, Kind, LocalId, Pattern,
-            Scalar, Statement,
+            Arm, ArmPattern, Binary, Binding, Block, Body, Expr, Float, For, Form, Header, Kind, LocalId,
+            Pattern, Scalar, Statement,
         },
         types::{Inferred, Types},
     },
@@ -160,7 +160,13 @@ impl Native<'_> {
                 let suffix = suffix.or(self.types.scalar(expr.ty)).map_or("", Scalar::name);
                 number(*value < 0, format!("{}{suffix}", value.unsigned_abs()), at)
             }
-            Kind::Float(value, _) => number(value.is_sign_negative(), format!("{:?}f32", value.abs()), at),
+            Kind::Float(Float { single, double }, _) => {
+                let text = match self.types.scalar(expr.ty) {
+                    Some(Scalar::F64) => format!("{:?}f64", double.abs()),
+                    _ => format!("{:?}f32", single.abs()),
+                };
+                number(single.is_sign_negative(), text, at)
+            }
             Kind::Local(local) => {
                 let of_row = self.columns.as_ref().and_then(|columns| columns.local(self, *local, at));
                 of_row.unwrap_or_else(|| self.local(*local, at))
@@ -256,7 +262,7 @@ impl Native<'_> {
     }
 
     fn is_float(&self, expr: &Expr) -> bool {
-        self.types.scalar(expr.ty) == Some(Scalar::F32)
+        self.types.scalar(expr.ty).is_some_and(Scalar::is_float)
     }
 
     fn applied(
@@ -287,7 +293,7 @@ impl Native<'_> {
         let name = &self.body.locals[to].name;
         let value = self.expr(value);
         let Some(op) = op else { return quote_spanned!(at=> #name = #value) };
-        let float = self.types.scalar(self.body.locals[to].ty) == Some(Scalar::F32);
+        let float = self.types.scalar(self.body.locals[to].ty).is_some_and(Scalar::is_float);
         // The variable is read when the value is there.
         let operand = Ident::new("__value", generated_at(at));
         let applied = self.applied(op, quote!(#name), quote!(#operand), float, at);
@@ -310,7 +316,14 @@ impl Native<'_> {
 
     fn counted(&self, counted: &For) -> TokenStream {
         let at = counted.from.span;
-        let (from, to) = (self.expr(&counted.from), self.expr(&counted.to));
+        let [from, to] = [&counted.from, &counted.to].map(|bound| {
+            let (tokens, lang) = (self.expr(bound), &self.lang);
+            // Of such a type only rustc knows whether a loop counts in it.
+            match self.types.get(bound.ty) {
+                Inferred::Open(_) => quote_spanned!(bound.span=> #lang::bound(#tokens)),
+                _ => tokens,
+            }
+        });
         let dots = if counted.inclusive { quote!(..=) } else { quote!(..) };
         let mut range = quote_spanned!(at=> ((#from) #dots (#to)));
         if counted.reversed {

@@ -4,11 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
 
-use super::{
-    cuda,
-    definition::{definition, sum_words},
-    index, native, random, row,
-};
+use super::{cuda, definition::definition, index, native, random, row};
 use crate::{
     kernel::{
         model::{Body, Extent, Form, Header, Input, Scalar},
@@ -24,27 +20,27 @@ pub(in crate::kernel) fn kernel(header: &Header, body: &Body, types: &Types) -> 
     let mut scalar = native::function(header, body, types);
     let columns = if header.form.has_rows() { native::columns::function(header, body, types) } else { None };
     scalar.extend(columns.clone());
-    items(header, Some(body), &scalar, &text, sum_words(body, types), columns.is_some())
+    items(header, Some((body, types)), &scalar, &text, columns.is_some())
 }
 
 /// A kernel with errors: what is written with it has none.
 pub(in crate::kernel) fn without_body(header: &Header) -> TokenStream {
-    items(header, None, &native::unwritten(header), "", 1, false)
+    items(header, None, &native::unwritten(header), "", false)
 }
 
 fn items(
     header: &Header,
-    body: Option<&Body>,
+    of: Option<(&Body, &Types)>,
     scalar: &TokenStream,
     text: &str,
-    sum_words: usize,
     columns: bool,
 ) -> TokenStream {
     let p = private();
     let Header { attrs, conditions, vis, name, .. } = header;
     let lints = attrs.iter().filter(|attr| attributes::is_lint_level(attr));
     let operation = operation(header);
-    let definition = definition(header, text, body, sum_words, columns);
+    let definition = definition(header, text, of, columns);
+    let body = of.map(|(body, _)| body);
     let aliases = body.iter().flat_map(|body| &body.callees).enumerate().map(|(i, path)| {
         let at = syn::spanned::Spanned::span(path);
         let alias = native::callee_alias(i, at);

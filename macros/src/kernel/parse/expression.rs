@@ -11,7 +11,7 @@ use crate::{
     diag::{Code, nearest},
     kernel::{
         methods,
-        model::{Binary, Expr, Kind, Scalar},
+        model::{Binary, Expr, Float, Kind, Scalar},
     },
 };
 
@@ -123,7 +123,7 @@ impl Parser<'_> {
                 if let Ok(value) = int.base10_parse::<i128>() {
                     return Kind::Integer(if negative { -value } else { value }, scalar);
                 }
-                let help = "the largest type of kernels is `u32`";
+                let help = "the largest type of kernels is `i64`";
                 self.errors.push(Code::KernelLiteral, lit, "the number is too large", help);
             }
             Lit::Float(float) => return self.float(float.base10_digits(), float.suffix(), lit, negative),
@@ -139,7 +139,7 @@ impl Parser<'_> {
         let scalar = Scalar::named(suffix).filter(|s| !matches!(s, Scalar::Bool | Scalar::Random));
         if scalar.is_none() && !suffix.is_empty() {
             let message = format!("kernels have no type `{suffix}`");
-            let help = "write the suffix `f32`, `i32`, `u32` or `u8`, or none";
+            let help = "write the suffix `f32`, `f64`, `i8`, `i32`, `i64`, `u8` or `u32`, or none";
             self.errors.push(Code::KernelLiteral, lit, message, help);
         }
         scalar
@@ -147,12 +147,26 @@ impl Parser<'_> {
 
     fn float(&mut self, digits: &str, suffix: &str, lit: &ExprLit, negative: bool) -> Kind {
         let scalar = self.suffix(suffix, lit);
-        let value: f32 = digits.parse().unwrap_or(f32::INFINITY);
-        if !value.is_finite() {
-            let help = "write `f32::INFINITY`, or `f32::MAX` for the largest number";
-            self.errors.push(Code::KernelLiteral, lit, "the number is too large for an `f32`", help);
+        let (single, double) =
+            (digits.parse().unwrap_or(f32::INFINITY), digits.parse().unwrap_or(f64::INFINITY));
+        let (is_finite, name) = match scalar {
+            Some(Scalar::F64) => (double.is_finite(), "f64"),
+            _ => (single.is_finite(), "f32"),
+        };
+        if !is_finite {
+            let help = format!("write `{name}::INFINITY`, or `{name}::MAX` for the largest number");
+            self.errors.push(
+                Code::KernelLiteral,
+                lit,
+                format!("the number is too large for an `{name}`"),
+                help,
+            );
         }
-        Kind::Float(if negative { -value } else { value }, scalar)
+        let value = match negative {
+            true => Float { single: -single, double: -double },
+            false => Float { single, double },
+        };
+        Kind::Float(value, scalar)
     }
 
     fn unary(&mut self, unary: &ExprUnary) -> Kind {

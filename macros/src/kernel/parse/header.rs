@@ -321,11 +321,11 @@ pub(super) fn scalar(ty: &Type, errors: &mut Errors) -> Option<Scalar> {
 
 fn instead(ty: &Type, name: Option<&str>) -> &'static str {
     match (ty, name) {
-        (_, Some("f64" | "f16" | "bf16" | "f128")) => {
+        (_, Some("f16" | "bf16" | "f128")) => {
             "write `f32`: floats are computed in it, whatever the type of the tensors"
         }
         (_, Some("usize" | "u64" | "u16" | "u128")) => "write `u32`",
-        (_, Some("isize" | "i64" | "i16" | "i8" | "i128")) => "write `i32`",
+        (_, Some("isize" | "i16" | "i128")) => "write `i32` or `i64`",
         (_, Some("char")) => "write `u32`",
         _ if index::view(ty).is_some() => {
             "write `#[kernel(index)]`, whose parameters can be views, or the type of one element, such as `f32`"
@@ -334,7 +334,7 @@ fn instead(ty: &Type, name: Option<&str>) -> &'static str {
             "write the value's type, such as `f32`: a kernel sees one element at a time"
         }
         _ => {
-            "write `f32`, `i32`, `u32`, `u8` or `bool`: a kernel computes one element from the elements at its place"
+            "write `f32`, `f64`, `i8`, `i32`, `i64`, `u8`, `u32` or `bool`: a kernel computes one element from the elements at its place"
         }
     }
 }

@@ -169,10 +169,11 @@ fn standard(path: &Path) -> Option<Scalar> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match names[..] {
         [.., "f32", "consts", _] => Some(Scalar::F32),
+        [.., "f64", "consts", _] => Some(Scalar::F64),
         [ty, name] | ["std" | "core", ty, name] => match (Scalar::named(ty)?, name) {
             // Counts of digits and exponents have types of their own.
             (
-                Scalar::F32,
+                Scalar::F32 | Scalar::F64,
                 "RADIX" | "DIGITS" | "MANTISSA_DIGITS" | "MIN_EXP" | "MAX_EXP" | "MIN_10_EXP" | "MAX_10_EXP",
             ) => None,
             (_, "BITS") => Some(Scalar::U32),

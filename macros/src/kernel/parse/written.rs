@@ -8,8 +8,8 @@ use crate::{
     diag::{Code, Errors},
     kernel::{
         model::{
-            Block, Expr, Extent, Header, Input, Kind, LocalId, Output, Pattern, Scalar, Statement, TypeId,
-            ViewCall,
+            Block, Expr, Extent, Float, Header, Input, Kind, LocalId, Output, Pattern, Scalar, Statement,
+            TypeId, ViewCall,
         },
         views::ViewOp,
     },
@@ -128,7 +128,7 @@ impl Parser<'_> {
         let mut statements: Vec<Statement> = Vec::new();
         for (local, scalar) in [(value, header.inputs[view].scalar), (place, Scalar::U32)] {
             let zero = match scalar {
-                Scalar::F32 => Kind::Float(0.0, Some(scalar)),
+                Scalar::F32 | Scalar::F64 => Kind::Float(Float::ZERO, Some(scalar)),
                 Scalar::Bool => Kind::Bool(false),
                 _ => Kind::Integer(0, Some(scalar)),
             };

@@ -78,7 +78,7 @@ fn of_scalar(what: &What, scalar: Scalar) -> Option<Refusal> {
             let message = format!("`{name}` has no method `{method}`");
             Refusal::new(Code::KernelMismatch, message, convert(*class, scalar))
         }
-        What::CanBeMatched if scalar == Scalar::F32 => match_on_floats(),
+        What::CanBeMatched if scalar.is_float() => match_on_floats(),
         What::CanBeMatched | What::CanBeCompared if scalar == Scalar::Random => {
             let message = "a random number is not a value that can be compared";
             Refusal::new(Code::KernelMismatch, message, OF_RANDOM)
@@ -117,7 +117,7 @@ fn of_float(what: &What) -> Option<Refusal> {
         | What::BecomesBy(_)
         | What::IsElement
         | What::CanBeCompared => {
-            let help = "write its type, as in `0.5f32`: kernels have no `f64`, which Rust would choose here";
+            let help = "write its type, as in `0.5f32`: Rust would choose `f64` here";
             Some(Refusal::new(Code::KernelLiteral, "the type of this float is not known", help))
         }
     }
@@ -146,28 +146,33 @@ fn match_on_floats() -> Refusal {
 fn holds(scalar: Scalar, value: i128) -> bool {
     match scalar {
         Scalar::I32 => i32::try_from(value).is_ok(),
+        Scalar::I64 => i64::try_from(value).is_ok(),
+        Scalar::I8 => i8::try_from(value).is_ok(),
         Scalar::U32 => u32::try_from(value).is_ok(),
         Scalar::U8 => u8::try_from(value).is_ok(),
-        Scalar::F32 | Scalar::Bool | Scalar::Random => true,
+        Scalar::F32 | Scalar::F64 | Scalar::Bool | Scalar::Random => true,
     }
 }
 
 fn is_of(scalar: Scalar, class: Class) -> bool {
     match class {
         Class::Float => scalar == Scalar::F32,
+        Class::Real => scalar.is_float(),
         Class::Integer => scalar.is_integer(),
         Class::Number => !matches!(scalar, Scalar::Bool | Scalar::Random),
-        Class::Signed => matches!(scalar, Scalar::F32 | Scalar::I32),
-        Class::SignedInteger => scalar == Scalar::I32,
+        Class::Signed => scalar.is_float() || scalar.is_signed_integer(),
+        Class::SignedInteger => scalar.is_signed_integer(),
+        Class::I32 => scalar == Scalar::I32,
+        Class::Counter => scalar.is_integer() && scalar != Scalar::I64,
         Class::Unsigned => matches!(scalar, Scalar::U32 | Scalar::U8),
-        Class::Bits => !matches!(scalar, Scalar::F32 | Scalar::Random),
+        Class::Bits => !scalar.is_float() && scalar != Scalar::Random,
         Class::Random => scalar == Scalar::Random,
     }
 }
 
 fn becomes(from: Scalar, to: Scalar) -> bool {
     match (from, to) {
-        (Scalar::Bool, to) => to != Scalar::F32,
+        (Scalar::Bool, to) => !to.is_float(),
         (_, Scalar::Bool) => false,
         _ => true,
     }
@@ -184,10 +189,15 @@ fn convert(class: Class, scalar: Scalar) -> String {
         (Class::Number | Class::Signed, Scalar::Bool) => {
             "convert it first: `f32::from(b)`, or `b as u32`".to_owned()
         }
-        (Class::Integer | Class::Bits, Scalar::F32) => {
+        (Class::Counter, Scalar::I64) => "convert it first: `n as i32`".to_owned(),
+        (Class::Float, Scalar::F64) => "compute it in `f32`: `x as f32`".to_owned(),
+        (Class::Integer | Class::Bits | Class::Counter, Scalar::F64) => {
+            "convert it first: `x as i64`".to_owned()
+        }
+        (Class::Integer | Class::Bits | Class::Counter, Scalar::F32) => {
             "convert it first: `x as i32`, or `x.to_bits()` for its bits".to_owned()
         }
-        (Class::Integer, Scalar::Bool) => "convert it first: `b as u32`".to_owned(),
+        (Class::Integer | Class::Counter, Scalar::Bool) => "convert it first: `b as u32`".to_owned(),
         (Class::Unsigned, _) => "convert it first: `x as u32`".to_owned(),
         _ => "convert it first, with `as`".to_owned(),
     }
@@ -201,11 +211,13 @@ pub(super) fn bridge(left: &str, right: &str) -> String {
         "end the block with its value, without a `;`".to_owned()
     } else if has("Random") {
         OF_RANDOM.to_owned()
+    } else if has("bool") && has("f64") {
+        "write `f64::from(b)` for the number of a bool, or `x != 0.0` for the bool of a number".to_owned()
     } else if has("bool") && has("f32") {
         "write `f32::from(b)` for the number of a bool, or `x != 0.0` for the bool of a number".to_owned()
     } else if has("bool") {
         "write `b as u32` for the number of a bool, or `n != 0` for the bool of a number".to_owned()
-    } else if has("f32") && has("an integer") {
+    } else if (has("f32") || has("f64")) && has("an integer") {
         "write the number as a float, `1.0` instead of `1`".to_owned()
     } else if pair.iter().all(|name| name.starts_with("a row")) {
         "convert the values: `x.map(|v| v as f32)`".to_owned()
@@ -217,7 +229,16 @@ pub(super) fn bridge(left: &str, right: &str) -> String {
     {
         "name the parts of a tuple: `let (a, b) = f(x);`".to_owned()
     } else {
-        format!("convert one of them, as in `x as {}`", if has("f32") { "f32" } else { right })
+        format!(
+            "convert one of them, as in `x as {}`",
+            if has("f64") {
+                "f64"
+            } else if has("f32") {
+                "f32"
+            } else {
+                right
+            }
+        )
     }
 }
 

@@ -271,7 +271,7 @@ impl<'a> Inference<'a> {
         // rustc gives a literal the type to which it is converted, if it can have that type.
         let literal = match &value.kind {
             Kind::Integer(..) => to.is_integer(),
-            Kind::Float(..) => to == Scalar::F32,
+            Kind::Float(..) => to.is_float(),
             _ => false,
         };
         if literal && matches!(self.types.get(value.ty), Inferred::Integer | Inferred::Float) {
@@ -292,8 +292,15 @@ impl<'a> Inference<'a> {
             return self.types.set(expr.ty, Inferred::Scalar(Scalar::F32));
         }
         match method.class {
-            Class::Float => self.is(receiver.ty, Scalar::F32, receiver.span),
-            Class::SignedInteger => self.is(receiver.ty, Scalar::I32, receiver.span),
+            // A float is an `f32`, and an integer an `i32`, unless it is known to be another.
+            Class::Float | Class::Real if self.types.scalar(receiver.ty) != Some(Scalar::F64) => {
+                self.is(receiver.ty, Scalar::F32, receiver.span);
+            }
+            Class::SignedInteger | Class::I32
+                if !self.types.scalar(receiver.ty).is_some_and(Scalar::is_signed_integer) =>
+            {
+                self.is(receiver.ty, Scalar::I32, receiver.span);
+            }
             class => self.check(receiver.ty, What::Has(class, method.name), receiver.span),
         }
         for (argument, of) in arguments.iter().zip(method.arguments) {
@@ -395,7 +402,7 @@ impl<'a> Inference<'a> {
         for bound in [&counted.from, &counted.to] {
             self.expr(bound);
             self.same(bound.ty, ty, bound.span);
-            self.check(bound.ty, What::IsOf(Class::Integer, "the bound of a loop"), bound.span);
+            self.check(bound.ty, What::IsOf(Class::Counter, "the bound of a loop"), bound.span);
         }
         self.block(&counted.body);
         if let Some(value) = &counted.body.value {

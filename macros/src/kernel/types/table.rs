@@ -75,6 +75,11 @@ impl Types {
         }
     }
 
+    /// Returns whether any type is one of which `is` is true.
+    pub(in crate::kernel) fn has(&self, is: impl Fn(Scalar) -> bool) -> bool {
+        self.0.iter().any(|entry| matches!(entry, Entry::Root(Inferred::Scalar(scalar)) if is(*scalar)))
+    }
+
     /// Makes integers of which nothing else is known `i32`, as rustc does.
     pub(super) fn default_integers(&mut self) {
         for entry in &mut self.0 {
@@ -98,16 +103,19 @@ impl Types {
         let (left, right) = (self.get(a).clone(), self.get(b).clone());
         let ty = match (left, right) {
             (Inferred::Unknown, ty) | (ty, Inferred::Unknown) => ty,
-            // The one float that there is.
             (Inferred::Float, Inferred::Float) => Inferred::Float,
+            // Nearly always; where it is `f64`, rustc asks for the suffix.
             (Inferred::Float, Inferred::Open(_)) | (Inferred::Open(_), Inferred::Float) => {
                 Inferred::Scalar(Scalar::F32)
             }
             (Inferred::Integer, Inferred::Integer) => Inferred::Integer,
             (Inferred::Integer, Inferred::Open(open))
             | (Inferred::Open(open), Inferred::Integer | Inferred::Open(_)) => Inferred::Open(open),
-            (Inferred::Float, Inferred::Scalar(Scalar::F32))
-            | (Inferred::Scalar(Scalar::F32), Inferred::Float) => Inferred::Scalar(Scalar::F32),
+            (Inferred::Float, Inferred::Scalar(s)) | (Inferred::Scalar(s), Inferred::Float)
+                if s.is_float() =>
+            {
+                Inferred::Scalar(s)
+            }
             (Inferred::Integer, Inferred::Scalar(s)) | (Inferred::Scalar(s), Inferred::Integer)
                 if s.is_integer() =>
             {

@@ -30,10 +30,6 @@ mod tests;
 
 pub use self::mapped_file::MappedFile;
 
-/// Rounds to an f32 that narrower floats can be rounded from as if in a single step.
-#[cfg(feature = "cuda")]
-pub(crate) use kernels::round_to_odd;
-
 pub(crate) use self::{
     access::Access,
     fault::Fault,

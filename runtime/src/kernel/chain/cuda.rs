@@ -41,7 +41,7 @@ pub(super) fn launch(chain: &Chain, gpu: &mut dyn Submit, launch: &Launch) -> Re
         tensors: &launch.inputs,
         outputs: &launch.outputs,
         numbers: SmallVec::new(),
-        constants: numbers.map(|number| u64::from(number.bits)).collect(),
+        constants: numbers.map(|number| number.bits).collect(),
     };
     mapped.launch(instance, gpu)
 }
@@ -50,7 +50,7 @@ pub(super) fn launch(chain: &Chain, gpu: &mut dyn Submit, launch: &Launch) -> Re
 pub(super) fn text(chain: &Chain, inputs: &[DType]) -> (String, String) {
     let mut functions = Functions::default();
     let names: Vec<String> = chain.steps.iter().map(|step| functions.add(step.definition)).collect();
-    let mut text = before(false);
+    let mut text = before(false, functions.further);
     let _ = writeln!(text, "{}", functions.text);
     let entry = format!("{}_chain", names.first().map_or("", String::as_str));
     map(chain, names, inputs).kernel(&mut text, &entry);

@@ -198,10 +198,7 @@ impl Map<'_> {
                 continue;
             }
             let (constant, ty) = (declared.constants, compute.name());
-            let _ = writeln!(
-                text,
-                "    const {ty} c{constant} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);"
-            );
+            let _ = writeln!(text, "    const {ty} c{constant} = {};", number(*compute, constant));
             arguments.push(format!("c{constant}"));
             declared.constants += 1;
         }
@@ -218,6 +215,15 @@ impl Map<'_> {
             true => format!("lang::read({place})"),
             false => format!("lang::read(lang::Same<{}>::bits({place}))", read_as.name),
         }
+    }
+}
+
+/// A number among the words of a kernel's parameter.
+pub(in crate::kernel) fn number(compute: Compute, at: usize) -> String {
+    let ty = compute.name();
+    match compute {
+        Compute::F64 | Compute::I64 => format!("lang::Bits<{ty}>::of(p.constants[{at}])"),
+        _ => format!("lang::Bits<{ty}>::of((u32)p.constants[{at}])"),
     }
 }
 

@@ -134,7 +134,10 @@ fn values<'a>(access: &Access<'a>, view: &View, compute: Compute) -> Values<'a> 
         (Compute::F32, DType::F16) => Values::Floats(Floats::F16(access.slice(view))),
         (Compute::F32, DType::Bf16) => Values::Floats(Floats::Bf16(access.slice(view))),
         (Compute::F32, _) => Values::Floats(Floats::F32(access.slice(view))),
+        (Compute::F64, _) => Values::F64(access.slice(view)),
         (Compute::I32, _) => Values::I32(access.slice(view)),
+        (Compute::I64, _) => Values::I64(access.slice(view)),
+        (Compute::I8, _) => Values::I8(access.slice(view)),
         (Compute::U32 | Compute::Random, _) => Values::U32(access.slice(view)),
         // No view is of the bits of floats.
         (Compute::U8 | Compute::Bool | Compute::U16, _) => Values::U8(access.slice(view)),
@@ -155,7 +158,7 @@ impl Task<'_> {
         let converted = |kind: &Kind| if kind.is_converted() { self.part.count } else { 0 };
         let mut results: SmallVec<[Vec<f32>; 2]> =
             self.places.iter().map(|(kind, _)| vec![0.0; converted(kind)]).collect();
-        let mut words: SmallVec<[(u32, u32); 4]> = SmallVec::from_elem((0, 0), operands.len());
+        let mut words: SmallVec<[(u64, u32); 4]> = SmallVec::from_elem((0, 0), operands.len());
         let mut block = Block::new();
         block.compute(self.part);
         for (operand, (raw, value)) in operands.iter().zip(&mut words) {

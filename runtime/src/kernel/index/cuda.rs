@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{
     super::{
-        cuda::{before, draws, element},
+        cuda::{before, draws, element, map::number},
         definition::{Compute, Definition, Index},
         instances::{Instance, Instances},
         source::{Functions, result},
@@ -27,7 +27,7 @@ mod tests;
 /// The source of views in CUDA C++.
 const VIEWS: &str = include_str!("index.cuh");
 
-/// Elements of a thread, whose reads overlap; one if it has loops. 16 bytes hold so many of every type.
+/// Elements of a thread, whose reads overlap; one if it has loops. 16 bytes hold so many of every type of at most 32 bits.
 const SEVERAL: u32 = 4;
 
 /// The driver's limit.
@@ -70,8 +70,13 @@ pub(in crate::kernel) fn samples(
 }
 
 /// Elements that a thread computes at once.
-fn per_thread(index: &Index) -> u32 {
-    if index.straight { SEVERAL } else { 1 }
+fn per_thread(definition: &Definition, index: &Index) -> u32 {
+    let is_wide = |compute: &Compute| compute.stored(DType::F32).size() > 4;
+    match index.straight {
+        true if definition.outputs.iter().any(is_wide) => SEVERAL / 2,
+        true => SEVERAL,
+        false => 1,
+    }
 }
 
 /// Launches a kernel.
@@ -85,9 +90,9 @@ pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch)
     let [tensors, generators, counts] = kernel.split(launch);
     let fixed = constants.iter().enumerate().fold(0, |bits, (i, c)| bits | u32::from(c.is_some()) << i);
     let views = || tensors.iter().chain(&launch.outputs);
-    let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
+    let float = views().map(|view| view.dtype).find(|dtype| dtype.is_computed_in_f32()).unwrap_or(DType::F32);
     let wide = views().any(|view| view.layout.span() >= NARROW);
-    let whole = are_whole(index, &launch.outputs);
+    let whole = are_whole(definition, index, &launch.outputs);
     let variant = Variant { id: definition.id, float, fixed, wide, padded: !padded.is_empty(), whole };
     let instance = instance(definition, index, variant);
 
@@ -96,7 +101,7 @@ pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch)
     let mut words: SmallVec<[u64; 64]> = views().map(|view| view.addr).collect();
     let sink = gpu.faults();
     words.extend([count as u64, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
-    words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
+    words.extend(constants.iter().flatten().map(|number| number.bits));
     words.extend(generators.iter().map(|view| view.addr));
     words.extend(ahead.iter().map(|ahead| u64::from(*ahead)));
     let shape = first.layout.shape();
@@ -116,7 +121,7 @@ pub(super) fn launch(kernel: &Kernel<'_>, gpu: &mut dyn Submit, launch: &Launch)
         words.extend(view.layout.strides().iter().map(|stride| *stride as u64));
         words.extend((0..view.layout.rank()).map(|axis| real(Owner::Input(i as u8), axis)));
     }
-    let each = u64::from(THREADS * per_thread(index));
+    let each = u64::from(THREADS * per_thread(definition, index));
     let blocks = (count as u64).div_ceil(each).clamp(1, MOST_BLOCKS) as u32;
     let entry = Entry::plain(&instance.source, &instance.entry);
     gpu.submit_bytes(entry, Grid::line(blocks, THREADS), bytemuck::cast_slice(&words))
@@ -129,8 +134,8 @@ fn is_tensor(definition: &Definition, fixed: u32, parameter: usize) -> bool {
 }
 
 /// Returns whether what a thread computes never spans two rows of the last dimension, and can be stored at once.
-fn are_whole(index: &Index, outputs: &[View]) -> bool {
-    let each = per_thread(index) as usize;
+fn are_whole(definition: &Definition, index: &Index, outputs: &[View]) -> bool {
+    let each = per_thread(definition, index) as usize;
     let is_whole = |view: &View| {
         let last = view.layout.shape().last().copied().unwrap_or(1);
         last.is_multiple_of(each) && view.addr.is_multiple_of((each * view.dtype.size()) as u64)
@@ -173,10 +178,10 @@ fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, St
     let name = functions.add(definition);
     let entry = format!("{name}_index");
     let is_random = draws(definition);
-    let mut text = format!("{}\n{VIEWS}\n{}\n", before(is_random), functions.text);
+    let mut text = format!("{}\n{VIEWS}\n{}\n", before(is_random, functions.further), functions.text);
     params(&mut text, definition, index, fixed);
     let word = if wide { "u64" } else { "u32" };
-    let all = THREADS * per_thread(index);
+    let all = THREADS * per_thread(definition, index);
     // For the longest of those that draw, ptxas aims at three blocks by itself, but spills a register to reach them.
     let bounds = if is_random { ", 3" } else { "" };
     let _ = write!(
@@ -197,7 +202,8 @@ fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, St
 /// The loop whose threads compute elements that are next to each other, in one row of the last dimension: what depends on the
 /// other dimensions is computed once.
 fn neighbours(text: &mut String, definition: &Definition, index: &Index, variant: Variant, call: &str) {
-    let (rank, each, word) = (index.rank, per_thread(index), if variant.wide { "u64" } else { "u32" });
+    let (rank, each, word) =
+        (index.rank, per_thread(definition, index), if variant.wide { "u64" } else { "u32" });
     let (padded, result) = (variant.padded, result(definition.outputs, ""));
     let _ = write!(
         text,
@@ -227,7 +233,8 @@ fn neighbours(text: &mut String, definition: &Definition, index: &Index, variant
 
 /// The loop whose threads compute elements that are a block apart, in any rows.
 fn apart(text: &mut String, definition: &Definition, index: &Index, variant: Variant, call: &str) {
-    let (rank, each, word) = (index.rank, per_thread(index), if variant.wide { "u64" } else { "u32" });
+    let (rank, each, word) =
+        (index.rank, per_thread(definition, index), if variant.wide { "u64" } else { "u32" });
     let (padded, result) = (variant.padded, result(definition.outputs, ""));
     let _ = write!(
         text,
@@ -277,7 +284,7 @@ fn arguments(text: &mut String, definition: &Definition, index: &Index, variant:
         let (ty, stored) = (compute.name(), element(compute.stored(float)));
         let _ = match (fixed & 1 << i != 0, rank) {
             (true, _) => {
-                writeln!(text, "    const {ty} x{i} = lang::Bits<{ty}>::of((u32)p.constants[{constant}]);")
+                writeln!(text, "    const {ty} x{i} = {};", number(*compute, constant))
             }
             (false, None) => {
                 writeln!(text, "    const {ty} x{i} = lang::read(*(const {stored}*)p.x[{tensor}]);")

@@ -26,8 +26,14 @@ pub struct Data<'a> {
 pub enum Values<'a> {
     /// Of a type that is computed in `f32`.
     Floats(Floats<'a>),
+    /// Of `f64`.
+    F64(&'a [f64]),
     /// Of `i32`.
     I32(&'a [i32]),
+    /// Of `i64`.
+    I64(&'a [i64]),
+    /// Of `i8`.
+    I8(&'a [i8]),
     /// Of `u32`.
     U32(&'a [u32]),
     /// Of `u8` and `bool`.
@@ -103,7 +109,10 @@ macro_rules! readable {
 }
 
 readable! {
+    f64 f64 F64;
     i32 i32 I32;
+    i64 i64 I64;
+    i8 i8 I8;
     u32 u32 U32;
     u8 u8 U8;
     bool u8 U8;
@@ -171,7 +180,7 @@ impl<'a, T: Readable, const N: usize> View<'a, T, N> {
 #[must_use]
 #[inline(always)]
 pub fn place(index: impl Integer) -> u32 {
-    index.bits()
+    index.index()
 }
 
 /// The element at an index; out of range, that is noted, and zero stands for it.

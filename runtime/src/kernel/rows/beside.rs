@@ -68,14 +68,17 @@ pub(super) fn tile<'b>(
     stride: usize,
     count: usize,
     size: usize,
-    words: (&'b mut [u32], &'b mut [u32]),
+    words: (&'b mut [u64], &'b mut [u32]),
 ) -> (Input<'b>, usize) {
     let tile = Tile { offset, stride, count, size };
     match source {
         Source::F32(_, src) => tile.read(src, words, Input::F32),
         Source::F16(_, src) => tile.converted(src, words),
         Source::Bf16(_, src) => tile.converted(src, words),
+        Source::F64(_, src) => tile.read(src, words, Input::F64),
         Source::I32(_, src) => tile.read(src, words, Input::I32),
+        Source::I64(_, src) => tile.read(src, words, Input::I64),
+        Source::I8(_, src) => tile.read(src, words, Input::I8),
         Source::U32(_, src) => tile.read(src, words, Input::U32),
         Source::U16(_, src) => tile.read(src, words, Input::U16),
         Source::U8(_, src) => tile.read(src, words, Input::U8),
@@ -96,7 +99,7 @@ impl Tile {
     fn read<'b, T: Scalar<Acc = T>>(
         &self,
         src: &'b [T],
-        words: (&'b mut [u32], &'b mut [u32]),
+        words: (&'b mut [u64], &'b mut [u32]),
         input: fn(&'b [T]) -> Input<'b>,
     ) -> (Input<'b>, usize) {
         if self.count == WIDTH {
@@ -113,7 +116,7 @@ impl Tile {
     fn converted<'b, T: Scalar<Acc = f32>>(
         &self,
         src: &[T],
-        words: (&'b mut [u32], &'b mut [u32]),
+        words: (&'b mut [u64], &'b mut [u32]),
     ) -> (Input<'b>, usize) {
         let to: &mut [f32] = &mut cast_slice_mut(words.1)[..self.size * WIDTH];
         for (i, to) in to.chunks_exact_mut(WIDTH).enumerate() {

@@ -204,27 +204,27 @@ const OF_TASK: usize = 8 * WIDTH;
 /// Buffers in which values of an operand or of a result are gathered and converted.
 #[derive(Default)]
 struct Buffer {
-    raw: Vec<u32>,
+    raw: Vec<u64>,
     /// Empty until an operand is converted.
     converted: Vec<u32>,
 }
 
 impl Buffer {
     /// Words for gathered values, or for those of a result.
-    fn raw(&mut self, count: usize) -> &mut [u32] {
+    fn raw(&mut self, count: usize) -> &mut [u64] {
         grown(&mut self.raw, count)
     }
 
     /// Words for gathered values, and for as many that are converted.
-    fn words(&mut self, gathered: usize, converted: usize) -> (&mut [u32], &mut [u32]) {
+    fn words(&mut self, gathered: usize, converted: usize) -> (&mut [u64], &mut [u32]) {
         (grown(&mut self.raw, gathered), grown(&mut self.converted, converted))
     }
 }
 
 /// The first `count` words, which are made if they are not there.
-fn grown(words: &mut Vec<u32>, count: usize) -> &mut [u32] {
+fn grown<W: Clone + Default>(words: &mut Vec<W>, count: usize) -> &mut [W] {
     if words.len() < count {
-        words.resize(count, 0);
+        words.resize(count, W::default());
     }
     &mut words[..count]
 }
@@ -351,7 +351,7 @@ fn write<'b>(places: &'b mut [Place<'_>], row: usize, block: &mut Block<'b>, res
     for place in places {
         let length = place.length;
         match if place.kind.is_converted() { converted.next() } else { None } {
-            Some(buffer) => block.write(Output::F32(cast_slice_mut(buffer.raw(count * length)))),
+            Some(buffer) => block.write(Output::F32(values(buffer, count * length))),
             None => block.write(place.kind.output(place.of(row, count))),
         }
     }
@@ -361,9 +361,14 @@ fn write<'b>(places: &'b mut [Place<'_>], row: usize, block: &mut Block<'b>, res
 fn store(places: &mut [Place<'_>], row: usize, count: usize, results: &mut [Buffer]) {
     let converted = places.iter_mut().filter(|place| place.kind.is_converted());
     for (place, buffer) in converted.zip(results) {
-        let values = buffer.raw(count * place.length);
-        place.kind.store(place.of(row, count), cast_slice_mut(values));
+        let values = values(buffer, count * place.length);
+        place.kind.store(place.of(row, count), values);
     }
+}
+
+/// The buffer's place for `count` values of a result that are converted.
+fn values(buffer: &mut Buffer, count: usize) -> &mut [f32] {
+    &mut cast_slice_mut(buffer.raw(count.div_ceil(2)))[..count]
 }
 
 /// The random numbers of some rows, `length` of each: those of row `n` are numbers `n * length` and following.
@@ -373,7 +378,7 @@ fn draw(
     rows: impl ExactSizeIterator<Item = usize>,
     buffer: &mut Buffer,
 ) -> Input<'_> {
-    let words: &mut [[u32; 2]] = cast_slice_mut(buffer.raw(2 * rows.len() * length));
+    let words: &mut [[u32; 2]] = cast_slice_mut(buffer.raw(rows.len() * length));
     for (row, words) in rows.zip(words.chunks_exact_mut(length.max(1))) {
         fill(state, row as u64 * length as u64, words);
     }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::super::{
     constants::{Constants, fixed},
-    cuda::{before, draws, element},
+    cuda::{before, draws, element, map::number},
     definition::{Compute, Definition, Extent, Rows},
     instances::{Instance, Instances},
     random::draws::Draws,
@@ -124,7 +124,7 @@ fn of<const N: usize>(
     let count = walk.count();
 
     let views = || tensors.iter().chain(&launch.outputs);
-    let float = views().map(|view| view.dtype).find(|dtype| dtype.is_float()).unwrap_or(DType::F32);
+    let float = views().map(|view| view.dtype).find(|dtype| dtype.is_computed_in_f32()).unwrap_or(DType::F32);
     let lanes = lanes(definition, rows, float);
     let outputs = || launch.outputs.iter().zip(rows.outputs.iter().copied());
     let packed =
@@ -145,7 +145,7 @@ fn of<const N: usize>(
         Plan::Across { .. } => plan.run(size) as u64,
     };
     words.extend([count, size as u64, way, sink.fault, sink.claim, gpu.fault_op(definition.name).into()]);
-    words.extend(constants.iter().flatten().map(|number| u64::from(number.bits)));
+    words.extend(constants.iter().flatten().map(|number| number.bits));
     words.extend(generators.iter().map(|view| view.addr));
     words.extend(draws.ahead.iter().map(|ahead| u64::from(*ahead)));
     for (axis, count) in padded.axes().zip(counts) {
@@ -210,7 +210,7 @@ fn text(definition: &Definition, rows: &Rows, variant: Variant) -> (String, Stri
     let entry = format!("{name}_rows");
     let draws = draws(definition);
     let numbers = if draws { NUMBERS } else { "" };
-    let mut text = format!("{}\n{ROWS}{numbers}\n{}\n", before(draws), functions.text);
+    let mut text = format!("{}\n{ROWS}{numbers}\n{}\n", before(draws, functions.further), functions.text);
     let generators = (0..definition.inputs.len()).filter(|i| is_drawn(definition, *i)).count();
     let tensors = definition.inputs.len() - generators - fixed.count_ones() as usize;
     params(&mut text, tensors, definition.outputs.len(), fixed.count_ones(), generators, padded);
@@ -299,9 +299,9 @@ fn call(text: &mut String, definition: &Definition, rows: &Rows, Variant { float
             generator += 1;
             continue;
         }
-        let (ty, stored) = (compute.name(), element(compute.stored(float)));
+        let stored = element(compute.stored(float));
         let _ = match (fixed & 1 << i != 0, extent) {
-            (true, _) => write!(text, ", lang::Bits<{ty}>::of((u32)p.constants[{constant}])"),
+            (true, _) => write!(text, ", {}", number(*compute, constant)),
             (false, Extent::One) => {
                 write!(text, ", lang::read(((const {stored}*)p.x[{tensor}])[at[{tensor}]])")
             }

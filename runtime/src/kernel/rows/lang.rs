@@ -36,7 +36,7 @@ macro_rules! stored {
     )*};
 }
 
-stored!(f32 i32 u32 u8);
+stored!(f32 f64 i32 i64 i8 u32 u8);
 
 impl Stored for bool {
     type Raw = u8;
@@ -89,7 +89,10 @@ macro_rules! ordered {
 
 ordered! {
     f32 0.0, Self::NEG_INFINITY, Self::INFINITY;
+    f64 0.0, Self::NEG_INFINITY, Self::INFINITY;
     i32 0, Self::MIN, Self::MAX;
+    i64 0, Self::MIN, Self::MAX;
+    i8 0, Self::MIN, Self::MAX;
     u32 0, Self::MIN, Self::MAX;
     u8 0, Self::MIN, Self::MAX;
 }
@@ -316,7 +319,7 @@ pub fn at<R: Row>(context: &Context, row: R, index: impl Integer) -> R::Item
 where
     R::Item: Nothing,
 {
-    let (index, bound) = (index.bits(), row.size());
+    let (index, bound) = (index.index(), row.size());
     if (index as usize) < bound {
         return row.value(index as usize);
     }
@@ -338,7 +341,7 @@ macro_rules! nothing {
     )*};
 }
 
-nothing!(f32 0.0 i32 0 u32 0 u8 0 bool false);
+nothing!(f32 0.0 f64 0.0 i32 0 i64 0 i8 0 u32 0 u8 0 bool false);
 
 impl Nothing for Random {
     const NOTHING: Self = Self::NOTHING;

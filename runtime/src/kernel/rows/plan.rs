@@ -78,28 +78,35 @@ impl Plan {
     /// Threads of a warp have different rows only if those go the same way: they exchange values.
     pub(super) fn along(size: usize, lanes: usize, rows: &Rows, clusters: bool) -> Self {
         let (packs, pieces) = (size.div_ceil(lanes), size.div_ceil(PIECE));
-        let team = LANES / lanes;
+        let held = rows.held * rows.value_words;
+        // Of values of two words, threads that are fewer have registers for the lanes.
+        let most_of_team = if rows.value_words > 1 { THREADS } else { LANES };
+        let team = (LANES / lanes).min(most_of_team);
         let (mut threads, mut blocks) = (THREADS, 1);
         if pieces == 1 {
             let each = if packs > 64 { 4 } else { 2 };
             threads = packs.div_ceil(each).max(size.div_ceil(SINGLE)).next_power_of_two().min(team);
             // Rows that are not held are read in whole pieces: of these, too few threads would have too many lanes each.
-            let holds = |lanes| Packs::new(size, lanes, rows.held, threads, 1).held;
+            let holds = |lanes| Packs::new(size, lanes, held, threads, 1).held;
             if !rows.straight || !holds(lanes) || !holds(1) {
                 threads = threads.max(32);
             }
         } else if pieces > 1 {
             let cluster = if clusters { CLUSTER } else { 1 };
             let few = pieces <= cluster * (OF_ROW / team) || is_large(rows);
-            let most = if few { OF_ROW.max(team) } else { MOST };
+            let most = match () {
+                () if rows.value_words > 1 => THREADS,
+                () if few => OF_ROW.max(team),
+                () => MOST,
+            };
             threads = pieces.next_power_of_two().min(most / team) * team;
             blocks = pieces.div_ceil(threads / team).next_power_of_two().min(cluster);
         }
         Self::Along {
             threads,
             blocks,
-            packed: Packs::new(size, lanes, rows.held, threads, blocks),
-            single: Packs::new(size, 1, rows.held, threads, blocks),
+            packed: Packs::new(size, lanes, held, threads, blocks),
+            single: Packs::new(size, 1, held, threads, blocks),
         }
     }
 
@@ -116,7 +123,8 @@ impl Plan {
         let threads = (Self::lanes(size) / 8).clamp(1, OF_ROW / least);
         let columns = OF_ROW / threads;
         let values = size.div_ceil(LANES).clamp(1, PIECE / LANES);
-        let few = (32 / values).next_power_of_two().min(Self::lanes(size) / threads);
+        let few =
+            (32 / (values * rows.value_words)).max(1).next_power_of_two().min(Self::lanes(size) / threads);
         let at_once = few.min(most_lanes(rows));
         let enough = THREADS.div_ceil(count.div_ceil(columns).max(1)).next_power_of_two();
         let most = (Self::lanes(size) / (threads * at_once)).max(1);
@@ -162,7 +170,7 @@ impl Plan {
         let Self::Along { threads, packed, single, .. } = self else { return 1 };
         let lanes = packed.sums(threads).max(single.sums(threads));
         let sums = lanes * rows.sum_words;
-        let values = packed.count * packed.lanes * rows.held.max(1) + (sums - lanes);
+        let values = packed.count * packed.lanes * rows.held.max(1) * rows.value_words + (sums - lanes);
         if !packed.held || sums > 16 {
             return 1;
         }
@@ -202,7 +210,7 @@ fn block(threads: usize) -> usize {
 }
 
 impl Packs {
-    /// For rows of `size` elements, `rows` of which are used more than once, that belong to `threads` of each of `blocks`.
+    /// For rows of `size` elements, `rows` words of each of which are used more than once, that belong to `threads` of each of `blocks`.
     pub(in crate::kernel) fn new(
         size: usize,
         lanes: usize,
@@ -245,12 +253,14 @@ mod tests {
             straight,
             sum_words: 1,
             columns: None,
+            value_words: 1,
         }
     }
 
     /// Kernels whose lanes have so many words.
     fn of_words() -> impl Iterator<Item = Rows> {
-        [1, 2, 3, 6, 12, 17, 64].into_iter().map(|sum_words| Rows { sum_words, ..rows(2, true) })
+        let all = [1, 2, 3, 6, 12, 17, 64].into_iter();
+        all.flat_map(|sum_words| [1, 2].map(|value_words| Rows { sum_words, value_words, ..rows(2, true) }))
     }
 
     #[test]

@@ -405,12 +405,16 @@ fn bytes_of(shape: &[usize], dtype: DType) -> Option<usize> {
 
 /// Returns the elements as those of `T` in device memory, unchanged or converted from another float type.
 ///
-/// There is no copy in a third type: `f32` holds every value of the narrower types.
+/// There is no copy in a third type: `f32` holds every value of the narrower types, and `f64` is rounded once.
 fn bytes_as<T: Element>(tensor: HostTensor<'_>) -> Vec<u8> {
     match (tensor.dtype, T::DTYPE) {
         // Any byte but 0 is `true`.
         (DType::Bool, _) => to_bytes(&from_bytes::<bool>(&tensor.bytes)),
         (same, wanted) if same == wanted => tensor.bytes.into_owned(),
+        (DType::F64, _) => cast(&tensor.bytes, |v: f64| T::from_f64(v).to_repr()),
+        (DType::F32, DType::F64) => cast(&tensor.bytes, |v: f32| f64::from(v)),
+        (DType::F16, DType::F64) => cast(&tensor.bytes, f16::to_f64),
+        (DType::Bf16, DType::F64) => cast(&tensor.bytes, bf16::to_f64),
         (DType::F16, DType::Bf16) => cast(&tensor.bytes, |v: f16| bf16::from_f32(v.to_f32())),
         (DType::F16, _) => cast(&tensor.bytes, f16::to_f32),
         (DType::Bf16, DType::F16) => cast(&tensor.bytes, |v: bf16| f16::from_f32(v.to_f32())),
@@ -488,10 +492,12 @@ mod tests {
             check::<S, f32>();
             check::<S, f16>();
             check::<S, bf16>();
+            check::<S, f64>();
         }
         from::<f32>();
         from::<f16>();
         from::<bf16>();
+        from::<f64>();
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Tensors made from numbers on the CPU.
 
+use bytemuck::Pod;
+
 use crate::{
     DType,
     backend::{
@@ -7,7 +9,7 @@ use crate::{
         cpu::{
             Access,
             kernels::{
-                scalar::{Scalar, with_scalar},
+                scalar::{Scalar, with_scalar, with_word},
                 strided::blocks,
             },
         },
@@ -17,8 +19,9 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-pub(super) fn fill(access: &Access<'_>, launch: &Launch, value: f64) {
-    generate(access, &launch.outputs[0], |_| value);
+pub(super) fn fill(access: &Access<'_>, launch: &Launch, bits: u64) {
+    let y = &launch.outputs[0];
+    with_word!(y.dtype, T => generate_as::<T>(access, y, |_| bits as T));
 }
 
 pub(super) fn arange(access: &Access<'_>, launch: &Launch, start: f64, step: f64) {
@@ -33,7 +36,7 @@ fn generate(access: &Access<'_>, y: &View, value: impl Fn(usize) -> f64 + Sync) 
     }
 }
 
-fn generate_as<T: Scalar>(access: &Access<'_>, y: &View, value: impl Fn(usize) -> T + Sync) {
+fn generate_as<T: Pod + Send + Sync>(access: &Access<'_>, y: &View, value: impl Fn(usize) -> T + Sync) {
     blocks(
         access.slice_mut::<T>(y),
         || (),

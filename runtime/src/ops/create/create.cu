@@ -2,17 +2,18 @@
 // Types: none
 #include "common.cuh"
 
-// `pattern` is the element, repeated to four bytes.
-struct FillParams { u64 to; u64 bytes; u32 pattern; u32 pad; };
+// `pattern` is the element, repeated to eight bytes.
+struct FillParams { u64 to; u64 bytes; u64 pattern; };
 static_assert(sizeof(FillParams) == 24, "mirrored by cuda.rs");
 
 extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ FillParams p) { in_order();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, all = (u64)gridDim.x * blockDim.x;
     u64 words = (p.to & 15) == 0 ? p.bytes / 16 : 0;
-    Raw<16> word = {{p.pattern, p.pattern, p.pattern, p.pattern}};
+    const u32 low = (u32)p.pattern, high = (u32)(p.pattern >> 32);
+    Raw<16> word = {{low, high, low, high}};
     for (u64 n = first; n < words; n += all) ((Raw<16>*)p.to)[n] = word;
     for (u64 n = words * 16 + first; n < p.bytes; n += all) {
-        ((u8*)p.to)[n] = (u8)(p.pattern >> (8 * (n & 3)));
+        ((u8*)p.to)[n] = (u8)(p.pattern >> (8 * (n & 7)));
     }
 }
 
@@ -35,4 +36,7 @@ ARANGE(bf16, bf16, from_f32<bf16>(odd_f32(v)))
 ARANGE(i32, i32, Saturate<i32>::of(v))
 ARANGE(u32, u32, Saturate<u32>::of(v))
 ARANGE(u8, u8, Saturate<u8>::of(v))
+ARANGE(f64, f64, v)
+ARANGE(i64, i64, Saturate<i64>::of(v))
+ARANGE(i8, i8, Saturate<i8>::of(v))
 ARANGE(boolean, u8, (u8)(v != 0.0 ? 1 : 0))

@@ -45,7 +45,7 @@ fn filled<'s, T: Element>(
     value: T,
 ) -> Result<Tensor<'s, T>> {
     let given = scope.resolve(name, shape.into_sizes())?;
-    compute(scope, Fill(value.to_f64()), &[], &given.sizes, given.marks)
+    compute(scope, Fill::of(value), &[], &given.sizes, given.marks)
 }
 
 /// Returns the size of `axis` as a tensor of rank 0 on the device: the real size if a bucket pads it, whose
@@ -127,7 +127,7 @@ pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Res
 /// # Errors
 /// Returns only the errors of every operation (see [`ops`](crate::ops)).
 pub fn full_like<'s, T: Element>(x: &Tensor<'s, T>, value: T) -> Result<Tensor<'s, T>> {
-    compute(x.scope(), Fill(value.to_f64()), &[], x.sizes(), x.raw.marks)
+    compute(x.scope(), Fill::of(value), &[], x.sizes(), x.raw.marks)
 }
 
 /// Zeros (`false`) with the shape and padding marks of `x`.

@@ -3,11 +3,20 @@
 #[cfg(feature = "cuda")]
 use super::cuda;
 use super::{super::prelude::*, cpu};
-use crate::observe::inspect::NodeKind;
+use crate::{Element, observe::inspect::NodeKind};
 
-/// `[] -> [y]`: every element is the value.
+/// `[] -> [y]`: every element is the one with these bits, the lowest first.
 #[derive(Debug)]
-pub(super) struct Fill(pub(super) f64);
+pub(super) struct Fill(pub(super) u64);
+
+impl Fill {
+    /// Every element is `value`.
+    pub(super) fn of<T: Element>(value: T) -> Self {
+        let mut bytes = [0; 8];
+        bytes[..T::DTYPE.size()].copy_from_slice(bytemuck::bytes_of(&value.to_repr()));
+        Self(u64::from_le_bytes(bytes))
+    }
+}
 
 impl Operation for Fill {
     fn name(&self) -> &'static str {
@@ -15,7 +24,7 @@ impl Operation for Fill {
     }
 
     fn parameters(&self, to: &mut dyn Hasher) {
-        to.write_u64(self.0.to_bits());
+        to.write_u64(self.0);
     }
 
     fn node_kind(&self) -> NodeKind {

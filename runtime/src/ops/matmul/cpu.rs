@@ -48,6 +48,9 @@ pub(super) fn matmul(access: &Access<'_>, launch: &Launch) {
         DType::I32 => whole::<i32>(access, launch),
         DType::U32 => whole::<u32>(access, launch),
         DType::U8 => whole::<u8>(access, launch),
+        DType::I64 => whole::<i64>(access, launch),
+        DType::I8 => whole::<i8>(access, launch),
+        DType::F64 => whole::<f64>(access, launch),
         DType::Bool => unreachable!("bool has no arithmetic; ops refuses it"),
     }
 }
@@ -58,7 +61,7 @@ fn real<T: Real>(access: &Access<'_>, launch: &Launch) {
     product(input::<T>(access, launch, 0), input::<T>(access, launch, 1), bias, out);
 }
 
-fn whole<T: integer::Wrapping>(access: &Access<'_>, launch: &Launch) {
+fn whole<T: integer::Whole>(access: &Access<'_>, launch: &Launch) {
     let view =
         |i: usize| Strided { data: access.slice::<T>(&launch.inputs[i]), layout: launch.inputs[i].layout };
     let bias = (launch.inputs.len() > 2).then(|| view(2));

@@ -89,7 +89,7 @@ impl Form {
         if takes(p) {
             return Self::Rows(Variant::of(props.multiprocessors, p.dtype, p.m, p.n * batches));
         }
-        if !p.dtype.is_float() || p.m > THIN || p.k == 0 {
+        if !p.dtype.is_computed_in_f32() || p.m > THIN || p.k == 0 {
             return Self::Tiled;
         }
         let b = p.strides[B];

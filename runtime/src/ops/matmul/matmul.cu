@@ -46,17 +46,20 @@ DEVICE At at_batch(const Params& p, u64 i) {
     return at;
 }
 
-// The type of accumulators: f32, or 32-bit integers that wrap.
+// The type of accumulators: f32, f64, or integers that wrap.
 template <typename X> struct Sum {
     typedef f32 Acc;
     static DEVICE f32 widen(X x) { return to_f32(x); }
     static DEVICE X narrow(f32 x) { return from_f32<X>(x); }
 };
-template <typename X> struct WholeSum {
-    typedef u32 Acc;
-    static DEVICE u32 widen(X x) { return (u32)x; }
-    static DEVICE X narrow(u32 x) { return (X)x; }
+template <typename X, typename W = u32> struct WholeSum {
+    typedef W Acc;
+    static DEVICE W widen(X x) { return (W)x; }
+    static DEVICE X narrow(W x) { return (X)x; }
 };
+template <> struct Sum<f64> : WholeSum<f64, f64> {};
+template <> struct Sum<i64> : WholeSum<i64, u64> {};
+template <> struct Sum<i8> : WholeSum<i8> {};
 template <> struct Sum<i32> : WholeSum<i32> {};
 template <> struct Sum<u32> : WholeSum<u32> {};
 template <> struct Sum<u8> : WholeSum<u8> {};

@@ -6,7 +6,10 @@ use crate::kernel::definition::{Definition, Kernel as _};
 use crate::{
     Number, Result, Tensor,
     kernel::call::Call,
-    ops::{by_type::ByType, cast},
+    ops::{
+        by_type::{ByType, each_type},
+        cast,
+    },
 };
 
 /// Elements that one pass adds.
@@ -35,11 +38,14 @@ scans! {
     i32s i32 0;
     u32s u32 0;
     u8s u8 0;
+    f64s f64 0.0;
+    i64s i64 0;
+    i8s i8 0;
 }
 
 /// The sum of the elements along `axis` up to each one, which is included.
 ///
-/// Floats are added in f32, integers wrap. The order in which they are added is the same on every device. The result has
+/// Floats are added in f32, an `f64` in f64; integers wrap. The order in which they are added is the same on every device. The result has
 /// the shape and padding marks of `x`.
 ///
 /// ```
@@ -55,7 +61,7 @@ scans! {
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if there are more than 2^30 elements along
 /// `axis`; [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is padded.
 pub fn cumsum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    if T::DTYPE.is_float() {
+    if T::DTYPE.is_computed_in_f32() {
         // Of 16 bits: not rounded between the passes.
         return cast(&scanned(&cast::<_, f32>(x)?, axis)?);
     }
@@ -63,7 +69,7 @@ pub fn cumsum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 }
 
 fn scanned<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    const OF: ByType = ByType::new::<f32s::cumsum, i32s::cumsum, u32s::cumsum, u8s::cumsum>();
+    const OF: ByType = each_type!(f32s::cumsum);
     let (lines, mut sums) = Lines::of("cumsum", x, axis)?;
     let mut distance = 1;
     while distance < lines.length {
@@ -78,5 +84,6 @@ fn scanned<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [f32s::cumsum::DEFINITION, i32s::cumsum::DEFINITION, u8s::cumsum::DEFINITION].into_iter()
+    [f32s::cumsum::DEFINITION, i32s::cumsum::DEFINITION, u8s::cumsum::DEFINITION, f64s::cumsum::DEFINITION]
+        .into_iter()
 }

@@ -1,12 +1,17 @@
 //! Sorting, by merges of sorted runs: every element of a merged run finds its place by itself.
 
 use super::lines::Lines;
-#[cfg(feature = "cuda")]
-use crate::kernel::definition::Definition;
 use crate::{
-    DType, Error, Number, Result, Tensor,
-    kernel::{call::Call, definition::Kernel as _},
-    ops::{arange, broadcast_to, by_type::ByType, pointwise},
+    DType, Element, Error, Number, Result, Tensor,
+    kernel::{
+        call::Call,
+        definition::{Definition, Kernel as _},
+    },
+    ops::{
+        arange, broadcast_to,
+        by_type::{ByType, each_type, rank},
+        pointwise,
+    },
 };
 
 /// Kernels of the keys by which elements are sorted: a smaller element has a smaller key. NaN is the largest, and both zeros
@@ -37,10 +42,37 @@ keys! {
     i32s(x: i32) { x as u32 ^ 0x8000_0000 }
     u32s(x: u32) { x }
     u8s(x: u8) { x as u32 }
+    i8s(x: i8) { x as u32 ^ 0x8000_0000 }
 }
 
-/// Kernels that merge, and that move elements by their size.
-mod of {
+/// Keys of 64 bits, and those of floats from their bits.
+macro_rules! long_keys {
+    ($($module:ident($x:ident) { $($key:tt)* })*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            #[kernel]
+            pub(super) fn ascending($x: i64) -> i64 {
+                $($key)*
+            }
+
+            #[kernel]
+            pub(super) fn descending(x: i64) -> i64 {
+                !ascending(x)
+            }
+        }
+    )*};
+}
+
+long_keys! {
+    f64s(bits) { super::rank(bits, i64::MAX) }
+    i64s(x) { x }
+}
+
+/// Kernels that merge by keys of a type.
+macro_rules! merges {
+    ($($module:ident $t:ident;)*) => {$(
+mod $module {
     use crate::kernel;
 
     /// Of each pair of neighbouring runs of `order`, which are `length` long, the first `keep` elements together. What is
@@ -50,7 +82,7 @@ mod of {
     /// that are not larger than the element of the right run that they displace.
     #[kernel(index)]
     pub(super) fn merge(
-        keys: View<u32, 2>,
+        keys: View<$t, 2>,
         order: View<u32, 2>,
         length: i32,
         keep: i32,
@@ -90,6 +122,18 @@ mod of {
         }
         order.at([row, from])
     }
+}
+    )*};
+}
+
+merges! {
+    short u32;
+    long i64;
+}
+
+/// Kernels that move elements by their size.
+mod of {
+    use crate::kernel;
 
     #[kernel(index)]
     pub(super) fn sort_floats(x: View<f32, 2>, order: View<u32, 2>, [row, i]: [i32; 2]) -> f32 {
@@ -98,6 +142,11 @@ mod of {
 
     #[kernel(index)]
     pub(super) fn sort_words(x: View<u32, 2>, order: View<u32, 2>, [row, i]: [i32; 2]) -> u32 {
+        x.at([row, order.at([row, i]) as i32])
+    }
+
+    #[kernel(index)]
+    pub(super) fn sort_longs(x: View<i64, 2>, order: View<u32, 2>, [row, i]: [i32; 2]) -> i64 {
         x.at([row, order.at([row, i]) as i32])
     }
 
@@ -193,20 +242,29 @@ pub(super) fn sorted_places<'s, T: Number>(
     k: usize,
     descending: bool,
 ) -> Result<Tensor<'s, u32>> {
-    const ASCENDING: ByType =
-        ByType::new::<f32s::ascending, i32s::ascending, u32s::ascending, u8s::ascending>();
-    const DESCENDING: ByType =
-        ByType::new::<f32s::descending, i32s::descending, u32s::descending, u8s::descending>();
-    let (count, size) = (rows.size(0), rows.size(1));
-    let keys = if descending { DESCENDING } else { ASCENDING };
-    let keys: Tensor<'s, u32> = pointwise::of_one(keys.of::<T>(), rows)?;
-    let mut order = broadcast_to(&arange::<u32>(rows.scope(), size)?, [count, size])?;
+    const ASCENDING: ByType = each_type!(f32s::ascending);
+    const DESCENDING: ByType = each_type!(f32s::descending);
+    let keys = if descending { DESCENDING } else { ASCENDING }.of::<T>();
+    match T::DTYPE.size() {
+        8 => merged::<i64>(long::merge::DEFINITION, &pointwise::of_one(keys, rows)?, k),
+        _ => merged::<u32>(short::merge::DEFINITION, &pointwise::of_one(keys, rows)?, k),
+    }
+}
+
+/// The indices of the first `k` keys of each row of a matrix, in the order of the keys, by a kernel that merges.
+fn merged<'s, K: Element>(
+    definition: &'static Definition,
+    keys: &Tensor<'s, K>,
+    k: usize,
+) -> Result<Tensor<'s, u32>> {
+    let (count, size) = (keys.size(0), keys.size(1));
+    let mut order = broadcast_to(&arange::<u32>(keys.scope(), size)?, [count, size])?;
     // Of each run of `length` elements, all or the first `k`.
     let mut length = 1;
     while order.size(1) > length {
         let keep = k.min(2 * length).max(1);
         let (pairs, rest) = (order.size(1) / (2 * length), order.size(1) % (2 * length));
-        let mut call = Call::new(of::merge::DEFINITION, &keys)?;
+        let mut call = Call::new(definition, keys)?;
         call.argument::<u32>(&order)?;
         call.key(length as i32);
         call.key(keep as i32);
@@ -222,7 +280,8 @@ fn picked<'s, T: Number>(rows: &Tensor<'s, T>, order: &Tensor<'s, u32>) -> Resul
     let definition = match T::DTYPE {
         DType::F16 | DType::Bf16 => of::sort_floats::DEFINITION,
         DType::F32 | DType::I32 | DType::U32 => of::sort_words::DEFINITION,
-        DType::U8 | DType::Bool => of::sort_bytes::DEFINITION,
+        DType::F64 | DType::I64 => of::sort_longs::DEFINITION,
+        DType::I8 | DType::U8 | DType::Bool => of::sort_bytes::DEFINITION,
     };
     let mut call = Call::new(definition, rows)?;
     call.argument::<u32>(order)?;
@@ -236,9 +295,13 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         f32s::descending::DEFINITION,
         i32s::descending::DEFINITION,
         u8s::descending::DEFINITION,
-        of::merge::DEFINITION,
+        i8s::descending::DEFINITION,
+        f64s::descending::DEFINITION,
+        short::merge::DEFINITION,
+        long::merge::DEFINITION,
         of::sort_floats::DEFINITION,
         of::sort_words::DEFINITION,
+        of::sort_longs::DEFINITION,
         of::sort_bytes::DEFINITION,
     ]
     .into_iter()

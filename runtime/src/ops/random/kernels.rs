@@ -61,9 +61,32 @@ integers! {
     i32s i32;
     u32s u32;
     u8s u8;
+    i8s i8;
 }
 
-/// All of them, for CI to compile.
+/// Likewise, of `span` numbers, which has no sign: the upper half of its product with a number of 64 bits.
+#[kernel]
+pub(super) fn i64s(r: Random, #[key] low: i64, #[key] span: i64) -> i64 {
+    let (x1, x0) = (i64::from(r.bits()), i64::from(r.more_bits()));
+    let (s1, s0) = (upper(span), span & 0xffff_ffff);
+    let (right, left) = (x0 * s1, x1 * s0);
+    let carried = upper(x0 * s0) + (right & 0xffff_ffff) + (left & 0xffff_ffff);
+    low + x1 * s1 + upper(right) + upper(left) + upper(carried)
+}
+
+#[kernel]
+fn upper(x: i64) -> i64 {
+    (x >> 32) & 0xffff_ffff
+}
+
+/// Those of further types, for CI to compile.
+#[cfg(feature = "cuda")]
+#[kernel]
+pub(super) fn further(r: Random) -> (i64, i8) {
+    (i64s(r, 0, 7), i8s(r, 0, 7))
+}
+
+/// All others, likewise.
 #[cfg(feature = "cuda")]
 #[kernel]
 pub(super) fn all(x: f32, r: Random) -> (f32, u32, i32, u8) {

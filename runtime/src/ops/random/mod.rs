@@ -18,7 +18,7 @@ mod range;
 /// The kernels of this folder, for CI to compile: that which calls all others.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [kernels::all::DEFINITION].into_iter()
+    [kernels::all::DEFINITION, kernels::further::DEFINITION].into_iter()
 }
 
 /// A tensor of random numbers of `range`, all equally probable: PyTorch's `rand` and `uniform_`.
@@ -167,13 +167,16 @@ pub fn randint<'s, T: Integer>(
     range: Range<T>,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "randint";
-    let [low, high] = [range.start, range.end].map(|end| end.to_f64() as i64);
+    // Every integer has one.
+    let [low, high] = [range.start, range.end].map(|end| end.to_i64().unwrap_or_default());
     if low >= high {
         return Err(Error::Argument { op: NAME, why: format!("range {low}..{high}; it is empty") });
     }
     let kernel = match T::DTYPE {
         DType::I32 => kernels::i32s::DEFINITION,
         DType::U8 => kernels::u8s::DEFINITION,
+        DType::I8 => kernels::i8s::DEFINITION,
+        DType::I64 => kernels::i64s::DEFINITION,
         _ => kernels::u32s::DEFINITION,
     };
     let mut call = Call::within(kernel, scope);
@@ -181,10 +184,16 @@ pub fn randint<'s, T: Integer>(
     match T::DTYPE {
         DType::I32 => call.key(low as i32),
         DType::U8 => call.key(low as u8),
+        DType::I8 => call.key(low as i8),
+        DType::I64 => call.key(low),
         _ => call.key(low as u32),
     }
-    // At most 2^32 - 1.
-    call.key((high - low) as u32);
+    let span = high.wrapping_sub(low);
+    match T::DTYPE {
+        DType::I64 => call.key(span),
+        // At most 2^32 - 1.
+        _ => call.key(span as u32),
+    }
     composed(NAME, || call.launch_shaped(shape))
 }
 

@@ -76,7 +76,7 @@ pub(super) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: u
     with_scalar!(x.dtype, T => match kind {
         Reduce::Sum => fold::<T, _>(access, x, y, axis, Zeroable::zeroed(), Arith::add, Arith::add, T::down),
         Reduce::Max => fold::<T, _>(access, x, y, axis, Arith::LOWEST, Arith::max, Arith::max, T::down),
-        Reduce::Mean if x.dtype.is_float() => {
+        Reduce::Mean if x.dtype.is_computed_in_f32() => {
             let mean = |sum: <T as Scalar>::Acc| T::down(sum.div(Arith::from_f32(n as f32)));
             fold::<T, _>(access, x, y, axis, Zeroable::zeroed(), Arith::add, Arith::add, mean);
         }

@@ -4,18 +4,21 @@ use smallvec::SmallVec;
 
 use self::operation::{MaskedMean, MaskedSum, Reduce, Reduction};
 use super::{
+    by_type::Further,
     check::{NOT_SPREAD, broadcast, check_axis, marks_without, refuse, without},
     launch::{compute, own},
 };
 use crate::{
     AsOperand, Float, Number, Result, Tensor,
     backend::{Op, View},
+    kernel::call::Call,
     tensor::Operand,
 };
 
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod further;
 mod normalize;
 mod operation;
 #[cfg(feature = "cuda")]
@@ -27,7 +30,7 @@ pub(super) use rows::kernels;
 
 fn reduce<'s, T: Number>(
     name: &'static str,
-    op: Op,
+    (op, further): (Op, Further),
     x: &Tensor<'s, T>,
     axis: usize,
     of_nothing: bool,
@@ -38,13 +41,16 @@ fn reduce<'s, T: Number>(
         let why = format!("axis {axis} is empty, so it has no {name}");
         return Err(x.scope().shape_error(name, &[x.into()], why));
     }
+    if let Some(definition) = further.of::<T>() {
+        return Call::new(definition, x)?.launch_along(axis);
+    }
     let marks = marks_without(x.raw.marks, axis);
     compute(x.scope(), op, &[x.view(name)?], &without(x.sizes(), axis), marks)
 }
 
 /// Sum over `axis`, which is removed; 0 of an empty axis.
 ///
-/// Floats accumulate in f32, integers wrap. Padding of the other dimensions propagates.
+/// Floats accumulate in f32, an `f64` in f64; integers wrap. Padding of the other dimensions propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -59,10 +65,10 @@ fn reduce<'s, T: Number>(
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is
 /// padded.
 pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("sum", Reduction { kind: Reduce::Sum, axis }.into(), x, axis, true)
+    reduce("sum", (Reduction { kind: Reduce::Sum, axis }.into(), further::SUM), x, axis, true)
 }
 
-/// Arithmetic mean over `axis`, which is removed. Integers truncate towards zero.
+/// Arithmetic mean over `axis`, which is removed. Integers truncate towards zero; the sum of an `i64` wraps.
 ///
 /// Padding of the other dimensions propagates; over a padded axis see [`masked_mean`].
 ///
@@ -79,7 +85,7 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `axis` is empty;
 /// [`Error::PaddedMix`](crate::Error::PaddedMix) if it is padded.
 pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("mean", Reduction { kind: Reduce::Mean, axis }.into(), x, axis, false)
+    reduce("mean", (Reduction { kind: Reduce::Mean, axis }.into(), further::MEAN), x, axis, false)
 }
 
 /// Maximum over `axis`, which is removed; NaN if any element is NaN.
@@ -98,7 +104,7 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
 /// # Errors
 /// See [`mean`].
 pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("max", Reduction { kind: Reduce::Max, axis }.into(), x, axis, false)
+    reduce("max", (Reduction { kind: Reduce::Max, axis }.into(), further::MAX), x, axis, false)
 }
 
 /// Mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed.

@@ -3,7 +3,7 @@
 // A block takes some slices at once, each with `lanes` threads. Where the axis is contiguous the
 // lanes of a slice are neighbours; else neighbours are different slices, so that loads coalesce.
 // Few, long slices are cut into `splits` pieces (grid.y): partial results go through scratch.
-// Types: all
+// Types: narrow
 #include "common.cuh"
 
 #define THREADS 256

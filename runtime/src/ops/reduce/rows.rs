@@ -60,13 +60,15 @@ pub(super) fn of_softmax(log: bool) -> &'static Definition {
 
 /// The kernels of this file, for CI to compile.
 pub(in crate::ops) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [sum::DEFINITION, mean::DEFINITION, softmax::DEFINITION, log_softmax::DEFINITION].into_iter()
+    [sum::DEFINITION, mean::DEFINITION, softmax::DEFINITION, log_softmax::DEFINITION]
+        .into_iter()
+        .chain(super::further::kernels())
 }
 
 /// The input with `axis` as its last dimension, if a kernel of rows can have it.
 pub(super) fn rows(x: &View, axis: usize, keeps_axis: bool) -> Option<View> {
     let (shape, strides) = (x.layout.shape(), x.layout.strides());
-    let fits = x.dtype.is_float() && (1..=i32::MAX as usize).contains(&shape[axis]);
+    let fits = x.dtype.is_computed_in_f32() && (1..=i32::MAX as usize).contains(&shape[axis]);
     if !fits || keeps_axis && axis + 1 != shape.len() {
         return None;
     }

@@ -70,16 +70,20 @@ sums! {
     i32s i32 0;
     u32s u32 0;
     u8s u8 0;
+    f64s f64 0.0;
+    i64s i64 0;
+    i8s i8 0;
 }
 
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 5] {
+pub(super) fn all() -> [&'static Definition; 6] {
     [
         scattered::scatter_add::DEFINITION,
         indexed::index_add::DEFINITION,
         f32s::scatter_add::DEFINITION,
         i32s::scatter_add::DEFINITION,
         u8s::scatter_add::DEFINITION,
+        f64s::scatter_add::DEFINITION,
     ]
 }

@@ -1,6 +1,6 @@
 //! Additions at indices. Entries are sorted by their targets, so each element of the result adds its own, in their order.
 
-use self::kernels::{f32s, i32s, indexed, scattered, u8s, u32s};
+use self::kernels::{f32s, f64s, i8s, i32s, i64s, indexed, scattered, u8s, u32s};
 use crate::{
     Dim, Number, Result, Tensor,
     kernel::{
@@ -9,7 +9,7 @@ use crate::{
     },
     ops::{
         broadcast_to,
-        by_type::ByType,
+        by_type::{ByType, each_type},
         check::{check_axis, meet, refuse},
         concat, full, narrow,
         order::Groups,
@@ -194,8 +194,7 @@ fn added<'s, T: Number>(
     src: &Tensor<'s, T>,
     groups: &Groups<'s>,
 ) -> Result<Tensor<'s, T>> {
-    const OF: ByType =
-        ByType::new::<f32s::scatter_add, i32s::scatter_add, u32s::scatter_add, u8s::scatter_add>();
+    const OF: ByType = each_type!(f32s::scatter_add);
     let whole = around(name, x, axis)?;
     let mut call = Call::new(OF.of::<T>(), &whole)?;
     call.argument::<T>(src)?;

@@ -22,10 +22,13 @@ pub(super) struct Entry {
 /// Calls with elements of one of several types.
 macro_rules! of_numbers {
     ($g:ident, $t:ident => $call:expr) => {
-        match $g.below(6) {
+        match $g.below(9) {
             0 => { type $t = i32; $call.map(Made::made) }
             1 => { type $t = u32; $call.map(Made::made) }
             2 => { type $t = u8; $call.map(Made::made) }
+            3 => { type $t = f64; $call.map(Made::made) }
+            4 => { type $t = i64; $call.map(Made::made) }
+            5 => { type $t = i8; $call.map(Made::made) }
             _ => of_floats!($g, $t => $call),
         }
     };

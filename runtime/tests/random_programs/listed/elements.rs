@@ -19,6 +19,11 @@ fn positive<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
     ops::add(&ops::abs(&ops::tanh(x)?)?, 0.25)
 }
 
+/// Whole numbers between -9 and 9.
+fn long<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, i64>> {
+    ops::cast(&ops::mul(&ops::tanh(x)?, 9.0)?)
+}
+
 table! {
     abs: Smooth, same, |g| ops::abs(g.f(0)?);
     sign: Steep, same, |g| ops::sign(g.f(0)?);
@@ -107,6 +112,9 @@ table! {
     cast: Steep, same, |g| ops::cast::<i32, f32>(&ops::cast::<f32, i32>(&ops::mul(&unit(g)?, 9.0)?)?);
     cast: Steep, same, |g| ops::cast::<u8, f32>(&ops::cast::<f32, u8>(&ops::mul(&positive(g.f(0)?)?, 9.0)?)?);
     cast: Steep, same, |g| ops::cast::<graphable::f16, f32>(&ops::cast::<f32, graphable::f16>(g.f(0)?)?);
+    cast: Smooth, same, |g| ops::cast::<f64, f32>(&ops::mul(&ops::cast::<f32, f64>(g.f(0)?)?, 0.1)?);
+    cast: Steep, pair, |g| ops::cast::<i64, f32>(&ops::minimum(&long(g.f(0)?)?, &long(g.f(1)?)?)?);
+    cast: Steep, same, |g| ops::cast::<i8, f32>(&ops::abs(&ops::cast::<f32, i8>(&ops::mul(&unit(g)?, 9.0)?)?)?);
     full_like: Smooth, same, |g| ops::full_like(g.f(0)?, g.x(0));
     zeros_like: Smooth, same, |g| ops::zeros_like(g.f(0)?);
     zeros: Smooth, same, |g| ops::zeros::<f32>(g.f(0)?.scope(), g.f(0)?.shape());

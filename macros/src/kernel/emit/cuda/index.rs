@@ -37,7 +37,8 @@ impl Cuda<'_> {
         // In the order in which Rust evaluates them.
         let mut texts = self.texts(call.index.iter().chain(call.other.as_deref()));
         let other = call.other.as_ref().and_then(|_| texts.pop());
-        let index: Vec<String> = texts.iter().map(|index| format!("lang::to_u32({index})")).collect();
+        let index: Vec<String> =
+            call.index.iter().zip(&texts).map(|(index, text)| self.index(index, text)).collect();
         let index = index.join(", ");
         match call.op {
             ViewOp::Dim => format!("views::dim({view}, {}u)", call.axis),

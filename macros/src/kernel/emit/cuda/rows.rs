@@ -89,7 +89,10 @@ impl Cuda<'_> {
         let values = self.texts(call.values.iter());
         let mut arguments = vec![row];
         match call.op {
-            RowOp::At => arguments.extend(values.iter().map(|index| format!("lang::to_u32({index})"))),
+            RowOp::At => {
+                arguments
+                    .extend(call.values.iter().zip(&values).map(|(index, text)| self.index(index, text)));
+            }
             _ => arguments.extend(values),
         }
         if !call.op.is_row() {

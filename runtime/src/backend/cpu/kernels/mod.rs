@@ -20,8 +20,5 @@ pub(crate) use self::{
     strided::{PARALLEL, TASK, Walk},
 };
 
-#[cfg(feature = "cuda")]
-pub(crate) use scalar::round_to_odd;
-
 #[cfg(test)]
 pub(crate) mod testing;

@@ -93,8 +93,9 @@ macro_rules! integer {
                 self as f32
             }
             #[inline(always)]
+            #[allow(clippy::cast_lossless, reason = "of an `i64` it is the nearest")]
             fn to_f64(self) -> f64 {
-                f64::from(self)
+                self as f64
             }
             #[inline(always)]
             fn from_f32(value: f32) -> Self {
@@ -140,7 +141,7 @@ macro_rules! direct {
     };
 }
 
-integer!(i32, u32, u16, u8);
+integer!(i64, i32, i8, u32, u16, u8);
 
 impl Scalar for f32 {
     type Acc = f32;
@@ -151,6 +152,46 @@ impl Scalar for f32 {
     #[inline(always)]
     fn of_f32(value: f32) -> Self {
         value
+    }
+}
+
+impl Arith for f64 {
+    const LOWEST: Self = f64::NEG_INFINITY;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self / other
+    }
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self as f32
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> Self {
+        value.into()
+    }
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
+    }
+}
+
+impl Scalar for f64 {
+    type Acc = f64;
+    direct!();
+    fn of_f64(value: f64) -> Self {
+        value
+    }
+    #[inline(always)]
+    fn of_f32(value: f32) -> Self {
+        value.into()
     }
 }
 
@@ -208,7 +249,7 @@ fn rounded(src: &[f32], dst: &mut [bf16]) {
 
 /// Returns `value` as an f32 whose last bit is set if anything was lost, so that rounding it again to a
 /// narrower type has the same result as rounding `value` once.
-pub(crate) fn round_to_odd(value: f64) -> f32 {
+fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = f64::from(near);
     if back == value || near.is_nan() || near.to_bits() & 1 == 1 {
@@ -244,6 +285,18 @@ macro_rules! with_scalar {
                 type $t = u32;
                 $body
             }
+            $crate::DType::F64 => {
+                type $t = f64;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $t = i64;
+                $body
+            }
+            $crate::DType::I8 => {
+                type $t = i8;
+                $body
+            }
             $crate::DType::U8 | $crate::DType::Bool => {
                 type $t = u8;
                 $body
@@ -256,6 +309,10 @@ macro_rules! with_scalar {
 macro_rules! with_word {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype.size() {
+            8 => {
+                type $t = u64;
+                $body
+            }
             4 => {
                 type $t = u32;
                 $body

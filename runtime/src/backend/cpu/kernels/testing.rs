@@ -16,10 +16,10 @@ use crate::{
 };
 
 pub(crate) const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::Bf16];
+/// Those of which loops of `reduce` are; the others have kernels of rows.
 pub(crate) const NUMBERS: [DType; 6] =
     [DType::F32, DType::F16, DType::Bf16, DType::I32, DType::U32, DType::U8];
-pub(crate) const ALL: [DType; 7] =
-    [DType::F32, DType::F16, DType::Bf16, DType::I32, DType::U32, DType::U8, DType::Bool];
+pub(crate) const ALL: [DType; 10] = DType::ALL;
 
 /// The values of a random operand.
 pub(crate) const RANGE: [f64; 13] =
@@ -144,7 +144,10 @@ pub(crate) fn random_value(rng: &mut StdRng, dtype: DType) -> f64 {
         DType::U8 => f64::from(rng.random_range(0..=255)),
         DType::I32 if rng.random_bool(0.3) => f64::from(rng.random::<i32>()),
         DType::U32 if rng.random_bool(0.3) => f64::from(rng.random::<u32>()),
-        DType::I32 => f64::from(rng.random_range(-9..10)),
+        // Every one is an `f64`.
+        DType::I64 if rng.random_bool(0.3) => rng.random_range(-1i64 << 53..1 << 53) as f64,
+        DType::I8 if rng.random_bool(0.3) => f64::from(rng.random::<i8>()),
+        DType::I32 | DType::I64 | DType::I8 => f64::from(rng.random_range(-9..10)),
         DType::U32 => f64::from(rng.random_range(0..10)),
         _ if rng.random_bool(0.3) => RANGE[rng.random_range(0..RANGE.len())],
         _ => rng.random_range(-8.0..8.0),
@@ -160,7 +163,10 @@ pub(crate) fn encode(dtype: DType, value: f64) -> Vec<u8> {
         DType::F32 => bytes::<f32>(value),
         DType::F16 => bytes::<f16>(value),
         DType::Bf16 => bytes::<bf16>(value),
+        DType::F64 => bytes::<f64>(value),
         DType::I32 => bytes::<i32>(value),
+        DType::I64 => bytes::<i64>(value),
+        DType::I8 => bytes::<i8>(value),
         DType::U32 => bytes::<u32>(value),
         DType::U8 => bytes::<u8>(value),
         DType::Bool => bytes::<bool>(value),
@@ -175,7 +181,10 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8]) -> f64 {
         DType::F32 => value::<f32>(bytes),
         DType::F16 => value::<f16>(bytes),
         DType::Bf16 => value::<bf16>(bytes),
+        DType::F64 => value::<f64>(bytes),
         DType::I32 => value::<i32>(bytes),
+        DType::I64 => value::<i64>(bytes),
+        DType::I8 => value::<i8>(bytes),
         DType::U32 => value::<u32>(bytes),
         DType::U8 => value::<u8>(bytes),
         DType::Bool => {

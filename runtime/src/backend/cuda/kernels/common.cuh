@@ -9,6 +9,8 @@ typedef unsigned long long u64;
 typedef int i32;
 typedef long long i64;
 typedef float f32;
+typedef double f64;
+typedef signed char i8;
 
 static_assert(sizeof(u64) == 8, "the host writes 64-bit words");
 
@@ -333,6 +335,18 @@ template <> struct Saturate<u32> {
 template <> struct Saturate<u8> {
     template <typename F> static DEVICE u8 of(F v) {
         return !(v > (F)0) ? (u8)0 : v >= (F)256 ? (u8)255 : (u8)(u32)v;
+    }
+};
+
+template <> struct Saturate<i8> {
+    template <typename F> static DEVICE i8 of(F v) {
+        return v != v ? (i8)0 : v >= (F)127 ? (i8)127 : v <= (F)-128 ? (i8)-128 : (i8)(i32)v;
+    }
+};
+template <> struct Saturate<i64> {
+    template <typename F> static DEVICE i64 of(F v) {
+        return v != v ? 0ll : v >= (F)9223372036854775808.0 ? 9223372036854775807ll
+                            : v <= (F)-9223372036854775808.0 ? -9223372036854775807ll - 1 : (i64)v;
     }
 };
 

@@ -18,6 +18,8 @@ pub(in crate::backend::cuda) enum Types {
     None,
     /// `floats`: `T` is a floating-point type.
     Floats,
+    /// `narrow`: `T` is any type of at most 32 bits but `i8`.
+    Narrow,
     /// `all`: `T` is any type.
     All,
 }
@@ -29,6 +31,7 @@ impl Types {
         match stated.trim() {
             "none" => Some(Self::None),
             "floats" => Some(Self::Floats),
+            "narrow" => Some(Self::Narrow),
             "all" => Some(Self::All),
             _ => None,
         }
@@ -37,11 +40,12 @@ impl Types {
     /// All combinations.
     pub(in crate::backend::cuda) fn list(self) -> Vec<Option<DType>> {
         use DType::{Bf16, Bool, F16, F32, I32, U8, U32};
-        const ALL: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
+        const NARROW: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
             Self::None => vec![None],
             Self::Floats => [F32, F16, Bf16].map(Some).to_vec(),
-            Self::All => ALL.map(Some).to_vec(),
+            Self::Narrow => NARROW.map(Some).to_vec(),
+            Self::All => DType::ALL.map(Some).to_vec(),
         }
     }
 }
@@ -144,6 +148,9 @@ pub(crate) fn element(dtype: DType) -> &'static str {
         DType::U32 => "u32",
         DType::U8 => "u8",
         DType::Bool => "boolean",
+        DType::F64 => "f64",
+        DType::I64 => "i64",
+        DType::I8 => "i8",
     }
 }
 
@@ -214,7 +221,8 @@ mod tests {
             Types::stated_in("// Rows.\n// Types: floats\n#include \"common.cuh\"\n"),
             Some(Types::Floats)
         );
-        assert_eq!(Types::stated_in("// Types: all").map(|types| types.list().len()), Some(7));
+        assert_eq!(Types::stated_in("// Types: all").map(|types| types.list().len()), Some(10));
+        assert_eq!(Types::stated_in("// Types: narrow").map(|types| types.list().len()), Some(7));
         assert_eq!(Types::stated_in("// Types: some"), None);
         assert_eq!(Types::stated_in("int x;  // Types: all"), None);
     }

@@ -77,6 +77,22 @@ fn chosen(flag: bool, a: f32, b: f32) -> f32 {
     if flag { a } else { b }
 }
 
+/// Shows by many bits that its argument has 64.
+#[kernel]
+fn long_third(x: f64) -> f64 {
+    x / 3.0
+}
+
+#[kernel]
+fn long_mixed(a: i64, b: i8, c: f64) -> (i64, i8, f32) {
+    (a * 3 - b as i64, b / 2 + a as i8, c as f32)
+}
+
+#[kernel]
+fn to_long_float(a: f32, b: i64) -> f64 {
+    a as f64 + b as f64
+}
+
 /// Kernels of this file, of which half of the steps are: mostly arithmetic, which shows rounding.
 const OWN: usize = 12;
 
@@ -96,7 +112,8 @@ pub(super) fn kernels() -> Vec<&'static Definition> {
         to_bytes::DEFINITION,
         chosen::DEFINITION,
     ];
-    own.into_iter().chain(of_operations()).collect()
+    let long = [long_third::DEFINITION, long_mixed::DEFINITION, to_long_float::DEFINITION];
+    own.into_iter().chain(long).chain(of_operations()).collect()
 }
 
 #[cfg(feature = "cuda")]
@@ -228,9 +245,11 @@ fn step(
 
 fn number(rng: &mut StdRng, compute: Compute) -> Number {
     let bits = match compute {
-        Compute::F32 => (random_value(rng, DType::F32) as f32).to_bits(),
+        Compute::F32 => (random_value(rng, DType::F32) as f32).to_bits().into(),
+        Compute::F64 => random_value(rng, DType::F64).to_bits(),
+        Compute::I64 => rng.random(),
         Compute::Bool => rng.random_range(0..2),
-        Compute::U8 => rng.random_range(0..256),
+        Compute::U8 | Compute::I8 => rng.random_range(0..256),
         Compute::U16 => rng.random_range(0..1 << 16),
         _ => rng.random_range(0..20),
     };

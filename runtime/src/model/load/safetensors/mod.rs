@@ -132,14 +132,14 @@ mod tests {
     use super::*;
     use crate::DType;
 
-    /// A file with one `f32` tensor `w` of shape [2] and one `i64` tensor `ids` of shape [1].
+    /// A file with one `f32` tensor `w` of shape [2] and one `u64` tensor `ids` of shape [1].
     fn file() -> Vec<u8> {
-        let header = br#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"ids":{"dtype":"I64","shape":[1],"data_offsets":[8,16]}}"#;
+        let header = br#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"ids":{"dtype":"U64","shape":[1],"data_offsets":[8,16]}}"#;
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.extend_from_slice(header);
         bytes.extend_from_slice(&1.5f32.to_le_bytes());
         bytes.extend_from_slice(&(-2.0f32).to_le_bytes());
-        bytes.extend_from_slice(&7i64.to_le_bytes());
+        bytes.extend_from_slice(&7u64.to_le_bytes());
         bytes
     }
 
@@ -159,7 +159,33 @@ mod tests {
     fn names_unsupported_elements() {
         let source = SafeTensors::from_bytes("m", file()).unwrap();
         let error = source.tensor("ids").unwrap_err().to_string();
-        assert!(error.contains("I64") && error.contains("convert"), "{error}");
+        assert!(error.contains("U64") && error.contains("convert"), "{error}");
+    }
+
+    #[test]
+    fn reads_every_type() {
+        let all = [
+            ("F64", DType::F64),
+            ("F32", DType::F32),
+            ("F16", DType::F16),
+            ("BF16", DType::Bf16),
+            ("I64", DType::I64),
+            ("I32", DType::I32),
+            ("I8", DType::I8),
+            ("U32", DType::U32),
+            ("U8", DType::U8),
+            ("BOOL", DType::Bool),
+        ];
+        for (name, dtype) in all {
+            let size = dtype.size();
+            let header = format!(r#"{{"w":{{"dtype":"{name}","shape":[1],"data_offsets":[0,{size}]}}}}"#);
+            let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+            bytes.extend_from_slice(header.as_bytes());
+            bytes.extend(1..=size as u8);
+            let source = SafeTensors::from_bytes("m", bytes).unwrap();
+            let w = source.tensor("w").unwrap().unwrap();
+            assert_eq!((w.dtype, &w.bytes[..]), (dtype, &[1, 2, 3, 4, 5, 6, 7, 8][..size]));
+        }
     }
 
     #[test]

@@ -72,7 +72,8 @@ impl Shard {
         let Some(dtype) = dtype(info.dtype) else {
             return Err(Error::Config {
                 what: format!("elements of type {:?}", info.dtype),
-                why: "not supported; convert them to F32, F16, BF16, I32, U32, U8 or BOOL".into(),
+                why: "not supported; convert them to F64, F32, F16, BF16, I64, I32, I8, U32, U8 or BOOL"
+                    .into(),
             });
         };
         let (start, end) = info.data_offsets;
@@ -131,7 +132,10 @@ fn dtype(dtype: Dtype) -> Option<DType> {
         Dtype::F32 => DType::F32,
         Dtype::F16 => DType::F16,
         Dtype::BF16 => DType::Bf16,
+        Dtype::F64 => DType::F64,
+        Dtype::I64 => DType::I64,
         Dtype::I32 => DType::I32,
+        Dtype::I8 => DType::I8,
         Dtype::U32 => DType::U32,
         Dtype::U8 => DType::U8,
         Dtype::BOOL => DType::Bool,

@@ -2,21 +2,28 @@ use super::{
     super::operation::{Arange, Fill},
     *,
 };
-use crate::backend::cuda::kernels::testing::{Recorder, whole};
+use crate::{
+    Element,
+    backend::cuda::kernels::testing::{Recorder, whole},
+    bf16, f16,
+};
 
 #[test]
 fn fills_carry_the_bits_of_the_element() {
-    let bits =
-        |dtype, value| Recorder::of(Fill(value), &[], &[whole(0x1000, dtype, &[7])]).params::<FillParams>(0);
-    assert_eq!(bits(DType::F32, 1.0).pattern, 0x3f80_0000);
-    assert_eq!(bits(DType::F16, 1.0).pattern, 0x3c00_3c00);
-    assert_eq!(bits(DType::Bf16, f64::NEG_INFINITY).pattern, 0xff80_ff80);
-    // Just above the tie between 1 and the next bf16.
-    assert_eq!(bits(DType::Bf16, 1.0 + f64::powi(2.0, -8) + 1e-12).pattern, 0x3f81_3f81);
-    assert_eq!(bits(DType::I32, -1e300).pattern, 0x8000_0000);
-    assert_eq!(bits(DType::U32, f64::NAN).pattern, 0);
-    assert_eq!(bits(DType::U8, 3.9).pattern, 0x0303_0303);
-    assert_eq!((bits(DType::Bool, 2.0).pattern, bits(DType::Bool, 2.0).bytes), (0x0101_0101, 7));
+    fn bits<T: Element>(value: T) -> (u64, u64) {
+        let run = Recorder::of(Fill::of(value), &[], &[whole(0x1000, T::DTYPE, &[7])]);
+        let params: FillParams = run.params(0);
+        (params.pattern, params.bytes)
+    }
+    assert_eq!(bits(1.0f32), (0x3f80_0000_3f80_0000, 28));
+    assert_eq!(bits(f16::ONE), (0x3c00_3c00_3c00_3c00, 14));
+    assert_eq!(bits(bf16::NEG_INFINITY).0, 0xff80_ff80_ff80_ff80);
+    assert_eq!(bits(i32::MIN).0, 0x8000_0000_8000_0000);
+    assert_eq!(bits(-2i64), (0xffff_ffff_ffff_fffe, 56));
+    assert_eq!(bits(1.5f64).0, 0x3ff8_0000_0000_0000);
+    assert_eq!(bits(-2i8), (0xfefe_fefe_fefe_fefe, 7));
+    assert_eq!(bits(3u8).0, 0x0303_0303_0303_0303);
+    assert_eq!(bits(true), (0x0101_0101_0101_0101, 7));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Products of integers; they wrap.
+//! Products of integers, which wrap, and of `f64`, whose terms are added one after the other.
 
 use bytemuck::Pod;
 use rayon::prelude::*;
@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use super::{Problem, SERIAL};
 use crate::backend::cpu::kernels::real::{Strided, offset_at};
 
-/// Integers that wrap around.
-pub(super) trait Wrapping: Pod + Send + Sync {
+/// Numbers that are multiplied as they are.
+pub(super) trait Whole: Pod + Send + Sync {
     /// `self + a * b`
     fn add_product(self, a: Self, b: Self) -> Self;
     /// `self + other`
@@ -16,7 +16,7 @@ pub(super) trait Wrapping: Pod + Send + Sync {
 
 macro_rules! wrapping {
     ($($t:ty),*) => {$(
-        impl Wrapping for $t {
+        impl Whole for $t {
             fn add_product(self, a: Self, b: Self) -> Self {
                 self.wrapping_add(a.wrapping_mul(b))
             }
@@ -27,10 +27,19 @@ macro_rules! wrapping {
     )*};
 }
 
-wrapping!(i32, u32, u8);
+wrapping!(i32, i64, i8, u32, u8);
+
+impl Whole for f64 {
+    fn add_product(self, a: Self, b: Self) -> Self {
+        self + a * b
+    }
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
 
 /// `out = a x b + bias`; `out` is contiguous.
-pub(super) fn product<T: Wrapping>(
+pub(super) fn product<T: Whole>(
     a: Strided<'_, T>,
     b: Strided<'_, T>,
     bias: Option<Strided<'_, T>>,

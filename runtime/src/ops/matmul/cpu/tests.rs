@@ -80,7 +80,7 @@ fn products_are_right_in_bf16() {
 
 #[test]
 fn integers_wrap() {
-    fn check<T: integer::Wrapping + std::fmt::Debug + PartialEq>(
+    fn check<T: integer::Whole + std::fmt::Debug + PartialEq>(
         value: impl Fn(&mut StdRng) -> T,
         wide: impl Fn(T) -> i128,
         narrow: impl Fn(i128) -> T,
@@ -111,6 +111,9 @@ fn integers_wrap() {
     check::<i32>(|r| r.random(), i128::from, |v| v as i32);
     check::<u32>(|r| r.random(), i128::from, |v| v as u32);
     check::<u8>(|r| r.random(), i128::from, |v| v as u8);
+    check::<i8>(|r| r.random(), i128::from, |v| v as i8);
+    // Of all 64 bits, a sum of products may not fit in i128.
+    check::<i64>(|r| r.random_range(-1 << 60..1 << 60), i128::from, |v| v as i64);
 }
 
 #[test]

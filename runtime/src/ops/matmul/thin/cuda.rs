@@ -250,7 +250,7 @@ fn norm_text(
         composition.rows(norm.definition, norm.rows, plan.dtype, [plan.m.min(variant.rows), plan.k], THREADS);
     parameters.array("r", norm.inputs.iter().map(|matrix| launch.inputs[matrix.input].addr));
     parameters.array("r_row", norm.inputs.iter().map(|matrix| matrix.strides[0] as u64));
-    parameters.array("r_number", norm.constants.iter().flatten().map(|number| u64::from(number.bits())));
+    parameters.array("r_number", norm.constants.iter().flatten().map(|number| number.bits()));
     parameters.array("s", norm.outputs.iter().flatten().map(|output| launch.outputs[*output].addr));
     let element = element(plan.dtype);
     let mut arguments = String::new();

@@ -347,7 +347,8 @@ impl Finder {
         let n = count / m;
         let is_result = |view: &View| view.layout.count() == count && view.layout.is_contiguous();
         let computes = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
-        let is_known = |compute: &Compute| !matches!(compute, Compute::U16 | Compute::Random);
+        let is_known =
+            |compute: &Compute| !matches!(compute, Compute::U16 | Compute::Random) && !compute.is_further();
         if count != n * m
             || n == 0
             || !part.outputs.iter().all(is_result)

@@ -47,7 +47,7 @@ pub(in crate::ops) const ROWS: usize = 16;
 /// Returns whether a product of these sizes is one of few rows, which these kernels compute whatever the library could do.
 /// docs/BENCHMARKS.md has both beside each other.
 pub(super) fn takes(dtype: DType, m: usize, n: usize, k: usize) -> bool {
-    dtype.is_float()
+    dtype.is_computed_in_f32()
         && (1..=ROWS).contains(&m)
         && k > 0
         && (k * dtype.size()).is_multiple_of(CHUNK)

@@ -1,9 +1,9 @@
-//! Integers are `i32`, `u32` and `u8`.
+//! Integers have 8, 32 and 64 bits.
 
 use graphable::prelude::*;
 
 #[kernel]
-fn index(x: usize, by: i64) -> u32 {
+fn index(x: usize, by: i16) -> u32 {
     x as u32
 }
 

@@ -3,7 +3,7 @@
 use graphable::prelude::*;
 
 #[kernel(rows)]
-fn total(x: Row<Row<f32>>, y: Row<f64>) -> f32 {
+fn total(x: Row<Row<f32>>, y: Row<bf16>) -> f32 {
     x.sum()
 }
 

@@ -23,7 +23,7 @@ fn row(x: Row<f32>, [i]: [i32; 1]) -> f32 {
 }
 
 #[kernel(index)]
-fn double(x: View<f64, 1>, [i]: [i32; 1]) -> f32 {
+fn double(x: View<f16, 1>, [i]: [i32; 1]) -> f32 {
     x.at([i]) as f32
 }
 

@@ -3,7 +3,7 @@
 use graphable::custom::{CpuCall, CpuFailure};
 
 fn doubles(call: &CpuCall<'_>) -> Result<(), CpuFailure> {
-    let x = call.input::<f64>(0)?;
+    let x = call.input::<u16>(0)?;
     call.output::<f32>(0)?[0] = x[0] as f32;
     Ok(())
 }

@@ -46,7 +46,7 @@ pub(super) fn results(
     parameters.array("o_row", plan.operands.iter().map(|operand| operand.strides[0] as u64));
     parameters.array("o_col", plan.operands.iter().map(|operand| operand.strides[1] as u64));
     let numbers = plan.steps.iter().flat_map(|step| step.constants.iter().flatten());
-    parameters.array("number", numbers.map(|number| u64::from(number.bits())));
+    parameters.array("number", numbers.map(|number| number.bits()));
     parameters.array("y", plan.stores.iter().map(|store| launch.outputs[store.output].addr));
     let mut to = Results::default();
     let mut writer = Element { plan, composition, number: 0 };
