@@ -11,7 +11,7 @@ use cudarc::{
 
 use crate::{
     foreign::{DISTURBERS, disturbed},
-    support::{PTX, skipped},
+    support::{PTX, new_stream, skipped},
 };
 
 /// Which of the disturbers a process is for.
@@ -58,7 +58,7 @@ fn capture_all() -> u32 {
     let context = CudaContext::new(0).unwrap();
     // SAFETY: one stream, in order.
     unsafe { context.disable_event_tracking() };
-    let stream = context.new_stream().unwrap();
+    let stream = new_stream(&context);
     let kernel = context.load_module(Ptx::from_src(PTX)).unwrap().load_function("add_one").unwrap();
     let (x, mut y) = (stream.alloc_zeros::<f32>(64).unwrap(), stream.alloc_zeros::<f32>(64).unwrap());
     stream.synchronize().unwrap();

@@ -15,7 +15,7 @@ use cudarc::{
 };
 use graphable::{Device, Error, graphable, prelude::*};
 
-use crate::support::{PTX, runtime, skipped};
+use crate::support::{PTX, new_stream, runtime, skipped};
 
 #[graphable]
 fn chain(x: &Tensor<f32>, #[key] length: usize) -> Result<Tensor<f32>> {
@@ -154,7 +154,7 @@ fn stream_of_ours() -> Arc<CudaStream> {
     let context = CudaContext::new(0).unwrap();
     // SAFETY: one stream, in order.
     unsafe { context.disable_event_tracking() };
-    context.new_stream().unwrap()
+    new_stream(&context)
 }
 
 thread_local! {

@@ -8,7 +8,7 @@ use cudarc::{
 };
 use graphable::{Device, Eager, Error, Runtime, graphable, prelude::*};
 
-use crate::support::{PTX, runtime, skipped};
+use crate::support::{PTX, new_stream, runtime, skipped};
 
 const N: usize = 64;
 
@@ -48,7 +48,7 @@ fn mixed(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 fn check(mut rt: Runtime) {
     let graph = MixedGraph::builder().build(&mut rt).unwrap();
     let context = CudaContext::new(0).unwrap();
-    let theirs = context.new_stream().unwrap();
+    let theirs = new_stream(&context);
     for round in 0..6 {
         let data: Vec<f32> = (0..N).map(|i| (i + round) as f32).collect();
         // Made on another stream, and not waited for.
@@ -78,7 +78,7 @@ fn a_stream_of_the_users() {
         return;
     }
     let context = CudaContext::new(0).unwrap();
-    let stream = context.new_stream().unwrap();
+    let stream = new_stream(&context);
     check(Runtime::new(Device::cuda_stream(stream)).unwrap());
     let error = Runtime::new(Device::cuda_stream(context.default_stream())).unwrap_err();
     assert!(matches!(&error, Error::Config { .. }) && error.to_string().contains("new_stream"), "{error}");
@@ -218,7 +218,7 @@ fn work_on_forgotten_views_is_waited_for() {
     }
     const LARGE: usize = 16 << 20;
     let mut rt = runtime();
-    let other = CudaContext::new(0).unwrap().new_stream().unwrap();
+    let other = new_stream(&CudaContext::new(0).unwrap());
     let sources = [1.0f32, 2.0].map(|value| other.clone_htod(&vec![value; LARGE]).unwrap());
     let state = State::<f32>::zeros(&rt, &[LARGE]).unwrap();
     let step = rt.step().unwrap();
@@ -241,7 +241,7 @@ fn what_does_not_fit() {
         return;
     }
     let mut rt = runtime();
-    let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
+    let stream = new_stream(&CudaContext::new(0).unwrap());
     let slice = Arc::new(stream.alloc_zeros::<f32>(6).unwrap());
     let step = rt.step().unwrap();
     assert!(matches!(step.tensor_of_cuda(&[7], Arc::clone(&slice)), Err(Error::Argument { .. })));

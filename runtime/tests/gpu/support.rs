@@ -1,8 +1,8 @@
 //! A GPU, or word of its absence.
 
-use std::io::Write as _;
+use std::{io::Write as _, sync::Arc, thread};
 
-use cudarc::driver::{CudaContext, result};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys::CUresult};
 use graphable::{
     Device, Runtime,
     backend::cuda::{self, CudaOptions},
@@ -23,6 +23,16 @@ pub(crate) fn skipped(test: &str) -> bool {
 /// A runtime in test mode.
 pub(crate) fn runtime() -> Runtime {
     Runtime::new(Device::cuda_with(0, CudaOptions::default().test_mode(true))).unwrap()
+}
+
+/// A stream of the user's. cudarc waits for the whole context first, which CUDA refuses while another test captures.
+pub(crate) fn new_stream(context: &Arc<CudaContext>) -> Arc<CudaStream> {
+    loop {
+        match context.new_stream() {
+            Err(DriverError(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)) => thread::yield_now(),
+            made => return made.unwrap(),
+        }
+    }
 }
 
 /// Free bytes of the device.

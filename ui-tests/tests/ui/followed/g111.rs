@@ -1,10 +1,10 @@
-//! `fail/kernels/double_precision.rs`, by its help.
+//! `fail/kernels/half.rs`, by its help.
 
 use graphable::prelude::*;
 
 #[kernel]
-fn scaled(x: f32) -> f32 {
-    x * 0.1
+fn halved(x: f32) -> f32 {
+    x
 }
 
 fn main() {}

@@ -214,7 +214,7 @@ fn step(
     });
     let known: Vec<(ElementSource, DType)> = inputs.chain(results).collect();
     let fits = |compute: Compute, dtype: DType| {
-        compute.fits(dtype) && (bits || compute == Compute::F32 || !dtype.is_float())
+        compute.fits(dtype) && (bits || matches!(compute, Compute::F32 | Compute::F64) || !dtype.is_float())
     };
     let mut step =
         Step { definition, constants: SmallVec::new(), arguments: SmallVec::new(), stored: SmallVec::new() };
