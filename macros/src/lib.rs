@@ -71,12 +71,12 @@ pub fn graphable(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `#[kernel] fn silu_mul(gate: f32, up: f32) -> f32 { gate / (1.0 + (-gate).exp()) * up }` generates the
 /// operation `silu_mul(&gate, &up)?`, which returns a tensor. It is compiled as Rust for the CPU and
-/// translated to CUDA C++ for GPUs. `f32` stands for every float element type: the tensors' own type is read
-/// and written, and computations are in `f32`. Shapes broadcast like those of `ops::add`. The first argument
+/// translated to CUDA C++ for GPUs. `f32` stands for every float element type but `f64`: the tensors' own type is
+/// read and written, and computations are in `f32`. Shapes broadcast like those of `ops::add`. The first argument
 /// is a tensor; each further one is a tensor, a scalar, a parameter or state, or a number, which becomes a
 /// constant of the recording. Several results are returned as a tuple.
 ///
-/// A kernel can use `f32`, `i32`, `u32`, `u8` and `bool`, and random numbers (`r: Random`); arithmetic, comparisons and logic; `let`,
+/// A kernel can use `f32`, `f64`, `i32`, `i64`, `i8`, `u32`, `u8` and `bool`, and random numbers (`r: Random`); arithmetic, comparisons and logic; `let`,
 /// assignments, `if`, `match` on integers, `for` over ranges of constants, `break`, `continue` and `return`;
 /// `as`, the methods of numbers, constants, and calls of other kernels. On both devices,
 ///

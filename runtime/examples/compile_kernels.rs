@@ -277,6 +277,35 @@ fn causal([i, j]: [i32; 2]) -> bool {
     j <= i
 }
 
+// Types that only C++ knows, as Rust does: results of other kernels.
+
+#[kernel]
+fn far(a: f64, n: i64) -> (f64, i64) {
+    (a * 2.0, n + 1)
+}
+
+#[kernel]
+fn beyond(n: i64) -> i64 {
+    n + 1
+}
+
+#[kernel]
+fn open(a: f64, n: i64, k: i32) -> (f64, bool) {
+    let (b, m) = far(a, n);
+    let chosen = match k {
+        0 => beyond(n),
+        _ => beyond(m),
+    };
+    (b.sqrt(), b.is_finite() || m.is_negative() && chosen.is_negative())
+}
+
+#[kernel(index)]
+fn open_index(x: View<f64, 1>, to: &mut View<i64, 1>, [i]: [i32; 1]) {
+    let n = 3;
+    let chosen = if beyond(n).is_negative() { x.at([n]) } else { x.at([i]) };
+    to.set([i], chosen as i64);
+}
+
 // What chains are made of: operations of models.
 
 #[kernel]
@@ -368,6 +397,8 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         dropped::DEFINITION,
         straight::DEFINITION,
         causal::DEFINITION,
+        open::DEFINITION,
+        open_index::DEFINITION,
     ];
     let all: Vec<&'static Definition> =
         ours.into_iter().chain(built_in()).filter(|definition| definition.name.contains(named)).collect();

@@ -107,7 +107,6 @@ const NOT_YET: &[(&str, Rule, &str)] = &[
     ("fail/operations/operands.stderr", OwnWords, BOUND),
     ("fail/operations/scalars.stderr", OwnWords, BOUND),
     ("fail/operations/slices.stderr", Help, BORROW),
-    ("fail/operations/slices.stderr", OwnWords, "rustc lists the types that are elements, in our sources"),
     ("fail/signatures/half_typed.stderr", Help, "rustc's own syntax error, at the place of ours"),
 ];
 

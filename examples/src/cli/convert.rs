@@ -92,7 +92,7 @@ impl ValueEnum for Target {
             }
             Self::Folder(PackedType::Int4) => (
                 "int4",
-                "4.2 bits: integers of 4 bits, with a scale and a zero point for 128 (AWQ); a folder",
+                "4.2 bits: integers of 4 bits, with a scale and a zero point for 128, or 64 or 32 if those alone divide its rows (AWQ); a folder",
             ),
         };
         Some(PossibleValue::new(name).help(help))

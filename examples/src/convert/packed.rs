@@ -171,7 +171,9 @@ pub fn convert_folder(
     writer.flush().map_err(failed)?;
     drop(writer);
     file.sync_all().map_err(failed)?;
-    describe(folder, packing, temporary.path(), path)?;
+    let stays = |tensor: &&PackedWeight| is_product(&tensor.name) && !tensor.packed;
+    let floats: Vec<&str> = tensors.iter().filter(stays).map(|tensor| module(&tensor.name)).collect();
+    describe(folder, packing.map(|packing| described(packing, &floats)), temporary.path(), path)?;
     // Readable for whom other new folders are readable.
     #[cfg(unix)]
     std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -262,7 +264,7 @@ impl Plan {
         // As it will be read.
         let file = [header(&self.entries), written.concat()].concat();
         let quantization =
-            Quantization::from_config("config.json", described(packing).to_string().as_bytes())?;
+            Quantization::from_config("config.json", described(packing, &[]).to_string().as_bytes())?;
         let read = QuantizedTensors::new(SafeTensors::from_bytes("model.safetensors", file)?, quantization)?;
         let read = read.tensor(&self.name)?.ok_or_else(|| not_floats(&self.name))?;
         let read = floats(&read.bytes, read.dtype).unwrap_or_default();
@@ -298,16 +300,22 @@ fn header<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes()[..], &text].concat()
 }
 
-/// What `config.json` says of weights that are packed like this.
-fn described(packing: Packing) -> Value {
+/// The name of the layer of a weight.
+fn module(weight: &str) -> &str {
+    weight.strip_suffix(".weight").unwrap_or(weight)
+}
+
+/// What `config.json` says of weights that are packed like this, but those of the layers `floats` and of the head.
+fn described(packing: Packing, floats: &[&str]) -> Value {
+    let floats: Vec<&str> = floats.iter().copied().chain(["lm_head"]).collect();
     let config = match packing {
         Packing::Awq { group } => json!({
             "quant_method": "awq", "bits": 4, "group_size": group, "zero_point": true, "version": "gemm",
-            "modules_to_not_convert": ["lm_head"],
+            "modules_to_not_convert": floats,
         }),
         _ => json!({
             "quant_method": "compressed-tensors", "format": "float-quantized", "quantization_status": "compressed",
-            "ignore": ["lm_head"],
+            "ignore": floats,
             "config_groups": { "group_0": {
                 "targets": ["Linear"],
                 "weights": {
@@ -323,7 +331,7 @@ fn described(packing: Packing) -> Value {
 }
 
 /// Writes what a folder has besides weights. `path` is for errors.
-fn describe(folder: &Folder, packing: Option<Packing>, to: &Path, path: &Path) -> Result<()> {
+fn describe(folder: &Folder, quantization: Option<Value>, to: &Path, path: &Path) -> Result<()> {
     let failed = |e: std::io::Error| Error::io(path, "write", &e);
     for name in COPIED {
         let from = folder.path().join(name);
@@ -335,7 +343,7 @@ fn describe(folder: &Folder, packing: Option<Packing>, to: &Path, path: &Path) -
     if let Some(all) = config.as_object_mut() {
         all.remove("compression_config");
         all.remove("quantization_config");
-        if let Some(Value::Object(described)) = packing.map(described) {
+        if let Some(Value::Object(described)) = quantization {
             all.extend(described);
         }
     }

@@ -251,6 +251,11 @@ fn folders_are_converted() {
         // Rows of 48 elements have no groups of 32.
         assert_eq!(report.tensors.iter().filter(|tensor| tensor.packed).count(), packed, "{ty:?}");
         assert_eq!(report.group, group);
+        // What stays in floats is named for programs that do not look.
+        let config = std::fs::read_to_string(path.join("config.json")).unwrap();
+        let named = |name: &str| config.contains(&format!("\"{}\"", name.replace(".weight", "")));
+        let products = report.tensors.iter().filter(|tensor| tensor.name.contains("_proj.weight"));
+        assert!(products.into_iter().all(|tensor| named(&tensor.name) != tensor.packed), "{config}");
         assert!(report.bytes_after < total && report.relative_rms_error < bound / 2.0, "{report:?}");
         assert!(report.table(true).contains("q_proj") && report.to_json().contains("relative_rms_error"));
         let read = Files::open(&path).unwrap();

@@ -123,7 +123,8 @@ def packed():
         # What blocks have: scales in half precision, which has these.
         assert torch.equal(scales.half().float(), scales.float())
         tensors[f"{name}.values"] = (integers.float() - wide(zeros)) * wide(scales)
-    weights = dict(num_bits=4, type="int", symmetric=False, strategy="group", group_size=32)
+    # One description of both: zero points may be missing.
+    weights = dict(num_bits=4, type="int", symmetric=True, strategy="group", group_size=32)
     group = dict(weights=weights, input_activations=None, targets=["Linear"])
     save("packed", tensors, dict(quant_method="compressed-tensors", format="pack-quantized", config_groups=dict(group_0=group), ignore=["lm_head"]))
 

@@ -43,7 +43,12 @@ fn bare_host_scalars() {
     refused(
         "fn f(#[host] x: &Tensor<f32>, t: f64) -> Result<Tensor<f32>> { g(x) }",
         "`t` is a host value",
-        "`#[host] t: &Scalar<f32>`",
+        "`#[host] t: &Scalar<f64>`",
+    );
+    refused(
+        "fn f(#[host] x: &Tensor<f32>, n: i64) -> Result<Tensor<f32>> { g(x) }",
+        "`n` is a host value",
+        "`#[key] n: i64` for one recording per value, or `#[host] n: &Scalar<i64>`",
     );
     refused(
         "fn f(x: &Tensor<f32>, n: usize) -> Result<Tensor<f32>> { let y = #[eager] g(x)?; g(&y) }",
@@ -73,6 +78,8 @@ fn attributes_of_parameters() {
     refused(&f("#[host] #[host] x: &Tensor<f32>"), "given twice", "remove one");
     refused(&f("#[host(a)] x: &Tensor<f32>"), "takes no arguments", "`#[host]`");
     refused(&f("#[key] x: &Tensor<f32>"), "not a `#[key]`", "compared anyway");
+    refused(&f("#[key] t: f64, x: &Tensor<f32>"), "a float is not", "`#[host] t: &Scalar<f64>`");
+    refused(&f("#[key] t: Vec<f64>, x: &Tensor<f32>"), "a float is not", "`#[host] t: &Tensor<f64>`");
     refused(&f("#[key] n: &usize, x: &Tensor<f32>"), "by value", "`#[key] n: usize`");
     refused(&f("#[host] x: &Tensor<f32>, #[dims(B)] #[key] n: usize"), "only tensors", "remove it");
     refused(&f("#[hots] x: &Tensor<f32>"), "no attribute `#[hots]`", "`#[host]`");

@@ -24,6 +24,13 @@ pub(super) enum Class {
     Random,
 }
 
+impl Class {
+    /// Returns whether one type alone has such methods.
+    pub(super) fn is_of_one_type(self) -> bool {
+        matches!(self, Self::Float | Self::I32)
+    }
+}
+
 /// A type in a method's signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {

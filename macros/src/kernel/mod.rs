@@ -10,6 +10,8 @@ mod methods;
 mod model;
 mod parse;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod types;
 mod views;
 

@@ -177,6 +177,10 @@ fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors)
         return None;
     }
     if let Some(float) = float(ty) {
+        let (holder, element) = match scalar(ty) {
+            Some(element) => ("Scalar", element),
+            None => ("Tensor", float.as_str()),
+        };
         errors.push(
             Code::FloatKey,
             ty,
@@ -184,9 +188,8 @@ fn key_kind(ident: &Ident, ty: &Type, inner: Option<&Type>, errors: &mut Errors)
                 "`{ident}` holds `{float}`, and a float is not a `#[key]`: every value would need a new recording"
             ),
             format!(
-                "write `#[host] {ident}: &{}`, refreshed on every call, or make it a `#[config]` field of a \
-                 `#[derive(Params)]` struct",
-                if scalar(ty).is_some() { "Scalar<f32>" } else { "Tensor<f32>" }
+                "write `#[host] {ident}: &{holder}<{element}>`, refreshed on every call, or make it a `#[config]` field of a \
+                 `#[derive(Params)]` struct"
             ),
         );
         return None;

@@ -13,8 +13,11 @@ pub(crate) fn scalar(ty: &Type) -> Option<&'static str> {
     Some(match path.path.get_ident()?.to_string().as_str() {
         "u8" => "u8",
         "u16" | "u32" | "u64" | "u128" | "usize" => "u32",
-        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "i32",
-        "f32" | "f64" => "f32",
+        "i8" => "i8",
+        "i16" | "i32" => "i32",
+        "i64" | "i128" | "isize" => "i64",
+        "f32" => "f32",
+        "f64" => "f64",
         "f16" => "f16",
         "bf16" => "bf16",
         "bool" => "bool",

@@ -8,7 +8,8 @@ use crate::DType;
 
 /// How far results may be from what they would be otherwise: `|got - expected| <= absolute + relative * |expected|`.
 ///
-/// Equal bits are always within it, and a NaN is within it of any other NaN. Integers and bools (0 and 1) are compared as numbers.
+/// Equal bits are always within it, and a NaN is within it of any other NaN. Integers and bools (0 and 1) are compared as
+/// numbers, an `i64` beyond 2⁵³ as the nearest `f64`.
 /// With a bound that is negative or NaN, only equal bits are within.
 ///
 /// ```

@@ -398,7 +398,7 @@ impl Config {
 }
 
 fn unsupported(path: &Path, why: String) -> Error {
-    let help = "use a dense model of the families Llama, Qwen2, Qwen3, Mistral or Gemma (of text), with weights as floats";
+    let help = "use a dense model of the families Llama, Qwen2, Qwen3, Mistral or Gemma (of text)";
     Error::File { path: path.to_owned(), why, help: help.into() }
 }
 

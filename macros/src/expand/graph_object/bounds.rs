@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Types that need no bound as elements.
-const ELEMENTS: [&str; 7] = ["f32", "f16", "bf16", "i32", "u32", "u8", "bool"];
+const ELEMENTS: [&str; 10] = ["f32", "f16", "bf16", "f64", "i32", "i64", "i8", "u32", "u8", "bool"];
 
 impl Graph<'_> {
     /// The where clause of the `impl`s.

@@ -386,6 +386,11 @@ impl Cuda<'_> {
     /// An integer, whose text is given, as the index of a row or of a view: none is negative.
     fn index(&self, index: &Expr, text: &str) -> String {
         let function = match self.types.get(index.ty) {
+            // The runtime has no function for it. In 64 bits, no integer is taken for another.
+            Inferred::Open(Open::Parameter(..)) => {
+                let wide = format!("(i64)({text})");
+                return format!("({wide} < 0ll || {wide} > 4294967295ll ? 0xffffffffu : (u32)({text}))");
+            }
             Inferred::Scalar(Scalar::I64) => "to_index".to_owned(),
             Inferred::Open(Open::Result(callee, None)) => format!("${{i{callee}}}"),
             Inferred::Open(Open::Result(callee, Some(part))) => format!("${{i{callee}.{part}}}"),

@@ -14,7 +14,7 @@ use syn::{Ident, Lifetime};
 
 use crate::{
     kernel::{
-        methods::Method,
+        methods::{Class, Method},
         model::{
             Arm, ArmPattern, Binary, Binding, Block, Body, Expr, Float, For, Form, Header, Kind, LocalId,
             Pattern, Scalar, Statement,
@@ -237,7 +237,7 @@ impl Native<'_> {
     fn binary(&self, op: Binary, left: &Expr, right: &Expr, at: Span) -> TokenStream {
         let ([mut left_tokens, right], lang) = ([left, right].map(|side| self.expr(side)), &self.lang);
         // Of such a type only rustc knows whether it is a tuple, which it would compare.
-        if op.is_comparison() && matches!(self.types.get(left.ty), Inferred::Open(_)) {
+        if op.is_comparison() && self.is_open(left) {
             left_tokens = quote_spanned!(left.span=> #lang::value(#left_tokens));
         }
         self.applied(op, left_tokens, right, self.is_float(left), at)
@@ -245,10 +245,28 @@ impl Native<'_> {
 
     fn method(&self, method: &Method, all: &[Expr], at: Span) -> TokenStream {
         let (name, lang) = (Ident::new(method.name, at), &self.lang);
-        let all: Vec<TokenStream> = all.iter().map(|one| self.expr(one)).collect();
-        match all.split_first() {
-            Some((receiver, rest)) if method.native => quote_spanned!(at=> (#receiver).#name(#(#rest),*)),
-            _ => quote_spanned!(at=> #lang::#name(#(#all),*)),
+        let Some((receiver, rest)) = all.split_first() else { return quote_spanned!(at=> #lang::#name()) };
+        let (receiver, rest) = (self.receiver(method, receiver), rest.iter().map(|one| self.expr(one)));
+        match method.native {
+            true => quote_spanned!(at=> (#receiver).#name(#(#rest),*)),
+            false => quote_spanned!(at=> #lang::#name(#receiver #(, #rest)*)),
+        }
+    }
+
+    /// The receiver of a method, so that rustc refuses a type that the kernel language has no such method for.
+    fn receiver(&self, method: &Method, receiver: &Expr) -> TokenStream {
+        let (tokens, lang, at) = (self.expr(receiver), &self.lang, receiver.span);
+        match self.types.get(receiver.ty) {
+            // Rust has some of the methods for further types, and may know that this is one of them.
+            Inferred::Scalar(scalar) if self.types.is_assumed(receiver.ty) => {
+                let (value, ty) = (Ident::new("__value", generated_at(at)), ty(*scalar, at));
+                quote_spanned!(at=> { let #value: #ty = #tokens; #value })
+            }
+            // Rust has these methods for floats as well, by older names.
+            Inferred::Open(_) if method.class == Class::SignedInteger => {
+                quote_spanned!(at=> #lang::shl(#tokens, 0u32))
+            }
+            _ => tokens,
         }
     }
 
@@ -259,6 +277,10 @@ impl Native<'_> {
             quote!(else { #other })
         });
         quote_spanned!(at=> (if #condition #then #other))
+    }
+
+    fn is_open(&self, expr: &Expr) -> bool {
+        matches!(self.types.get(expr.ty), Inferred::Open(_))
     }
 
     fn is_float(&self, expr: &Expr) -> bool {

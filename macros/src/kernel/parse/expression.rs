@@ -147,21 +147,9 @@ impl Parser<'_> {
 
     fn float(&mut self, digits: &str, suffix: &str, lit: &ExprLit, negative: bool) -> Kind {
         let scalar = self.suffix(suffix, lit);
+        // Once the type is known, so is what is too large for it.
         let (single, double) =
             (digits.parse().unwrap_or(f32::INFINITY), digits.parse().unwrap_or(f64::INFINITY));
-        let (is_finite, name) = match scalar {
-            Some(Scalar::F64) => (double.is_finite(), "f64"),
-            _ => (single.is_finite(), "f32"),
-        };
-        if !is_finite {
-            let help = format!("write `{name}::INFINITY`, or `{name}::MAX` for the largest number");
-            self.errors.push(
-                Code::KernelLiteral,
-                lit,
-                format!("the number is too large for an `{name}`"),
-                help,
-            );
-        }
         let value = match negative {
             true => Float { single: -single, double: -double },
             false => Float { single, double },

@@ -7,7 +7,7 @@ use crate::{
     diag::{Code, Errors},
     kernel::{
         methods::Class,
-        model::{Scalar, TypeId},
+        model::{Float, Scalar, TypeId},
     },
 };
 
@@ -21,6 +21,8 @@ pub(super) struct Check {
 pub(super) enum What {
     /// It is a number type that can hold this value.
     Holds(i128),
+    /// It can hold this value, as a float.
+    Reaches(Float),
     /// It is known which float type it is.
     IsDetermined,
     /// An operator, or whatever has this name, can be used on it.
@@ -70,6 +72,10 @@ fn of_scalar(what: &What, scalar: Scalar) -> Option<Refusal> {
             let message = format!("`{value}` is out of range for `{name}`");
             Refusal::new(Code::KernelLiteral, message, "write a number that the type has, or another type")
         }
+        What::Reaches(value) if !reaches(scalar, *value) => {
+            let message = format!("the number is too large for an `{name}`");
+            Refusal::new(Code::KernelLiteral, message, smaller(scalar, *value))
+        }
         What::IsOf(class, of) if !is_of(scalar, *class) => {
             let message = format!("{of} of kernels is not defined for `{name}`");
             Refusal::new(Code::KernelMismatch, message, convert(*class, scalar))
@@ -109,7 +115,8 @@ const TO_RANDOM: &str = "take the random number as a parameter: `r: Random`";
 /// For a float whose type is not known.
 fn of_float(what: &What) -> Option<Refusal> {
     match what {
-        What::Holds(_) => None,
+        // One error: `IsDetermined` has it.
+        What::Holds(_) | What::Reaches(_) => None,
         What::CanBeMatched => Some(match_on_floats()),
         What::IsDetermined
         | What::IsOf(..)
@@ -134,7 +141,7 @@ fn of_several(what: &What, ty: &Inferred) -> Option<Refusal> {
             let help = "end the closure with its value, without a `;`";
             Some(Refusal::new(Code::KernelMismatch, "the closure has no value", help))
         }
-        What::IsElement | What::Holds(_) | What::IsDetermined => None,
+        What::IsElement | What::Holds(_) | What::Reaches(_) | What::IsDetermined => None,
     }
 }
 
@@ -151,6 +158,27 @@ fn holds(scalar: Scalar, value: i128) -> bool {
         Scalar::U32 => u32::try_from(value).is_ok(),
         Scalar::U8 => u8::try_from(value).is_ok(),
         Scalar::F32 | Scalar::F64 | Scalar::Bool | Scalar::Random => true,
+    }
+}
+
+fn reaches(scalar: Scalar, value: Float) -> bool {
+    match scalar {
+        Scalar::F32 => value.single.is_finite(),
+        Scalar::F64 => value.double.is_finite(),
+        _ => true,
+    }
+}
+
+/// Returns the help for a float that is too large for a type.
+fn smaller(scalar: Scalar, value: Float) -> String {
+    let name = scalar.name();
+    let help = format!("write `{name}::INFINITY`, or `{name}::MAX` for the largest number");
+    match scalar {
+        // What a kernel takes that is called is an `f32` until its suffix says another type.
+        Scalar::F32 if value.double.is_finite() => {
+            format!("{help}; where an `f64` is meant, write `{:?}f64`", value.double)
+        }
+        _ => help,
     }
 }
 

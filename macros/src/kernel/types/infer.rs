@@ -174,9 +174,10 @@ impl<'a> Inference<'a> {
                 self.types.set(ty, suffix.map_or(Inferred::Integer, Inferred::Scalar));
                 self.check(ty, What::Holds(*value), at);
             }
-            Kind::Float(_, suffix) => {
+            Kind::Float(value, suffix) => {
                 self.types.set(ty, suffix.map_or(Inferred::Float, Inferred::Scalar));
                 self.check(ty, What::IsDetermined, at);
+                self.check(ty, What::Reaches(*value), at);
             }
             Kind::Local(local) => self.same(ty, self.body.locals[*local].ty, at),
             Kind::Constant(index) => {
@@ -284,6 +285,9 @@ impl<'a> Inference<'a> {
     fn method(&mut self, expr: &Expr, method: &'static Method, named: Option<Scalar>, all: &[Expr]) {
         all.iter().for_each(|one| self.expr(one));
         let Some((receiver, arguments)) = all.split_first() else { return };
+        if self.is_open(receiver) && (named.is_some() || method.class.is_of_one_type()) {
+            self.types.assume(receiver.ty);
+        }
         if let Some(scalar) = named {
             self.is(receiver.ty, scalar, receiver.span);
         }
@@ -291,22 +295,39 @@ impl<'a> Inference<'a> {
             self.is(receiver.ty, Scalar::U32, receiver.span);
             return self.types.set(expr.ty, Inferred::Scalar(Scalar::F32));
         }
-        match method.class {
-            // A float is an `f32`, and an integer an `i32`, unless it is known to be another.
-            Class::Float | Class::Real if self.types.scalar(receiver.ty) != Some(Scalar::F64) => {
-                self.is(receiver.ty, Scalar::F32, receiver.span);
-            }
-            Class::SignedInteger | Class::I32
-                if !self.types.scalar(receiver.ty).is_some_and(Scalar::is_signed_integer) =>
-            {
-                self.is(receiver.ty, Scalar::I32, receiver.span);
-            }
-            class => self.check(receiver.ty, What::Has(class, method.name), receiver.span),
-        }
+        self.receiver(method, receiver);
         for (argument, of) in arguments.iter().zip(method.arguments) {
             self.of(argument.ty, *of, receiver.ty, argument.span);
         }
         self.of(expr.ty, method.result, receiver.ty, expr.span);
+    }
+
+    /// Returns whether only rustc knows the type.
+    fn is_open(&self, expr: &Expr) -> bool {
+        matches!(self.types.get(expr.ty), Inferred::Open(_))
+    }
+
+    /// Restricts the type on which a method is called.
+    fn receiver(&mut self, method: &Method, receiver: &Expr) {
+        let is_open = self.is_open(receiver);
+        let scalar = self.types.scalar(receiver.ty);
+        match method.class {
+            // One type has it.
+            Class::Float if scalar != Some(Scalar::F64) => {
+                self.is(receiver.ty, Scalar::F32, receiver.span);
+            }
+            Class::I32 if !scalar.is_some_and(Scalar::is_signed_integer) => {
+                self.is(receiver.ty, Scalar::I32, receiver.span);
+            }
+            // A float is an `f32`, and an integer an `i32`, unless it is known to be another, or rustc knows it.
+            Class::Real if scalar != Some(Scalar::F64) && !is_open => {
+                self.is(receiver.ty, Scalar::F32, receiver.span);
+            }
+            Class::SignedInteger if !scalar.is_some_and(Scalar::is_signed_integer) && !is_open => {
+                self.is(receiver.ty, Scalar::I32, receiver.span);
+            }
+            class => self.check(receiver.ty, What::Has(class, method.name), receiver.span),
+        }
     }
 
     /// Only rustc knows the types of another kernel.

@@ -38,30 +38,45 @@ enum Entry {
 }
 
 /// The types of a function, by number.
-pub(in crate::kernel) struct Types(Vec<Entry>);
+pub(in crate::kernel) struct Types {
+    entries: Vec<Entry>,
+    /// Types that were open until a method of one type was called on them.
+    assumed: Vec<TypeId>,
+}
 
 /// Two types that are none.
 pub(super) struct Mismatch(pub(super) String, pub(super) String);
 
 impl Types {
     pub(super) fn new(count: usize) -> Self {
-        Self((0..count).map(|_| Entry::Root(Inferred::Unknown)).collect())
+        let entries = (0..count).map(|_| Entry::Root(Inferred::Unknown)).collect();
+        Self { entries, assumed: Vec::new() }
     }
 
     pub(super) fn add(&mut self, ty: Inferred) -> TypeId {
-        self.0.push(Entry::Root(ty));
-        self.0.len() - 1
+        self.entries.push(Entry::Root(ty));
+        self.entries.len() - 1
+    }
+
+    /// Notes that an open type is taken for what a method needs.
+    pub(super) fn assume(&mut self, id: TypeId) {
+        self.assumed.push(id);
+    }
+
+    /// Returns whether rustc may know another type than has been found out.
+    pub(in crate::kernel) fn is_assumed(&self, id: TypeId) -> bool {
+        self.assumed.iter().any(|one| self.root(*one) == self.root(id))
     }
 
     fn root(&self, id: TypeId) -> TypeId {
-        match self.0[id] {
+        match self.entries[id] {
             Entry::Same(other) => self.root(other),
             Entry::Root(_) => id,
         }
     }
 
     pub(in crate::kernel) fn get(&self, id: TypeId) -> &Inferred {
-        match &self.0[self.root(id)] {
+        match &self.entries[self.root(id)] {
             Entry::Root(ty) => ty,
             // A root is not a reference.
             Entry::Same(_) => &Inferred::Unknown,
@@ -77,12 +92,12 @@ impl Types {
 
     /// Returns whether any type is one of which `is` is true.
     pub(in crate::kernel) fn has(&self, is: impl Fn(Scalar) -> bool) -> bool {
-        self.0.iter().any(|entry| matches!(entry, Entry::Root(Inferred::Scalar(scalar)) if is(*scalar)))
+        self.entries.iter().any(|entry| matches!(entry, Entry::Root(Inferred::Scalar(scalar)) if is(*scalar)))
     }
 
     /// Makes integers of which nothing else is known `i32`, as rustc does.
     pub(super) fn default_integers(&mut self) {
-        for entry in &mut self.0 {
+        for entry in &mut self.entries {
             if matches!(entry, Entry::Root(Inferred::Integer)) {
                 *entry = Entry::Root(Inferred::Scalar(Scalar::I32));
             }
@@ -91,7 +106,7 @@ impl Types {
 
     pub(super) fn set(&mut self, id: TypeId, ty: Inferred) {
         let root = self.root(id);
-        self.0[root] = Entry::Root(ty);
+        self.entries[root] = Entry::Root(ty);
     }
 
     /// Makes both one type.
@@ -144,9 +159,9 @@ impl Types {
         };
         // Parts of a tuple may have become another's.
         let (a, b) = (self.root(a), self.root(b));
-        self.0[b] = Entry::Root(ty);
+        self.entries[b] = Entry::Root(ty);
         if a != b {
-            self.0[a] = Entry::Same(b);
+            self.entries[a] = Entry::Same(b);
         }
         Ok(())
     }

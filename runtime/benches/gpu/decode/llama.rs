@@ -178,6 +178,8 @@ in_blocks! {
     Llama1BQ6K: LLAMA_1B, "llama-1b q6_k", Q6_K;
     Llama1BQ4K: LLAMA_1B, "llama-1b q4_k", Q4_K;
     Llama1BQ40: LLAMA_1B, "llama-1b q4_0", Q4_0;
+    Llama1BF8: LLAMA_1B, "llama-1b f8_e4m3", F8_E4M3;
+    Llama1BI4: LLAMA_1B, "llama-1b int4", INT4;
     SmolLM2Q8: SMOLLM2, "smollm2-135m q8_0", Q8_0;
     SmolLM2Q41: SMOLLM2, "smollm2-135m q4_1", Q4_1;
 }

@@ -120,6 +120,8 @@ pub(crate) fn blocks() -> Result<()> {
     model::<llama::Llama<llama::Llama1BQ6K, bf16>>()?;
     model::<llama::Llama<llama::Llama1BQ4K, bf16>>()?;
     model::<llama::Llama<llama::Llama1BQ40, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BF8, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BI4, bf16>>()?;
     model::<llama::Llama<llama::SmolLM2, f32>>()?;
     model::<llama::Llama<llama::SmolLM2Q8, f32>>()?;
     model::<llama::Llama<llama::SmolLM2Q41, f32>>()

@@ -34,7 +34,7 @@ pub(super) use thin::{fuse as fuse_product, may_fuse as may_fuse_product};
 
 /// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///
-/// Floats accumulate in f32, integers wrap. Padding of the leading dimensions of `x` and of `N`
+/// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of the leading dimensions of `x` and of `N`
 /// propagates. With a weight in blocks, a row of the result has the same bits whatever other rows are computed with it; see
 /// [`Weight`](crate::Weight) for its accuracy.
 ///
@@ -154,7 +154,7 @@ pub(super) fn project<'s, T: Number>(
 /// The product of the last two dimensions: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
 /// `[.., M, N]`; the dimensions in front broadcast.
 ///
-/// Floats accumulate in f32, integers wrap. Padding of `M`, `N` and the dimensions in front
+/// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of `M`, `N` and the dimensions in front
 /// propagates.
 ///
 /// ```

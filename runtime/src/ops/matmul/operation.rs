@@ -7,7 +7,7 @@ use super::{super::prelude::*, cpu, thin};
 use crate::backend::cuda::kernels::Product;
 use crate::{Element, Numerics, Scope, backend::Op};
 
-/// Returns `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, accumulated in f32 (integers: wrapping), with the switches of the
+/// Returns `[a: .., M, K; b: .., K, N] -> [y: .., M, N]`, accumulated in f32 (f64: in f64; integers: wrapping), with the switches of the
 /// numerics that apply in `scope`. Batch dimensions are already broadcast (stride 0). An optional third input `[N]`,
 /// broadcast to the output's shape, is added.
 pub(super) fn op<T: Element>(scope: Scope<'_>) -> Op {

@@ -143,8 +143,9 @@ pub fn gumbel<'s, T: Float>(rng: &Rng, scope: Scope<'s>, shape: impl IntoShape<'
     kernels::gumbel::<T>(scope, rng, shape)
 }
 
-/// A tensor of random whole numbers of `range`, all equally probable up to a difference of less than 2⁻³²: PyTorch's
-/// `randint`.
+/// A tensor of random whole numbers of `range`, all equally probable up to a difference of less than 2⁻³² (of `i64`: 2⁻⁶⁴): PyTorch's
+/// `randint`. For a range of `n` numbers, that is about `n / 2³²` (`n / 2⁶⁴`) of their probability; it matters for ranges that are
+/// nearly as large as the type, of which some numbers are twice as probable as others.
 ///
 /// `rng` advances by one call. The numbers are equal on every device.
 ///

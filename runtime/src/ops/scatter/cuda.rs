@@ -44,7 +44,7 @@ const _: () = assert!(size_of::<ElementParams>() == 96);
 
 /// Elements at places that count from 1.
 pub(super) fn write_elements(gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-    const NAMES: [&str; 5] = ["elements_1", "elements_2", "elements_4", "", ""];
+    const NAMES: [&str; 5] = ["elements_1", "elements_2", "elements_4", "elements_8", ""];
     let (x, y) = (&launch.inputs[1], &launch.outputs[0]);
     let to = Places::find_from_one(gpu, launch, &launch.inputs[0])?;
     let grid = Grid::line(gpu.props().blocks_for(to.n(), THREADS), THREADS);

@@ -84,9 +84,12 @@ mod tests {
 
     #[test]
     fn elements_are_written_by_their_size_after_a_table_of_many() {
-        for (dtype, kernel) in
-            [(DType::F32, "elements_4"), (DType::Bf16, "elements_2"), (DType::Bool, "elements_1")]
-        {
+        for (dtype, kernel) in [
+            (DType::F64, "elements_8"),
+            (DType::F32, "elements_4"),
+            (DType::Bf16, "elements_2"),
+            (DType::Bool, "elements_1"),
+        ] {
             for (count, before) in [(2048, 0), (2049, 2)] {
                 let (places, values) = (whole(0x100, DType::U32, &[count]), whole(0x9000, dtype, &[count]));
                 let op = Op::from(WriteElements { name: "put" });

@@ -62,7 +62,7 @@ template <int W> DEVICE void elements(const ElementParams& p) {
 #define ELEMENTS(W)                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                \
         elements_##W(const __grid_constant__ ElementParams p) { in_order(); elements<W>(p); }
-ELEMENTS(1) ELEMENTS(2) ELEMENTS(4)
+ELEMENTS(1) ELEMENTS(2) ELEMENTS(4) ELEMENTS(8)
 
 #define SCATTER(W)                                                                   \
     extern "C" __global__ void __launch_bounds__(256)                                \

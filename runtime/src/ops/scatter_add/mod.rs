@@ -27,8 +27,8 @@ const SKIP: u32 = u32::MAX;
 ///
 /// As `torch.scatter_add`: `index` has as many dimensions as `x` and `src`, and is nowhere larger than `src`, nor, but for
 /// `axis`, than `x`; where it is smaller, the rest of `src` is not added. An element adds to that of `x` its entries in their
-/// order along `axis`, so the result is the same in every run and on every device; floats are added in f32 and rounded once,
-/// integers wrap. An index of `u32::MAX` is skipped; any other index without an element is a fault, which the next read reports,
+/// order along `axis`, so the result is the same in every run and on every device; floats are added in f32 (an `f64` in f64) and
+/// rounded once, integers wrap. An index of `u32::MAX` is skipped; any other index without an element is a fault, which the next read reports,
 /// and is skipped as well. Entries are sorted by their indices, as by [`sort`](super::sort), and one thread adds those of an
 /// element.
 ///

@@ -26,12 +26,29 @@ pub(super) enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Awq,
-    /// Whether zero points are stored less 1.
     Gptq {
+        /// Whether zero points are stored less 1.
         less_one: bool,
+        /// Whether all zero points are 8.
+        symmetric: bool,
+        /// Whether columns were sorted, so that the groups of neighbours differ.
+        sorted: bool,
     },
     /// `pack-quantized` of compressed-tensors.
-    Packed,
+    Packed {
+        symmetric: bool,
+        sorted: bool,
+    },
+}
+
+impl Layout {
+    /// Whether tensors say which group each column is in.
+    pub(super) fn is_sorted(self) -> bool {
+        match self {
+            Self::Awq => false,
+            Self::Gptq { sorted, .. } | Self::Packed { sorted, .. } => sorted,
+        }
+    }
 }
 
 impl Quantization {
@@ -153,7 +170,9 @@ impl Found<'_> {
             "gptq_v2" => false,
             other => return self.refuse("checkpoint_format", other, "gptq and gptq_v2 are read"),
         };
-        Ok(Method::Int4 { layout: Layout::Gptq { less_one }, group: self.group(&self.0["group_size"])? })
+        let [symmetric, sorted] = ["sym", "desc_act"].map(|key| self.0[key] == true);
+        let layout = Layout::Gptq { less_one, symmetric, sorted };
+        Ok(Method::Int4 { layout, group: self.group(&self.0["group_size"])? })
     }
 
     fn compressed_tensors(&self) -> Result<Method> {
@@ -177,7 +196,12 @@ impl Found<'_> {
     /// What `config_groups` says of some weights.
     fn of_group(&self, group: &Value) -> Result<Method> {
         let weights = &group["weights"];
-        let strategy = weights["strategy"].as_str().unwrap_or("tensor");
+        // Without a strategy, the size of groups tells it.
+        let strategy = weights["strategy"].as_str().unwrap_or(match weights["group_size"].as_i64() {
+            Some(-1) => "channel",
+            Some(1..) => "group",
+            _ => "tensor",
+        });
         // A group may have a format of its own.
         let format = group["format"].as_str().or(self.text("format")).unwrap_or("");
         match (format, weights["type"].as_str().unwrap_or("int"), strategy) {
@@ -193,7 +217,10 @@ impl Found<'_> {
                 self.check_bits(&weights["num_bits"], 4)?;
                 let whole_row = Value::from(-1);
                 let size = if strategy == "group" { &weights["group_size"] } else { &whole_row };
-                Ok(Method::Int4 { layout: Layout::Packed, group: self.group(size)? })
+                // By default they are; `actorder` of weights alone (`weight`, `static`) leaves columns in their groups.
+                let symmetric = weights["symmetric"] != false;
+                let sorted = weights["actorder"] == "group" || weights["actorder"] == true;
+                Ok(Method::Int4 { layout: Layout::Packed { symmetric, sorted }, group: self.group(size)? })
             }
             (format, kind, strategy) => self.refuse(
                 "format",
@@ -233,15 +260,21 @@ mod tests {
         assert_eq!(of(awq), int4(Layout::Awq, Some(128)));
         assert_eq!(of(r#"{"quant_method":"awq","w_bit":4,"q_group_size":64}"#), int4(Layout::Awq, Some(64)));
         let gptq = r#"{"quant_method":"gptq","bits":4,"group_size":-1,"desc_act":false,"sym":true}"#;
-        assert_eq!(of(gptq), int4(Layout::Gptq { less_one: true }, None));
+        let layout = |less_one, symmetric, sorted| Layout::Gptq { less_one, symmetric, sorted };
+        assert_eq!(of(gptq), int4(layout(true, true, false), None));
+        let sorted = r#"{"quant_method":"gptq","bits":4,"group_size":32,"desc_act":true,"sym":false}"#;
+        assert_eq!(of(sorted), int4(layout(true, false, true), Some(32)));
         let v2 = r#"{"quant_method":"gptq","bits":4,"group_size":32,"checkpoint_format":"gptq_v2"}"#;
-        assert_eq!(of(v2), int4(Layout::Gptq { less_one: false }, Some(32)));
+        assert_eq!(of(v2), int4(layout(false, false, false), Some(32)));
         let floats = r#"{"quant_method":"compressed-tensors","format":"float-quantized","config_groups":{"group_0":{
             "weights":{"num_bits":8,"type":"float","strategy":"channel"},"targets":["Linear"]}}}"#;
         assert_eq!(of(floats), float8(None));
         let packed = r#"{"format":"pack-quantized","config_groups":{"group_0":{
             "weights":{"num_bits":4,"type":"int","strategy":"group","group_size":64}}}}"#;
-        assert_eq!(of(packed), int4(Layout::Packed, Some(64)));
+        assert_eq!(of(packed), int4(Layout::Packed { symmetric: true, sorted: false }, Some(64)));
+        let others = r#"{"format":"pack-quantized","config_groups":{"group_0":{
+            "weights":{"num_bits":4,"type":"int","group_size":-1,"symmetric":false,"actorder":"group"}}}}"#;
+        assert_eq!(of(others), int4(Layout::Packed { symmetric: false, sorted: true }, None));
     }
 
     #[test]

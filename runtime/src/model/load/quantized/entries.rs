@@ -16,8 +16,17 @@ use crate::{
 };
 
 /// Names, after that of a layer, of what is not a part of the model: scales of activations, and of a cache that is not quantised here.
-const IGNORED: [&str; 7] =
-    ["input_scale", "output_scale", "k_scale", "v_scale", "q_scale", "prob_scale", "weight_shape"];
+const IGNORED: [&str; 9] = [
+    "input_scale",
+    "output_scale",
+    "activation_scale",
+    "k_scale",
+    "v_scale",
+    "q_scale",
+    "kv_scale",
+    "prob_scale",
+    "weight_shape",
+];
 /// The scale of floats of 8 bits. The second one is multiplied with, too: its name is from the quantiser's side.
 const FLOAT8_SCALES: [&str; 2] = ["weight_scale", "weight_scale_inv"];
 
@@ -96,7 +105,11 @@ pub(super) fn find(
                         format!("has `{name}` in fp8, and no `{of_layer}.weight_scale`; it is incomplete"),
                     );
                 };
-                if scale == FLOAT8_SCALES[1] && block.is_none() {
+                // Of one scale, it does not matter.
+                let is_one = files
+                    .raw(&format!("{of_layer}.{scale}"))
+                    .is_some_and(|raw| raw.shape.iter().product::<usize>() == 1);
+                if scale == FLOAT8_SCALES[1] && block.is_none() && !is_one {
                     return wrong(
                         &path,
                         format!(
@@ -119,7 +132,9 @@ pub(super) fn find(
             parts.extend(entry.parts(&name));
             // GPTQ writes a bias for layers that have none.
             let bias = format!("{of_layer}.bias");
-            if matches!(entry, Entry::Int4 { .. }) && files.raw(&bias).is_some_and(|raw| is_zero(&raw)) {
+            if matches!(entry, Entry::Int4 { layout: Layout::Gptq { .. }, .. })
+                && files.raw(&bias).is_some_and(|raw| is_zero(&raw))
+            {
                 parts.insert(bias);
             }
             entries.insert(name, entry);

@@ -15,6 +15,8 @@ const FORMAT: BlockFormat = BlockFormat::INT4;
 const EACH: usize = 8;
 /// Where AWQ has the integer of each of eight neighbours in a word: it stores 0, 2, 4, 6, 1, 3, 5, 7.
 pub(super) const AWQ_PLACES: [usize; EACH] = [0, 4, 1, 5, 2, 6, 3, 7];
+/// The zero point of weights that have none.
+const SYMMETRIC: u8 = 8;
 /// Rows of blocks that are made at a time: their integers are beside each other in the words that AWQ and GPTQ have.
 const ROWS: usize = 128;
 
@@ -42,7 +44,7 @@ impl Layout {
             Self::Awq | Self::Gptq { .. } => {
                 Names { integers: "qweight", zeros: "qzeros", scales: "scales", groups: "g_idx" }
             }
-            Self::Packed => Names {
+            Self::Packed { .. } => Names {
                 integers: "weight_packed",
                 zeros: "weight_zero_point",
                 scales: "weight_scale",
@@ -50,6 +52,11 @@ impl Layout {
             },
         }
     }
+}
+
+/// Whether half precision, in which blocks have their scales, has a scale to its 11 digits: those below its normal numbers lose some.
+fn is_near_in_f16(scale: f32) -> bool {
+    (f16::from_f32(scale).to_f32() - scale).abs() <= scale.abs() * 2f32.powi(-11)
 }
 
 /// A weight.
@@ -97,7 +104,7 @@ impl<'a> Int4<'a> {
         let shape = match layout {
             Layout::Awq => many(second).map(|rows| [rows, first]),
             Layout::Gptq { .. } => many(first).map(|width| [second, width]),
-            Layout::Packed => many(second).map(|width| [first, width]),
+            Layout::Packed { .. } => many(second).map(|width| [first, width]),
         };
         let Some([rows, width]) = shape else { return too_large() };
         let group = group.unwrap_or(width).max(1);
@@ -114,16 +121,24 @@ impl<'a> Int4<'a> {
         integers.check(path, &of(names.integers), &[Dtype::I32], &[first, second])?;
         let (of_zeros, of_scales) = match layout {
             Layout::Awq | Layout::Gptq { .. } => ([across, rows.div_ceil(EACH)], [across, rows]),
-            Layout::Packed => ([rows.div_ceil(EACH), across], [rows, across]),
+            Layout::Packed { .. } => ([rows.div_ceil(EACH), across], [rows, across]),
         };
         scales.check(path, &of(names.scales), FLOATS, &of_scales)?;
         match zeros {
             Some(zeros) => zeros.check(path, &of(names.zeros), &[Dtype::I32], &of_zeros)?,
-            None if layout == Layout::Packed => {}
+            None if matches!(layout, Layout::Packed { symmetric: true, .. }) => {}
             None => return wrong(path, format!("does not have `{}`; it is incomplete", of(names.zeros))),
         }
-        if let Some(groups) = groups {
-            groups.check(path, &of(names.groups), &[Dtype::I32], &[width])?;
+        match groups {
+            Some(groups) => groups.check(path, &of(names.groups), &[Dtype::I32], &[width])?,
+            None if layout.is_sorted() => {
+                let why = format!(
+                    "does not have `{}`, by which config.json says that columns are sorted (`desc_act`, `actorder`); it is incomplete",
+                    of(names.groups)
+                );
+                return wrong(path, why);
+            }
+            None => {}
         }
         let groups = groups.map(Raw::words);
         if groups.is_some_and(|groups| (0..width).any(|i| groups.at(i) as usize >= across)) {
@@ -160,7 +175,27 @@ impl<'a> Int4<'a> {
                 ),
             );
         }
+        weight.check_symmetry(path, &of(names.zeros))?;
         Ok(weight)
+    }
+
+    /// Checks that zero points are 8 where config.json says so, since some programs do not read them then.
+    fn check_symmetry(&self, path: &str, name: &str) -> Result<()> {
+        if !matches!(self.layout, Layout::Gptq { symmetric: true, .. }) {
+            return Ok(());
+        }
+        let zeros =
+            (0..self.shape[0]).flat_map(|row| (0..self.across).map(move |group| self.zero(row, group)));
+        match zeros.into_iter().find(|zero| *zero != SYMMETRIC) {
+            None => Ok(()),
+            Some(zero) => wrong(
+                path,
+                format!(
+                    "has `{name}` with a zero point of {zero}, and config.json says that all are 8 (`sym`): its `checkpoint_format` \
+                     may be another one than config.json says"
+                ),
+            ),
+        }
     }
 
     fn group_of(&self, column: usize) -> usize {
@@ -172,33 +207,40 @@ impl<'a> Int4<'a> {
         match self.layout {
             Layout::Awq => self.integers.nibble(column * (rows / EACH) + row / EACH, AWQ_PLACES[row % EACH]),
             Layout::Gptq { .. } => self.integers.nibble(column / EACH * rows + row, column % EACH),
-            Layout::Packed => self.integers.nibble(row * (width / EACH) + column / EACH, column % EACH),
+            Layout::Packed { .. } => {
+                self.integers.nibble(row * (width / EACH) + column / EACH, column % EACH)
+            }
         }
     }
 
     fn zero(&self, row: usize, group: usize) -> u8 {
-        let Some(zeros) = self.zeros else { return 8 };
+        let Some(zeros) = self.zeros else { return SYMMETRIC };
         let each = self.shape[0].div_ceil(EACH);
         match self.layout {
             Layout::Awq => zeros.nibble(group * each + row / EACH, AWQ_PLACES[row % EACH]),
-            Layout::Gptq { less_one } => {
-                zeros.nibble(group * each + row / EACH, row % EACH) + u8::from(less_one)
+            // 1 was taken from each zero point of a word as from one number, where a zero point of 0 borrows from the next.
+            Layout::Gptq { less_one, .. } => {
+                let added = if less_one { 0x1111_1111 } else { 0 };
+                (zeros.at(group * each + row / EACH).wrapping_add(added) >> (4 * (row % EACH))) as u8 & 0xF
             }
-            Layout::Packed => zeros.nibble(row / EACH * self.across + group, row % EACH),
+            Layout::Packed { .. } => zeros.nibble(row / EACH * self.across + group, row % EACH),
         }
     }
 
     fn scale(&self, row: usize, group: usize) -> f32 {
         match self.layout {
             Layout::Awq | Layout::Gptq { .. } => self.scales.at(group * self.shape[0] + row),
-            Layout::Packed => self.scales.at(row * self.across + group),
+            Layout::Packed { .. } => self.scales.at(row * self.across + group),
         }
     }
 
-    /// Its blocks; `None` if a row is not whole blocks, or not each of them is in one group.
+    /// Its blocks; `None` if a row is not whole blocks, not each of them is in one group, or a scale is too small for half precision.
     pub(super) fn blocks(&self) -> Option<Vec<u8>> {
         let [rows, width] = self.shape;
         let bytes = FORMAT.row_bytes(width).filter(|_| self.has_blocks)?;
+        if !(0..self.scales.len()).all(|i| is_near_in_f16(self.scales.at(i))) {
+            return None;
+        }
         let mut all = vec![0; rows.checked_mul(bytes)?];
         if all.is_empty() {
             return Some(all);

@@ -196,15 +196,18 @@ impl Integers {
         ])
     }
 
-    fn gptq(&self, less: u8) -> Tensors {
+    fn gptq(&self, less_one: bool) -> Tensors {
         let each = self.rows / 8;
         let q = self.pack(self.width / 8 * self.rows, &self.q, self.width, |word, place| {
             (word % self.rows, word / self.rows * 8 + place)
         });
-        let zeros: Vec<u8> = self.zeros.iter().map(|zero| zero - less).collect();
-        let zeros = self.pack(each * self.groups(), &zeros, self.groups(), |word, place| {
+        let zeros = self.pack(each * self.groups(), &self.zeros, self.groups(), |word, place| {
             (word % each * 8 + place, word / each)
         });
+        // As GPTQModel does it: from words, whatever the zero points in them.
+        let less = if less_one { 0x1111_1111 } else { 0 };
+        let zeros =
+            words(zeros.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word).wrapping_sub(less)));
         Tensors::from([
             ("l.qweight".into(), (Dtype::I32, vec![self.width / 8, self.rows], q)),
             ("l.qzeros".into(), (Dtype::I32, vec![self.groups(), each], zeros)),
@@ -246,14 +249,14 @@ fn integers_in_the_layout_of_awq() {
     }
 }
 
-/// Zero points up to 16 where they are stored less 1; groups in order, in blocks that are not in order, and in any order.
+/// Zero points of 0, from which 1 is taken, among others; groups in order, in blocks that are not in order, and in any order.
 #[test]
 fn integers_in_the_layout_of_gptq() {
     let mut rng = StdRng::seed_from_u64(3);
     for case in 0..30 {
         let less_one = case % 2 == 0;
-        let weight = Integers::new(&mut rng, if less_one { 1..17 } else { 0..16 });
-        let mut tensors = weight.gptq(less_one.into());
+        let weight = Integers::new(&mut rng, 0..16);
+        let mut tensors = weight.gptq(less_one);
         let order = rng.random_range(0..4);
         let last = weight.groups() - 1;
         let group_of = |column: usize| match order {
@@ -388,7 +391,7 @@ fn what_is_damaged_is_an_error() {
         error.to_string()
     };
     let with_index = || {
-        let mut tensors = weight.gptq(1);
+        let mut tensors = weight.gptq(true);
         tensors.insert("l.g_idx".into(), weight.indices(|column| column / weight.group));
         tensors
     };
@@ -435,6 +438,36 @@ fn what_is_damaged_is_an_error() {
     beyond.insert("l.g_idx".into(), weight.indices(|_| weight.groups()));
     assert!(refused(&beyond, gptq(weight.group, "gptq")).contains("a group that is not there"));
     assert!(refused(&weight.awq(), awq(weight.width + 32)).contains("do not divide"));
+    // What config.json promises and files do not have.
+    let says = |more: &str| {
+        let group = weight.group;
+        config(&format!(r#"{{"quant_method":"gptq","bits":4,"group_size":{group},"desc_act":false{more}}}"#))
+    };
+    assert!(refused(&weight.gptq(true), says(r#","sym":true"#)).contains("all are 8"));
+    let sorted = says(r#","desc_act":true"#);
+    assert!(refused(&weight.gptq(true), sorted).contains("does not have `l.g_idx`"));
+    QuantizedTensors::new(file(&with_index()), sorted).unwrap();
+    let packed = Tensors::from([
+        ("l.weight_packed".into(), (Dtype::I32, vec![1, 4], vec![0; 16])),
+        ("l.weight_scale".into(), (Dtype::BF16, vec![1, 1], vec![0, 0x31])),
+    ]);
+    let whole_rows = |symmetric: bool| {
+        config(&format!(
+            r#"{{"format":"pack-quantized","config_groups":{{"group_0":{{"weights":{{
+                "num_bits":4,"type":"int","strategy":"channel","symmetric":{symmetric}}}}}}}}}"#
+        ))
+    };
+    assert!(refused(&packed, whole_rows(false)).contains("does not have `l.weight_zero_point`"));
+    // A scale of 2^-29 is nothing in half precision, so there are no blocks.
+    let (_, floats, blocks) =
+        values(&QuantizedTensors::new(file(&packed), whole_rows(true)).unwrap(), "l.weight");
+    assert!(blocks.is_none() && floats == [-8.0 * 2f32.powi(-29); 32]);
+    // One scale is one scale, whatever its name.
+    let mut one = float8();
+    one.remove("l.weight_scale");
+    one.insert("l.weight_scale_inv".into(), (Dtype::F32, vec![], vec![0; 4]));
+    one.insert("l.activation_scale".into(), (Dtype::F32, vec![], vec![0; 4]));
+    assert_eq!(QuantizedTensors::new(file(&one), None).unwrap().names(), ["l.weight"]);
     let mut twice = weight.awq();
     twice.insert("l.weight".into(), (Dtype::F32, vec![1], vec![0; 4]));
     assert!(refused(&twice, awq(weight.group)).contains("twice"));
