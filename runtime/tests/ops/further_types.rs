@@ -255,3 +255,68 @@ fn graphs_replay_them() -> Result<()> {
     }
     Ok(())
 }
+
+#[kernel(index)]
+fn keep_longs(x: View<i64, 1>, to: &mut View<i64, 1>, [i]: [i32; 1]) {
+    to.set([i], x.at([i]));
+}
+
+#[kernel(index)]
+fn keep_doubles(x: View<f64, 1>, to: &mut View<f64, 1>, [i]: [i32; 1]) {
+    to.set([i], x.at([i]));
+}
+
+#[test]
+fn kernels_write_states_of_them() {
+    let mut rt = Runtime::new(device()).unwrap();
+    let (long, double) = (longs(), doubles());
+    let kept = State::<i64>::zeros(&rt, &[long.len()]).unwrap();
+    let others = State::<f64>::zeros(&rt, &[double.len()]).unwrap();
+    let step = rt.step().unwrap();
+    keep_longs(&step.tensor(&[long.len()], &long).unwrap(), &kept, [long.len()]).unwrap();
+    keep_doubles(&step.tensor(&[double.len()], &double).unwrap(), &others, [double.len()]).unwrap();
+    assert_eq!(step.read(&ops::load(step.scope(), &kept).unwrap()).unwrap(), long);
+    let read = step.read(&ops::load(step.scope(), &others).unwrap()).unwrap();
+    assert!(read.iter().zip(&double).all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()));
+}
+
+#[kernel]
+fn doubled(a: f64, n: i64) -> (f64, i64) {
+    (a * 2.0, n.wrapping_mul(2))
+}
+
+#[kernel]
+fn same(n: i64) -> i64 {
+    n
+}
+
+/// Of values whose types only rustc knows.
+#[kernel]
+fn signs(a: f64, n: i64, k: i32) -> (bool, bool, f64) {
+    let (b, m) = doubled(a, n);
+    let chosen = match k {
+        0 => m,
+        _ => same(n),
+    };
+    (b.is_finite(), chosen.is_negative(), b.sqrt())
+}
+
+#[test]
+fn types_that_the_macro_does_not_know_are_those_of_rust() {
+    in_step(|step| {
+        let (long, double) = (longs(), doubles());
+        let n = long.len().min(double.len());
+        let choices: Vec<i32> = (0..n as i32).map(|i| i % 2).collect();
+        let a = step.tensor(&[n], &double[..n]).unwrap();
+        let (finite, negative, root) =
+            signs(&a, &step.tensor(&[n], &long[..n]).unwrap(), &step.tensor(&[n], &choices).unwrap())
+                .unwrap();
+        let [finite, negative] = [finite, negative].map(|x| step.read(&x).unwrap());
+        let root = step.read(&root).unwrap();
+        for i in 0..n {
+            let want = signs::scalar(double[i], long[i], choices[i]);
+            assert_eq!((finite[i], negative[i]), (want.0, want.1), "{} {}", double[i], long[i]);
+            assert!(root[i].to_bits() == want.2.to_bits() || root[i].is_nan() && want.2.is_nan());
+        }
+    });
+}
