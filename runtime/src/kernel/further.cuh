@@ -70,58 +70,12 @@ DEVICE f64 round_ties_even(f64 x) { return ::rint(x); }
 DEVICE f64 trunc(f64 x) { return ::trunc(x); }
 DEVICE f64 fract(f64 x) { return x - ::trunc(x); }
 
-// ---- integers: `U` wraps
+// ---- integers
 
-#define LANG_FURTHER_INTEGER(I, U, BITS)                                             \
-    DEVICE I add(I a, I b) { return (I)((U)a + (U)b); }                              \
-    DEVICE I sub(I a, I b) { return (I)((U)a - (U)b); }                              \
-    DEVICE I mul(I a, I b) { return (I)((U)a * (U)b); }                              \
-    DEVICE I min(I a, I b) { return a < b ? a : b; }                                 \
-    DEVICE I max(I a, I b) { return a > b ? a : b; }                                 \
-    DEVICE I bit_and(I a, I b) { return (I)(a & b); }                                \
-    DEVICE I bit_or(I a, I b) { return (I)(a | b); }                                 \
-    DEVICE I bit_xor(I a, I b) { return (I)(a ^ b); }                                \
-    DEVICE I bit_not(I a) { return (I)~a; }                                          \
-    DEVICE I shl(I a, u32 n) { return (I)((U)a << (n & (BITS - 1u))); }              \
-    DEVICE I shr(I a, u32 n) { return (I)(a >> (n & (BITS - 1u))); }                 \
-    DEVICE I wrapping_add(I a, I b) { return add(a, b); }                            \
-    DEVICE I wrapping_sub(I a, I b) { return sub(a, b); }                            \
-    DEVICE I wrapping_mul(I a, I b) { return mul(a, b); }                            \
-    DEVICE I wrapping_neg(I a) { return (I)((U)0 - (U)a); }                          \
-    DEVICE I wrapping_shl(I a, u32 n) { return shl(a, n); }                          \
-    DEVICE I wrapping_shr(I a, u32 n) { return shr(a, n); }                          \
-    DEVICE I pow(I a, u32 n) {                                                       \
-        I square = a, power = (I)1;                                                  \
-        while (n > 0u) {                                                             \
-            if (n & 1u) power = mul(power, square);                                  \
-            n >>= 1;                                                                 \
-            square = mul(square, square);                                            \
-        }                                                                            \
-        return power;                                                                \
-    }                                                                                \
-    DEVICE I wrapping_pow(I a, u32 n) { return pow(a, n); }                          \
-    DEVICE I neg(I a) { return wrapping_neg(a); }                                    \
-    DEVICE I abs(I a) { return a < 0 ? wrapping_neg(a) : a; }                        \
-    DEVICE I wrapping_abs(I a) { return abs(a); }                                    \
-    DEVICE I signum(I a) { return (I)((i32)(a > 0) - (i32)(a < 0)); }                \
-    DEVICE bool is_negative(I a) { return a < 0; }                                   \
-    DEVICE bool is_positive(I a) { return a > 0; }                                   \
-    DEVICE I div(I a, I b) { return b == 0 ? (I)0 : b == -1 ? neg(a) : (I)(a / b); } \
-    DEVICE I rem(I a, I b) { return b == 0 ? a : b == -1 ? (I)0 : (I)(a % b); }      \
-    DEVICE I rem_euclid(I a, I b) {                                                  \
-        if (b == 0) return a;                                                        \
-        I rest = rem(a, b);                                                          \
-        return rest < 0 ? add(rest, abs(b)) : rest;                                  \
-    }                                                                                \
-    DEVICE I div_euclid(I a, I b) {                                                  \
-        if (b == 0) return (I)0;                                                     \
-        I whole = div(a, b);                                                         \
-        return rem(a, b) < 0 ? (b > 0 ? sub(whole, (I)1) : add(whole, (I)1)) : whole; \
-    }                                                                                \
-    DEVICE I wrapping_div(I a, I b) { return div(a, b); }                            \
-    DEVICE I wrapping_rem(I a, I b) { return rem(a, b); }
-LANG_FURTHER_INTEGER(i64, u64, 64u)
-LANG_FURTHER_INTEGER(i8, u32, 8u)
+LANG_INTEGER(i64, u64, 64u)
+LANG_INTEGER(i8, u32, 8u)
+LANG_SIGNED(i64)
+LANG_SIGNED(i8)
 
 DEVICE i8 saturate_i8(i64 x) { return x > 127ll ? (i8)127 : x < -128ll ? (i8)-128 : (i8)x; }
 LANG_SATURATING(i8)

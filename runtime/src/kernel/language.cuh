@@ -103,22 +103,23 @@ DEVICE f32 powi(f32 x, i32 exponent) {
 
 // ---- integers
 
-#define LANG_INTEGER(I, BITS)                                                        \
-    DEVICE I add(I a, I b) { return (I)((u32)a + (u32)b); }                          \
-    DEVICE I sub(I a, I b) { return (I)((u32)a - (u32)b); }                          \
-    DEVICE I mul(I a, I b) { return (I)((u32)a * (u32)b); }                          \
+// `U` has no sign, and as many bits, or 32: it wraps.
+#define LANG_INTEGER(I, U, BITS)                                                     \
+    DEVICE I add(I a, I b) { return (I)((U)a + (U)b); }                              \
+    DEVICE I sub(I a, I b) { return (I)((U)a - (U)b); }                              \
+    DEVICE I mul(I a, I b) { return (I)((U)a * (U)b); }                              \
     DEVICE I min(I a, I b) { return a < b ? a : b; }                                 \
     DEVICE I max(I a, I b) { return a > b ? a : b; }                                 \
     DEVICE I bit_and(I a, I b) { return (I)(a & b); }                                \
     DEVICE I bit_or(I a, I b) { return (I)(a | b); }                                 \
     DEVICE I bit_xor(I a, I b) { return (I)(a ^ b); }                                \
     DEVICE I bit_not(I a) { return (I)~a; }                                          \
-    DEVICE I shl(I a, u32 n) { return (I)((u32)a << (n & (BITS - 1u))); }            \
+    DEVICE I shl(I a, u32 n) { return (I)((U)a << (n & (BITS - 1u))); }              \
     DEVICE I shr(I a, u32 n) { return (I)(a >> (n & (BITS - 1u))); }                 \
     DEVICE I wrapping_add(I a, I b) { return add(a, b); }                            \
     DEVICE I wrapping_sub(I a, I b) { return sub(a, b); }                            \
     DEVICE I wrapping_mul(I a, I b) { return mul(a, b); }                            \
-    DEVICE I wrapping_neg(I a) { return (I)(0u - (u32)a); }                          \
+    DEVICE I wrapping_neg(I a) { return (I)((U)0 - (U)a); }                          \
     DEVICE I wrapping_shl(I a, u32 n) { return shl(a, n); }                          \
     DEVICE I wrapping_shr(I a, u32 n) { return shr(a, n); }                          \
     DEVICE I pow(I a, u32 n) {                                                       \
@@ -131,40 +132,46 @@ DEVICE f32 powi(f32 x, i32 exponent) {
         return power;                                                                \
     }                                                                                \
     DEVICE I wrapping_pow(I a, u32 n) { return pow(a, n); }
-LANG_INTEGER(i32, 32u)
-LANG_INTEGER(u32, 32u)
-LANG_INTEGER(u8, 8u)
+LANG_INTEGER(i32, u32, 32u)
+LANG_INTEGER(u32, u32, 32u)
+LANG_INTEGER(u8, u32, 8u)
 
-DEVICE i32 neg(i32 a) { return wrapping_neg(a); }
-DEVICE i32 abs(i32 a) { return a < 0 ? wrapping_neg(a) : a; }
-DEVICE i32 wrapping_abs(i32 a) { return abs(a); }
+#define LANG_SIGNED(I)                                                               \
+    DEVICE I neg(I a) { return wrapping_neg(a); }                                    \
+    DEVICE I abs(I a) { return a < 0 ? wrapping_neg(a) : a; }                        \
+    DEVICE I wrapping_abs(I a) { return abs(a); }                                    \
+    DEVICE I signum(I a) { return (I)((i32)(a > 0) - (i32)(a < 0)); }                \
+    DEVICE bool is_negative(I a) { return a < 0; }                                   \
+    DEVICE bool is_positive(I a) { return a > 0; }                                   \
+    DEVICE I div(I a, I b) { return b == 0 ? (I)0 : b == -1 ? neg(a) : (I)(a / b); } \
+    DEVICE I rem(I a, I b) { return b == 0 ? a : b == -1 ? (I)0 : (I)(a % b); }      \
+    DEVICE I rem_euclid(I a, I b) {                                                  \
+        if (b == 0) return a;                                                        \
+        I rest = rem(a, b);                                                          \
+        return rest < 0 ? add(rest, abs(b)) : rest;                                  \
+    }                                                                                \
+    DEVICE I div_euclid(I a, I b) {                                                  \
+        if (b == 0) return (I)0;                                                     \
+        I whole = div(a, b);                                                         \
+        return rem(a, b) < 0 ? (b > 0 ? sub(whole, (I)1) : add(whole, (I)1)) : whole;\
+    }                                                                                \
+    DEVICE I wrapping_div(I a, I b) { return div(a, b); }                            \
+    DEVICE I wrapping_rem(I a, I b) { return rem(a, b); }
+LANG_SIGNED(i32)
 DEVICE u32 unsigned_abs(i32 a) { return (u32)abs(a); }
-DEVICE i32 signum(i32 a) { return (i32)(a > 0) - (i32)(a < 0); }
-DEVICE bool is_negative(i32 a) { return a < 0; }
-DEVICE bool is_positive(i32 a) { return a > 0; }
 
-DEVICE i32 div(i32 a, i32 b) { return b == 0 ? 0 : b == -1 ? neg(a) : a / b; }
 DEVICE u32 div(u32 a, u32 b) { return b == 0u ? 0u : a / b; }
 DEVICE u8 div(u8 a, u8 b) { return b == 0 ? (u8)0 : (u8)(a / b); }
-DEVICE i32 rem(i32 a, i32 b) { return b == 0 ? a : b == -1 ? 0 : a % b; }
 DEVICE u32 rem(u32 a, u32 b) { return b == 0u ? a : a % b; }
 DEVICE u8 rem(u8 a, u8 b) { return b == 0 ? a : (u8)(a % b); }
-DEVICE i32 rem_euclid(i32 a, i32 b) {
-    if (b == 0) return a;
-    i32 rest = rem(a, b);
-    return rest < 0 ? (i32)((u32)rest + (u32)abs(b)) : rest;
-}
 DEVICE u32 rem_euclid(u32 a, u32 b) { return rem(a, b); }
 DEVICE u8 rem_euclid(u8 a, u8 b) { return rem(a, b); }
-DEVICE i32 div_euclid(i32 a, i32 b) {
-    if (b == 0) return 0;
-    i32 whole = div(a, b);
-    return rem(a, b) < 0 ? (b > 0 ? sub(whole, 1) : add(whole, 1)) : whole;
-}
 DEVICE u32 div_euclid(u32 a, u32 b) { return div(a, b); }
 DEVICE u8 div_euclid(u8 a, u8 b) { return div(a, b); }
-template <typename I> DEVICE I wrapping_div(I a, I b) { return div(a, b); }
-template <typename I> DEVICE I wrapping_rem(I a, I b) { return rem(a, b); }
+DEVICE u32 wrapping_div(u32 a, u32 b) { return div(a, b); }
+DEVICE u8 wrapping_div(u8 a, u8 b) { return div(a, b); }
+DEVICE u32 wrapping_rem(u32 a, u32 b) { return rem(a, b); }
+DEVICE u8 wrapping_rem(u8 a, u8 b) { return rem(a, b); }
 
 DEVICE i32 saturate_i32(i64 x) { return x > 2147483647ll ? 2147483647 : x < -2147483648ll ? -2147483647 - 1 : (i32)x; }
 DEVICE u32 saturate_u32(i64 x) { return x > 4294967295ll ? 4294967295u : x < 0ll ? 0u : (u32)x; }

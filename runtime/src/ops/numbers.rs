@@ -10,7 +10,7 @@ use crate::{Argument, Number, Result, Tensor, kernel::call::Call};
 
 /// Kernels of all numbers. A NaN is unequal to itself.
 macro_rules! numbers {
-    ($($module:ident $t:ident remainder($a:ident, $b:ident) { $($remainder:tt)* } abs($x:ident) { $($abs:tt)* } sign($y:ident) { $($sign:tt)* })*) => {$(
+    ($([$($module:ident $t:ident),+] remainder($a:ident, $b:ident) $remainder:tt abs($x:ident) $abs:tt sign($y:ident) $sign:tt)*) => {$($(
         mod $module {
             use crate::kernel;
 
@@ -25,9 +25,7 @@ macro_rules! numbers {
             }
 
             #[kernel]
-            pub(super) fn remainder($a: $t, $b: $t) -> $t {
-                $($remainder)*
-            }
+            pub(super) fn remainder($a: $t, $b: $t) -> $t $remainder
 
             #[kernel]
             pub(super) fn clamp(x: $t, low: $t, high: $t) -> $t {
@@ -40,14 +38,10 @@ macro_rules! numbers {
             }
 
             #[kernel]
-            pub(super) fn abs($x: $t) -> $t {
-                $($abs)*
-            }
+            pub(super) fn abs($x: $t) -> $t $abs
 
             #[kernel]
-            pub(super) fn sign($y: $t) -> $t {
-                $($sign)*
-            }
+            pub(super) fn sign($y: $t) -> $t $sign
 
             #[cfg(feature = "cuda")]
             #[kernel]
@@ -55,53 +49,28 @@ macro_rules! numbers {
                 minimum(a, b) + maximum(a, c) + remainder(b, c) + clamp(a, b, c) + square(a) + abs(b) + sign(c)
             }
         }
-    )*};
+    )+)*};
 }
 
 numbers! {
-    f32s f32
+    [f32s f32, f64s f64]
         remainder(a, b) {
             let rest = a % b;
             if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
         }
         abs(x) { x.abs() }
         sign(x) { if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x } }
-    i32s i32
+    [i32s i32, i64s i64, i8s i8]
         remainder(a, b) {
             let rest = a % b;
             if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
         }
         abs(x) { x.abs() }
         sign(x) { x.signum() }
-    u32s u32
+    [u32s u32, u8s u8]
         remainder(a, b) { a % b }
         abs(x) { x }
         sign(x) { x.min(1) }
-    u8s u8
-        remainder(a, b) { a % b }
-        abs(x) { x }
-        sign(x) { x.min(1) }
-    f64s f64
-        remainder(a, b) {
-            let rest = a % b;
-            if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
-        }
-        abs(x) { x.abs() }
-        sign(x) { if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x } }
-    i64s i64
-        remainder(a, b) {
-            let rest = a % b;
-            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
-        }
-        abs(x) { x.abs() }
-        sign(x) { x.signum() }
-    i8s i8
-        remainder(a, b) {
-            let rest = a % b;
-            if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
-        }
-        abs(x) { x.abs() }
-        sign(x) { x.signum() }
 }
 
 /// The kernel of a name for elements `T`.

@@ -48,32 +48,49 @@ pub(crate) trait Arith: Pod + PartialOrd + Send + Sync {
     }
 }
 
-impl Arith for f32 {
-    const LOWEST: Self = f32::NEG_INFINITY;
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self + other
-    }
-    #[inline(always)]
-    fn div(self, other: Self) -> Self {
-        self / other
-    }
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        self
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline(always)]
-    fn from_f32(value: f32) -> Self {
-        value
-    }
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        f32::is_nan(self)
-    }
+/// A float that is computed in itself.
+macro_rules! float {
+    ($($t:ident),*) => {$(
+        impl Arith for $t {
+            const LOWEST: Self = $t::NEG_INFINITY;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                self / other
+            }
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                self as f32
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self {
+                value.into()
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                $t::is_nan(self)
+            }
+        }
+
+        impl Scalar for $t {
+            type Acc = $t;
+            direct!();
+            fn of_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn of_f32(value: f32) -> Self {
+                value.into()
+            }
+        }
+    )*};
 }
 
 macro_rules! integer {
@@ -143,57 +160,7 @@ macro_rules! direct {
 
 integer!(i64, i32, i8, u32, u16, u8);
 
-impl Scalar for f32 {
-    type Acc = f32;
-    direct!();
-    fn of_f64(value: f64) -> Self {
-        value as f32
-    }
-    #[inline(always)]
-    fn of_f32(value: f32) -> Self {
-        value
-    }
-}
-
-impl Arith for f64 {
-    const LOWEST: Self = f64::NEG_INFINITY;
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self + other
-    }
-    #[inline(always)]
-    fn div(self, other: Self) -> Self {
-        self / other
-    }
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        self as f32
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn from_f32(value: f32) -> Self {
-        value.into()
-    }
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        f64::is_nan(self)
-    }
-}
-
-impl Scalar for f64 {
-    type Acc = f64;
-    direct!();
-    fn of_f64(value: f64) -> Self {
-        value
-    }
-    #[inline(always)]
-    fn of_f32(value: f32) -> Self {
-        value.into()
-    }
-}
+float!(f32, f64);
 
 macro_rules! half_float {
     ($($t:ident $load:expr, $round:expr;)*) => {$(
