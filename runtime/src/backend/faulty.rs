@@ -536,6 +536,11 @@ impl PendingBytes for FaultyPending {
         self.inner.wait()
     }
 
+    fn wait_without_faults(self: Box<Self>) -> Result<Vec<u8>> {
+        self.plan.pass(FaultCall::Wait)?;
+        self.inner.wait_without_faults()
+    }
+
     fn is_ready(&self) -> bool {
         self.inner.is_ready()
     }

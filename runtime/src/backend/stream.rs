@@ -36,6 +36,12 @@ pub trait PendingBytes: Send {
     /// # Errors
     /// Returns failures on the stream before or during the read.
     fn wait(self: Box<Self>) -> Result<Vec<u8>>;
+    /// Waits for the bytes, and leaves what kernels have reported, such as an index that is out of range, to the next
+    /// [`wait`](Self::wait): where the host only follows what the device decides, as no graph stops there.
+    ///
+    /// # Errors
+    /// Returns failures of the stream itself.
+    fn wait_without_faults(self: Box<Self>) -> Result<Vec<u8>>;
     /// Returns whether [`wait`](Self::wait) would return immediately.
     fn is_ready(&self) -> bool;
 }

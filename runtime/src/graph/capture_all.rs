@@ -15,17 +15,29 @@ use crate::{
 /// of such moves takes more passes, and a body that never behaves the same takes all of them.
 const PASSES: usize = 8;
 
-/// A guard that saves state when it is created, and restores it when dropped, also on a panic.
+/// A guard that saves state when it is created, and restores it when dropped, also on a panic. What kernels report in
+/// between is discarded: zeros can be out of range, and never end a loop, where real inputs do.
 struct Saving<'r>(&'r mut Runtime);
 
 impl<'r> Saving<'r> {
-    fn begin(rt: &'r mut Runtime) -> Self {
+    /// # Errors
+    /// Returns what kernels of earlier calls have reported.
+    fn begin(rt: &'r mut Runtime) -> Result<Self> {
+        rt.synchronize()?;
         rt.core.get_mut().recorder.begin_snapshot();
-        Self(rt)
+        Ok(Self(rt))
     }
 
     fn end(self) -> Result<()> {
-        self.0.core.get_mut().launcher().restore_snapshot()
+        self.0.core.get_mut().launcher().restore_snapshot()?;
+        self.discard_reports()
+    }
+
+    fn discard_reports(&self) -> Result<()> {
+        match self.0.synchronize() {
+            Err(Error::IndexOutOfRange { .. } | Error::LoopLimit { .. }) => Ok(()),
+            other => other,
+        }
     }
 }
 
@@ -33,8 +45,13 @@ impl Drop for Saving<'_> {
     fn drop(&mut self) {
         let core = self.0.core.get_mut();
         core.log.watch(false);
+        let is_over = !core.recorder.has_snapshot();
         core.launcher().restore_snapshot_later();
         self.0.batches.get_mut().capture(None);
+        if !is_over {
+            // The calls failed: their error is on its way.
+            let _ = self.discard_reports();
+        }
     }
 }
 
@@ -65,6 +82,9 @@ type Call<'c> = &'c mut dyn FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>;
 /// recorded. If uniform decodes have graphs of their own, the segments of all sizes are captured first, then
 /// those graphs. State that the calls write is restored at the end, even if they fail or panic.
 ///
+/// Inputs are zeros. Where these lead to an index that is out of range, or to a loop that its limit ends, that is no
+/// error: what kernels report is discarded. Such a loop takes all rounds that its limit allows.
+///
 /// A call that still records something new after eight passes is reported by
 /// [`Event::NotConverged`](crate::Event::NotConverged).
 ///
@@ -89,14 +109,14 @@ pub fn capture_all(
     if rt.core.get_mut().estimate.is_dry_run() {
         return jobs.chunk_by(|a, b| a.mode == b.mode).try_for_each(|kind| graph.sample(rt, kind, call));
     }
-    let saving = Saving::begin(rt);
+    let saving = Saving::begin(rt)?;
     for (done, job) in jobs.iter().enumerate() {
         progress(CaptureProgress { done, total, sizes: &job.sizes, symbols, mode: job.mode });
         graph.converge(saving.0, job, call)?;
     }
     saving.end()?;
     progress(CaptureProgress { done: total, total, sizes: &[], symbols, mode: graph.dispatcher.mode() });
-    rt.synchronize()
+    Ok(())
 }
 
 impl GraphObject {
@@ -105,7 +125,7 @@ impl GraphObject {
     fn sample(&self, rt: &mut Runtime, jobs: &[Job], call: Call<'_>) -> Result<()> {
         let buffers = NewBuffers { function: self, before: self.statics_now() };
         let mut counts = vec![rt.core.get_mut().tree.recorded()];
-        let saving = Saving::begin(rt);
+        let saving = Saving::begin(rt)?;
         let sampled = jobs.iter().take(2).try_for_each(|job| {
             self.converge(saving.0, job, call)?;
             counts.push(saving.0.core.get_mut().tree.recorded());

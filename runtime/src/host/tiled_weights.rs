@@ -61,6 +61,12 @@ impl Tiles {
         Ok(read.map(|bytes| Box::new(InTiles { bytes, tiles: self })))
     }
 
+    /// The blocks of what is stored.
+    fn restore(self, stored: &[u8]) -> Result<Vec<u8>> {
+        tiles::restore(self.format, self.shape, stored)
+            .ok_or_else(|| Error::TooLarge { shape: self.shape[..].into() })
+    }
+
     /// Bytes of the weight's memory.
     fn view(self, place: &Place<'_>, offset: usize, bytes: usize) -> Result<View> {
         let addr = place.owned.memory.addr() + offset as u64;
@@ -76,9 +82,11 @@ struct InTiles {
 
 impl PendingBytes for InTiles {
     fn wait(self: Box<Self>) -> Result<Vec<u8>> {
-        let Tiles { format, shape } = self.tiles;
-        let stored = self.bytes.wait()?;
-        tiles::restore(format, shape, &stored).ok_or_else(|| Error::TooLarge { shape: shape[..].into() })
+        self.tiles.restore(&self.bytes.wait()?)
+    }
+
+    fn wait_without_faults(self: Box<Self>) -> Result<Vec<u8>> {
+        self.tiles.restore(&self.bytes.wait_without_faults()?)
     }
 
     fn is_ready(&self) -> bool {

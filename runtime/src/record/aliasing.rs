@@ -5,6 +5,7 @@
 //! buffer of its own whatever was passed; so for bodies that query it, the way their live-ins overlap selects
 //! the group and the recording.
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{call::CallState, recorder::Recorder, replay::results_are_free};
@@ -45,9 +46,7 @@ impl Overlaps<'_> {
         if !padded && a.layout != b.layout {
             return false;
         }
-        if let Some(run) = recorder.run() {
-            run.asked.set(true);
-        }
+        recorder.compares_memory();
         // The caller knows nothing of padding.
         let real = |raw: &RawTensor| self.call.real_layout(raw.layout, raw.marks);
         if real(a) != real(b) {
@@ -103,6 +102,21 @@ impl Overlaps<'_> {
         aliases
     }
 
+    /// As [`of`](Self::of), and which live-ins are one generator: recordings have its address in their key, but what
+    /// a group has learned must hold for all of its keys.
+    pub(super) fn of_group(&self, key: &KeyWriter) -> Aliases {
+        let mut aliases = self.of(key);
+        let mut first = FxHashMap::default();
+        for (operand, of) in (0..).zip(&key.operands) {
+            let Some(owner) = of.owner else { continue };
+            let with = *first.entry(owner).or_insert(operand);
+            if with != operand && key.addr(with) == key.addr(operand) {
+                aliases.push(Alias::Shared { operand, with, distance: 0 });
+            }
+        }
+        aliases
+    }
+
     /// Where a live-in is for the caller; `None` where the address in its key says it.
     fn seen(&self, tensor: &KeyTensor, key: &KeyWriter) -> Option<Seen> {
         let slot = self.memory.slot(tensor.slot);
@@ -152,7 +166,7 @@ impl Overlaps<'_> {
     /// differently.
     fn apart(&self, tree: &Tree, group: GroupId, key: &KeyWriter) -> Option<Aliases> {
         let warmed = tree.group_of(group).aliases.as_ref()?;
-        let aliases = self.of(key);
+        let aliases = self.of_group(key);
         (**warmed != *aliases).then_some(aliases)
     }
 }

@@ -110,7 +110,8 @@ impl Launcher<'_> {
         }
     }
 
-    /// Reads the results of an audited body, and the state that it wrote.
+    /// Reads the results of an audited body, and the state that it wrote. What its kernels report is for the next read, as
+    /// without an audit.
     ///
     /// # Errors
     /// Returns errors of the device.
@@ -119,12 +120,12 @@ impl Launcher<'_> {
         for entry in &outputs.entries {
             if let Entry::Tensor(raw) = entry {
                 self.recorder.check_live(self.memory, "an output of an audited segment", raw)?;
-                audit.values.push(self.read(*raw)?.wait()?);
+                audit.values.push(self.read(*raw)?.wait_without_faults()?);
             }
         }
         audit.outputs = outputs.entries.to_vec();
         for (memory, _) in run.undo() {
-            audit.states.push(self.stream.read(memory.addr(), memory.len())?.wait()?);
+            audit.states.push(self.stream.read(memory.addr(), memory.len())?.wait_without_faults()?);
         }
         Ok(())
     }
@@ -164,7 +165,7 @@ impl Launcher<'_> {
             let what = format!("output {index}");
             match (got, expected) {
                 (Entry::Tensor(got), Entry::Tensor(expected)) if alike(got, expected) => {
-                    let bytes = self.read(*got)?.wait()?;
+                    let bytes = self.read(*got)?.wait_without_faults()?;
                     let expected = values.next().map_or(&[][..], Vec::as_slice);
                     match bounds.and_then(|bounds| *bounds.outputs.get(index)?) {
                         None => same_bytes(site, &what, expected, &bytes)?,
@@ -207,7 +208,7 @@ impl Replayer<'_> {
         let outcome = self.launcher.compare(site, &entries, audit, bounds.as_deref()).and_then(|()| {
             self.compare_copies(at, site, key)?;
             for (index, ((_, memory), expected)) in writes.iter().zip(&audit.states).enumerate() {
-                let got = self.launcher.stream.read(memory.addr(), memory.len())?.wait()?;
+                let got = self.launcher.stream.read(memory.addr(), memory.len())?.wait_without_faults()?;
                 let parts = bounds.as_ref().and_then(|bounds| bounds.states.get(index));
                 let what = format!("state {index}");
                 let parts = (memory.addr(), parts.map_or(&[][..], Vec::as_slice));
@@ -217,7 +218,8 @@ impl Replayer<'_> {
         });
         if let Err(error) = outcome {
             self.launcher.release_all(&entries);
-            return Err(error);
+            // An operation that failed leaves anything, which differs.
+            return Err(self.launcher.stream.backend_mut().synchronize().err().unwrap_or(error));
         }
         self.launcher.log.emit(Occurrence::Audited { site });
         Ok(entries)
@@ -229,8 +231,8 @@ impl Replayer<'_> {
         let stream = &mut *self.launcher.stream;
         for c in recording.copied.iter().filter(|c| c.bytes > 0) {
             let from = key.addr(c.position);
-            let expected = stream.read(from + c.start, c.bytes)?.wait()?;
-            let got = stream.read(c.memory.addr() + c.start, c.bytes)?.wait()?;
+            let expected = stream.read(from + c.start, c.bytes)?.wait_without_faults()?;
+            let got = stream.read(c.memory.addr() + c.start, c.bytes)?.wait_without_faults()?;
             same_bytes(site, &format!("the copy of operand {}", c.position), &expected, &got)?;
         }
         Ok(())

@@ -257,7 +257,7 @@ impl BodyRunner<'_> {
     pub(super) fn learn_aliases<S>(&mut self, run: &Run<S>, key: &KeyWriter) {
         if let (true, Some(group)) = (run.asked.get(), run.group) {
             let overlaps = Overlaps { memory: &*self.replayer.launcher.memory, call: &*self.call };
-            let aliases = overlaps.of(key);
+            let aliases = overlaps.of_group(key);
             let known = &mut self.replayer.tree.group_mut(group).aliases;
             known.get_or_insert_with(|| aliases.as_slice().into());
         }

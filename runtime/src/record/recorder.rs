@@ -34,6 +34,13 @@ impl Recorder {
         self.run.as_ref()
     }
 
+    /// The body that runs depends on which of its live-ins are in one place.
+    pub(crate) fn compares_memory(&self) {
+        if let Some(run) = self.run() {
+            run.asked.set(true);
+        }
+    }
+
     pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
         self.run.as_mut()
     }

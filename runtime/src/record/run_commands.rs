@@ -15,7 +15,7 @@ impl Launcher<'_> {
     /// Runs commands now.
     ///
     /// # Errors
-    /// Returns errors of the device, and faults of the work so far where the host waits for a selector.
+    /// Returns errors of the device. What its kernels report is for the next read, as in a graph.
     pub(super) fn run_commands(&mut self, commands: &[Command]) -> Result<()> {
         let mut rest = commands;
         while let Some((command, after)) = rest.split_first() {
@@ -57,7 +57,7 @@ impl Launcher<'_> {
     }
 
     fn read_selector(&mut self, selector: &View) -> Result<u32> {
-        let bytes = self.stream.read(selector.addr, size_of::<u32>() as u64)?.wait()?;
+        let bytes = self.stream.read(selector.addr, size_of::<u32>() as u64)?.wait_without_faults()?;
         let (word, _) = bytes.split_first_chunk().unwrap_or((&[0xff; 4], &[]));
         Ok(u32::from_le_bytes(*word))
     }

@@ -317,6 +317,11 @@ impl<'s> Scope<'s> {
     pub(crate) fn real_count(self, symbol: u8) -> Option<View> {
         self.rt.symbol_count(symbol)
     }
+
+    /// States that what runs here depends on which of its live-ins are in one place.
+    pub(crate) fn compares_memory(self) {
+        self.rt.core.borrow().recorder.compares_memory();
+    }
 }
 
 /// The sizes that an error shows, and which of them are padded.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use graphable::{FallbackReason, prelude::*};
+use graphable::{FallbackReason, Random, RngState, prelude::*};
 
 use crate::support::{MODES, build, fallbacks, faulty, runtime, setups};
 
@@ -34,6 +34,103 @@ fn the_limit_of_a_loop_is_reported() {
         let step = rt.step().unwrap();
         let y = graph.call(&step, 1).unwrap();
         assert_eq!(step.item(&y).unwrap(), 1);
+    }
+}
+
+/// Work after a loop: a call is counted, and a number drawn.
+#[graphable]
+fn counted(
+    #[host] n: &Scalar<u32>,
+    #[host] at: &Scalar<u32>,
+    calls: &State<u32>,
+    rng: &Rng,
+) -> Result<Tensor<f32>> {
+    let zero = ops::full(n.scope(), (), 0u32)?;
+    let rounds = control::while_loop(5, zero, |i| ops::lt(i, n), |i| ops::add(&i, 1))?;
+    let rows = ops::full(n.scope(), [3, 1], 0.0f32)?;
+    let row = ops::index_select(&rows, 0, &ops::reshape(&ops::add(at, 0)?, [1])?)?;
+    let kept = control::cond(&ops::lt(&rounds, 9)?, || Ok(row.clone()), || ops::neg(&row))?;
+    ops::store(calls, &ops::add(&ops::load(n.scope(), calls)?, 1)?)?;
+    ops::add(&kept, &ops::uniform(rng, n.scope(), [1], 0.0..1.0)?)
+}
+
+/// What the device reports ends nothing: the rest of the call happens in every mode, and one read has the error, be it of
+/// that call or of a later one.
+#[test]
+fn an_error_of_the_device_changes_nothing_else() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let (calls, rng) = (State::<u32>::zeros(&rt, &[]).unwrap(), Rng::new(&rt, 7).unwrap());
+        let graph = build!(CountedGraph, setup, &mut rt);
+        // Rounds, an index below 3, and if the result is read.
+        let calls_made = [(2, 0, true), (9, 0, true), (1, 3, true), (9, 1, false), (3, 1, true), (2, 2, true)];
+        let again = [(4, 7, false), (1, 1, true), (9, 0, false), (9, 0, true), (5, 2, true)];
+        let mut is_pending = false;
+        for (call, &(n, at, reads)) in calls_made.iter().chain(&again).chain(&calls_made).enumerate() {
+            let step = rt.step().unwrap();
+            let y = graph.call(&step, n, at, &calls, &rng);
+            let y = y.unwrap_or_else(|e| panic!("{setup:?}, call {call}: {e}"));
+            is_pending |= n > 5 || at > 2;
+            if !reads {
+                continue;
+            }
+            let read = step.read(&y);
+            assert_eq!(read.is_err(), is_pending, "{setup:?}, call {call}: {read:?}");
+            is_pending = false;
+            let read = step.read(&y).unwrap();
+            if at < 3 {
+                let state = RngState { seed: 7, counter: call as u64 };
+                assert_eq!(read, [Random::at(state, 0).uniform()], "{setup:?}, call {call}");
+            }
+            let counted = step.read(&ops::load(step.scope(), &calls).unwrap()).unwrap();
+            assert_eq!(counted, [call as u32 + 1], "{setup:?}");
+        }
+    }
+}
+
+/// Zeros end no loop, and an index of them is out of range.
+#[graphable]
+fn only_real(
+    #[host]
+    #[dims(B)]
+    x: &Tensor<f32>,
+    #[host]
+    #[dims(B)]
+    ids: &Tensor<u32>,
+    calls: &State<u32>,
+) -> Result<Tensor<f32>> {
+    let first = ops::reshape(&ops::narrow(x, 0, 0, 1)?, ())?;
+    let grown = control::while_loop(12, first, |y| ops::lt(y, 100.0), |y| ops::scale(&y, 2.0))?;
+    let rows = ops::index_select(x, 0, &ops::sub(ids, 10)?)?;
+    ops::store(calls, &ops::add(&ops::load(x.scope(), calls)?, 1)?)?;
+    ops::add(&rows, &grown)
+}
+
+#[test]
+fn what_kernels_report_of_zeros_is_no_error() {
+    for setup in setups() {
+        let mut rt = setup.runtime();
+        let calls = State::<u32>::zeros(&rt, &[]).unwrap();
+        let graph = OnlyRealGraph::builder().mode(setup.mode).bucket("B", Schedule::new([2, 4]));
+        let graph = graph.audit_every(setup.audit_every).build(&mut rt).unwrap();
+        rt.estimate_memory(|rt| graph.capture_all(rt, &calls)).unwrap();
+        graph.capture_all(&mut rt, &calls).unwrap();
+        rt.synchronize().unwrap();
+        for call in 0..3 {
+            let step = rt.step().unwrap();
+            let y = graph.call(&step, &[7.0, 8.0], &[11, 10], &calls).unwrap();
+            assert_eq!(step.read(&y).unwrap(), [120.0, 119.0], "{setup:?}");
+            let counted = step.read(&ops::load(step.scope(), &calls).unwrap()).unwrap();
+            assert_eq!(counted, [call + 1], "{setup:?}");
+        }
+        assert!(setup.mode == Mode::None || rt.stats().replays >= 3 || setup.audit_every > 0, "{setup:?}");
+        // What a call of the user has left is not lost.
+        let step = rt.step().unwrap();
+        graph.call(&step, &[7.0, 8.0], &[11, 19], &calls).unwrap();
+        drop(step);
+        let left = graph.capture_all(&mut rt, &calls);
+        assert!(setup.mode == Mode::None || matches!(left, Err(Error::IndexOutOfRange { .. })), "{left:?}");
+        graph.capture_all(&mut rt, &calls).unwrap();
     }
 }
 

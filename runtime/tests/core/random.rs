@@ -1,6 +1,8 @@
 //! Generators where captures are invalidated: what is made again, given up or restored draws one stream.
 
-use graphable::{Mode, Random, Result, Rng, RngState, backend::faulty::FaultPlan, ops};
+use graphable::{
+    Device, Mode, Random, Result, Rng, RngState, Runtime, backend::faulty::FaultPlan, kernel, ops,
+};
 
 use crate::support::*;
 
@@ -57,5 +59,48 @@ fn captures_that_are_made_again_draw_once() {
             assert!(stats.replays > 0 && (audits == 0 || stats.audits > 0), "{what}: {stats:?}");
             assert!(after > 2 || stats.captures_invalidated > 0, "{what}: {stats:?}");
         }
+    }
+}
+
+/// Two numbers for each element, from two generators or from one.
+#[kernel]
+fn between(x: f32, r: Random, s: Random) -> f32 {
+    x + r.uniform() - s.uniform()
+}
+
+/// What [`between`] returns: each parameter draws after those before it that share its generator.
+fn drawn(x: [f32; 2], counters: &mut [u64; 3], of: [usize; 2]) -> [f32; 2] {
+    let before = *counters;
+    let states = of.map(|at| {
+        counters[at] += 1;
+        RngState { seed: at as u64, counter: before[at] }
+    });
+    let second = RngState { counter: counters[of[1]] - 1, ..states[1] };
+    [0, 1].map(|i| x[i] + Random::at(states[0], i as u64).uniform() - Random::at(second, i as u64).uniform())
+}
+
+/// Whether two parameters have one generator differs from call to call.
+#[test]
+fn generators_that_are_one_now_and_then() {
+    for (mode, audits) in [(Mode::None, 0), (Mode::Piecewise, 0), (Mode::Full, 0), (Mode::Piecewise, 2)] {
+        let mut rt = Checked::new(Runtime::new(Device::cpu()).unwrap());
+        let spec = Spec::inputs(vec![host("x", &[Dim::Const(2)])]).mode(mode);
+        let graph = spec.with(|o| o.audit_every(audits)).build(&mut rt);
+        let rngs = [0, 1, 2].map(|seed| Rng::new(&rt, seed).unwrap());
+        let mut counters = [0; 3];
+        for call in 0..36 {
+            let [i, j] = [[0, 1], [1, 1], [0, 2], [2, 2], [1, 0], [0, 0]][call * 5 % 6];
+            let what = format!("{mode}, audits {audits}, call {call} with {i} and {j}");
+            let step = rt.step().unwrap();
+            let (r, s) = (&rngs[i], &rngs[j]);
+            let y = graph.call(&step, &[x()], (r, s), |cx, a| {
+                let (h,) = seg!("a", cx, (&a.t[0], r, s), |k| Ok((between(k.0, k.1, k.2)?,)))?;
+                seg!("b", cx, (&h, s, r), |k| between(k.0, k.1, k.2))
+            });
+            let y = step.read(&y.unwrap_or_else(|e| panic!("{what}: {e}"))).unwrap();
+            let h = drawn(X, &mut counters, [i, j]);
+            assert_eq!(y, drawn(h, &mut counters, [j, i]), "{what}");
+        }
+        assert_eq!(rt.stats().replays > 0, mode != Mode::None);
     }
 }

@@ -90,6 +90,10 @@ impl PendingBytes for Waiting {
         Ok(done.bytes)
     }
 
+    fn wait_without_faults(self: Box<Self>) -> Result<Vec<u8>> {
+        Ok(self.pending.wait()?.bytes)
+    }
+
     fn is_ready(&self) -> bool {
         self.pending.is_ready()
     }

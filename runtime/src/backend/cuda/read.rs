@@ -35,7 +35,14 @@ impl CudaRead {
 }
 
 impl PendingBytes for CudaRead {
-    fn wait(mut self: Box<Self>) -> Result<Vec<u8>> {
+    fn wait(self: Box<Self>) -> Result<Vec<u8>> {
+        let faults = Arc::clone(&self.faults);
+        let data = self.wait_without_faults()?;
+        faults.check()?;
+        Ok(data)
+    }
+
+    fn wait_without_faults(mut self: Box<Self>) -> Result<Vec<u8>> {
         let Some((pinned, event)) = self.under_way.take() else {
             // `wait` takes the read: it is called once.
             return Ok(Vec::new());
@@ -46,7 +53,6 @@ impl PendingBytes for CudaRead {
         }
         let data = pinned.read(self.bytes);
         self.shared.put_pinned(pinned, event);
-        self.faults.check()?;
         Ok(data)
     }
 

@@ -65,22 +65,54 @@ fn cut(list: &[impl fmt::Display]) -> String {
     text.join(", ")
 }
 
-/// Formats operations, and the structure of control flow among them: `while { body: add, mul }`.
+/// Formats operations, and the structure of control flow among them: `while { body: add, mul }`. Of the operations of a body,
+/// or outside all of them, the first few are named; every node and body is shown.
 pub(super) fn operations(list: &[String]) -> String {
     let mut text = String::new();
-    for (index, name) in list.iter().take(SHOWN).enumerate() {
-        let opens = text.ends_with(['{', ':']);
-        match () {
-            () if index == 0 => {}
-            () if opens || name == "}" || name == "body:" => text.push(' '),
-            () => text.push_str(", "),
+    // Of each body around the current place, and of the outermost level: the operations so far.
+    let mut counts = vec![0usize];
+    let mut omitted = 0;
+    for (index, name) in list.iter().enumerate() {
+        let is_mark = name.ends_with(['{', ':']) || name == "}";
+        let count = counts.last_mut().map_or(0, |count| {
+            *count += usize::from(!is_mark);
+            *count
+        });
+        let is_end = list.get(index + 1).is_none_or(|next| next.ends_with(['{', ':']) || next == "}");
+        if is_mark || count <= SHOWN {
+            append(&mut text, name);
+        } else {
+            omitted += 1;
+            if is_end {
+                append(&mut text, &format!("and {omitted} more"));
+                omitted = 0;
+            }
         }
-        text.push_str(name);
-    }
-    if list.len() > SHOWN {
-        text += &format!(", and {} more", list.len() - SHOWN);
+        match name.as_str() {
+            "}" => {
+                counts.pop();
+            }
+            "body:" => {
+                if let Some(count) = counts.last_mut() {
+                    *count = 0;
+                }
+            }
+            _ if is_mark => counts.push(0),
+            _ => {}
+        }
     }
     text
+}
+
+/// Appends a part of such a list.
+fn append(text: &mut String, part: &str) {
+    let opens = text.ends_with(['{', ':']);
+    match () {
+        () if text.is_empty() => {}
+        () if opens || part == "}" || part == "body:" => text.push(' '),
+        () => text.push_str(", "),
+    }
+    text.push_str(part);
 }
 
 /// Returns what a node was recorded for, if anything: sizes, and switches of the numerics, as `T=16, TF32`.
@@ -231,5 +263,19 @@ impl GraphTree {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn operations_are_cut_but_no_node_is() {
+        let shown = |list: &str| super::operations(&list.split(", ").map(Into::into).collect::<Vec<_>>());
+        assert_eq!(shown("a"), "a");
+        assert_eq!(shown("a, b, c, d, e, f, g, h, i, j, k"), "a, b, c, d, e, f, g, h, and 3 more");
+        let before = "a, b, c, d, e, f, g, h";
+        let list = format!("{before}, i, while {{, body:, {before}, i, j, cond {{, body:, x, body:, y, }}, k, }}, z");
+        let text = "and 1 more, while { body: a, b, c, d, e, f, g, h, and 2 more, cond { body: x body: y }, and 1 more }";
+        assert_eq!(shown(&list), format!("{before}, {text}, and 1 more"));
     }
 }
