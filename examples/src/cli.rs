@@ -67,7 +67,7 @@ pub struct Generate {
     pub device_loop: Option<usize>,
 
     /// Random seed for sampling; equal seeds give equal answers
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
     pub seed: u64,
 
     /// Chat model to use instead of the downloaded one, of the families Llama, Mistral, Qwen2, Qwen3 or Gemma: a GGUF file, or a

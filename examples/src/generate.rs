@@ -41,6 +41,11 @@ pub fn run(args: Generate, open: impl FnOnce(&Path) -> Result<Files>) -> Result<
     // What needs no model is checked before one is fetched.
     let sampling = args.sampling();
     sampling.check()?;
+    if let Some(option) = sampling.unused().filter(|_| !args.common.quiet) {
+        say(format_args!(
+            "note: {option} has no effect: without --temperature, the likeliest token is taken; try --temperature 0.8"
+        ));
+    }
     let start = Instant::now();
     let device = device(&args.common.device)?;
     let opening = start.elapsed();

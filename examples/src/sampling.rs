@@ -37,6 +37,20 @@ impl Default for SamplingOptions {
 }
 
 impl SamplingOptions {
+    /// Returns the option that was given and has no effect, if the likeliest token is always taken.
+    #[must_use]
+    pub fn unused(&self) -> Option<&'static str> {
+        let new = Self::default();
+        let given = [
+            ("--top-k", self.top_k != new.top_k),
+            ("--top-p", self.top_p != new.top_p),
+            ("--min-p", self.min_p != new.min_p),
+            ("--seed", self.seed != new.seed),
+        ];
+        let unused = given.into_iter().find(|(_, is_given)| *is_given && self.temperature == 0.0);
+        unused.map(|(option, _)| option)
+    }
+
     /// Checks that all values are possible.
     ///
     /// # Errors
@@ -118,5 +132,14 @@ mod tests {
         };
         all.check().unwrap();
         new().check().unwrap();
+    }
+
+    #[test]
+    fn options_without_effect_are_named() {
+        let new = SamplingOptions::default;
+        assert_eq!(new().unused(), None);
+        assert_eq!(SamplingOptions { repetition_penalty: 1.5, ..new() }.unused(), None);
+        assert_eq!(SamplingOptions { top_p: 0.5, seed: 3, ..new() }.unused(), Some("--top-p"));
+        assert_eq!(SamplingOptions { top_p: 0.5, temperature: 0.1, ..new() }.unused(), None);
     }
 }

@@ -252,6 +252,22 @@ impl<'s> Call<'s> {
         Err(Error::DTypeMismatch { what, expected, found })
     }
 
+    /// Refuses a last argument with more dimensions than the rows of the first one have: broadcasting would make more rows
+    /// of these. Of a single row without dimensions, it may.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`](crate::Error::Shape).
+    pub(crate) fn refuse_more_dimensions(&self) -> Result<()> {
+        let mut operands = self.operands().map(|(_, operand)| operand);
+        let (Some(first), Some(last)) = (operands.next(), operands.last()) else { return Ok(()) };
+        let rank = first.view.layout.rank();
+        if rank <= 1 || last.view.layout.rank() < rank {
+            return Ok(());
+        }
+        let why = "a parameter has a value for each row, so the dimensions of the first tensor without the last one";
+        Err(self.scope.shape_error(self.definition.name, &[(&first).into(), (&last).into()], why))
+    }
+
     /// The memory of the generator of each argument that is a random number.
     pub(super) fn generators(&self) -> impl Iterator<Item = View> {
         self.arguments.iter().filter_map(|given| match given {

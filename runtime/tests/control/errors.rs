@@ -63,7 +63,8 @@ fn an_error_of_the_device_changes_nothing_else() {
         let (calls, rng) = (State::<u32>::zeros(&rt, &[]).unwrap(), Rng::new(&rt, 7).unwrap());
         let graph = build!(CountedGraph, setup, &mut rt);
         // Rounds, an index below 3, and if the result is read.
-        let calls_made = [(2, 0, true), (9, 0, true), (1, 3, true), (9, 1, false), (3, 1, true), (2, 2, true)];
+        let calls_made =
+            [(2, 0, true), (9, 0, true), (1, 3, true), (9, 1, false), (3, 1, true), (2, 2, true)];
         let again = [(4, 7, false), (1, 1, true), (9, 0, false), (9, 0, true), (5, 2, true)];
         let mut is_pending = false;
         for (call, &(n, at, reads)) in calls_made.iter().chain(&again).chain(&calls_made).enumerate() {

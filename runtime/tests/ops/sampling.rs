@@ -263,16 +263,24 @@ fn tokens_are_those_of_every_device() {
     });
 }
 
-/// What a hundred thousand numbers choose, against the exact probabilities.
+fn with_generator(seed: u64, f: impl for<'s> FnOnce(&Step<'s>, &graphable::Rng)) {
+    let mut rt = Runtime::new(device()).unwrap();
+    let rng = graphable::Rng::new(&rt, seed).unwrap();
+    f(&rt.step().unwrap(), &rng);
+}
+
+const COUNT: usize = 100_000;
+
+/// What a hundred thousand numbers choose, of the host's or from a generator on the device, against the exact probabilities.
 fn assert_frequencies(name: &str, row: &Row) {
-    const COUNT: usize = 100_000;
     let values: Vec<f32> = vec![1.5, -0.5, 2.0, 0.25, NONE, 1.0, -2.0, f32::NAN, 0.0, 2.0, -1.0, 0.75];
     let marks: Vec<bool> = (0..values.len()).map(|i| i % 3 == 0).collect();
     let want = probabilities(&filtered(&wide(&values), &marks, row));
-    in_step(|step| {
+    with_generator(11, |step, generator| {
         let mut rng = StdRng::seed_from_u64(11);
         let numbers: Vec<f32> = (0..COUNT).map(|_| rng.random()).collect();
         let (x, uniforms) = (step.tensor(&[1, values.len()], &values), step.tensor(&[COUNT], &numbers));
+        let all = step.tensor(&[COUNT, values.len()], &values.repeat(COUNT)).unwrap();
         let seen = step.tensor(&[values.len()], &marks).unwrap();
         let config = SampleConfig::new()
             .repetition_penalty(&seen, row.repetition)
@@ -282,22 +290,29 @@ fn assert_frequencies(name: &str, row: &Row) {
             .top_p(row.top_p)
             .min_p(row.min_p);
         let tokens = ops::sample_with(&x.unwrap(), config, &uniforms.unwrap()).unwrap();
-        let mut counts = vec![0usize; values.len()];
-        step.read(&tokens).unwrap().into_iter().for_each(|token| counts[token as usize] += 1);
-        let (mut square, mut freedom) = (0.0, -1.0);
-        for (&count, &of) in counts.iter().zip(&want) {
-            let expected = of * COUNT as f64;
-            if of == 0.0 {
-                assert_eq!(count, 0, "{name}: {counts:?}");
-            } else {
-                square += (count as f64 - expected).powi(2) / expected;
-                freedom += 1.0;
-            }
-        }
-        // One in ten thousand exceeds it, for up to 11 degrees of freedom.
-        let bound = freedom + 5.0 * f64::sqrt(2.0 * freedom) + 6.0;
-        assert!(square <= bound, "{name}: {square} above {bound}, {counts:?}");
+        assert_fits(name, &step.read(&tokens).unwrap(), &want);
+        let tokens = ops::sample(generator, &all, config).unwrap();
+        assert_fits(&format!("{name}, drawn on the device"), &step.read(&tokens).unwrap(), &want);
     });
+}
+
+/// Pearson's statistic of tokens against their probabilities.
+fn assert_fits(name: &str, tokens: &[u32], want: &[f64]) {
+    let mut counts = vec![0usize; want.len()];
+    tokens.iter().for_each(|&token| counts[token as usize] += 1);
+    let (mut square, mut freedom) = (0.0, -1.0);
+    for (&count, &of) in counts.iter().zip(want) {
+        let expected = of * COUNT as f64;
+        if of == 0.0 {
+            assert_eq!(count, 0, "{name}: {counts:?}");
+        } else {
+            square += (count as f64 - expected).powi(2) / expected;
+            freedom += 1.0;
+        }
+    }
+    // One in ten thousand exceeds it, for up to 11 degrees of freedom.
+    let bound = freedom + 5.0 * f64::sqrt(2.0 * freedom) + 6.0;
+    assert!(square <= bound, "{name}: {square} above {bound}, {counts:?}");
 }
 
 #[test]
@@ -395,6 +410,9 @@ fn only_what_is_random_draws() {
     assert_eq!(counter(SampleConfig::new().temperature(0.0)), (true, 0));
     assert_eq!(counter(SampleConfig::new().top_p(2.0)), (false, 0));
     assert_eq!(counter(SampleConfig::new()), (true, 1));
+    let others = graphable::Rng::new(&Runtime::new(device()).unwrap(), 3).unwrap();
+    let refused = ops::sample(&others, &x, SampleConfig::new().temperature(0.0)).err();
+    assert!(matches!(refused, Some(Error::DifferentRuntimes { op: "sample" })), "{refused:?}");
     let scalar = step.tensor(&[], &[1.0f32]).unwrap();
     assert!(matches!(ops::sample(&rng, &scalar, SampleConfig::new()), Err(Error::Shape { .. })));
     assert_eq!(counter(SampleConfig::new().top_k(2)), (true, 2));
@@ -494,6 +512,11 @@ fn misuse_is_refused() {
 
         let is_shape =
             |refused: Option<Error>| assert!(matches!(refused, Some(Error::Shape { .. })), "{refused:?}");
+        // As PyTorch's programs write it: it would be four rows.
+        let column = step.tensor(&[2, 1], &[0.5f32; 2]).unwrap();
+        is_shape(ops::apply_temperature(&x, &column).err());
+        is_shape(ops::apply_top_k(&x, &step.tensor(&[2, 1], &[1u32; 2]).unwrap()).err());
+        is_shape(ops::apply_presence_penalty(&x, &seen, &column).err());
         let three = step.tensor(&[3], &[0.5f32; 3]).unwrap();
         is_shape(ops::choose_token(&x, &three).err());
         is_shape(ops::apply_temperature(&x, &three).err());
@@ -503,7 +526,7 @@ fn misuse_is_refused() {
         is_shape(ops::sample_with(&scalar, SampleConfig::new(), &uniforms).err());
         is_shape(ops::top_log_probs(&scalar, 1).err());
         is_shape(ops::token_log_probs(&x, &step.tensor(&[3], &[0u32; 3]).unwrap()).err());
-        is_argument(ops::top_log_probs(&x, 4).err(), "top_log_probs", "k is 4");
+        is_argument(ops::top_log_probs(&x, 4).err(), "top_log_probs", "n is 4, and there are 3 tokens");
         let beyond = ops::token_log_probs(&x, &step.tensor(&[2], &[0u32, 3]).unwrap()).unwrap();
         let refused = step.read(&beyond).err();
         assert!(matches!(refused, Some(Error::IndexOutOfRange { index: 3, .. })), "{refused:?}");

@@ -20,26 +20,27 @@ impl Locals<'_> {
     pub(crate) fn draw(&mut self, rng: &mut StdRng) {
         if self.rules.generators > 0 && self.may.draw {
             let generator = rng.random_range(0..self.rules.generators);
-            self.draw_from(rng, generator);
+            self.draw_from(rng, generator, self.rules.generators);
         }
     }
 
     /// Likewise, in a branch, which has a generator of its own, or none.
     pub(crate) fn draw_in_branch(&mut self, rng: &mut StdRng, branch: usize) {
         if branch < self.rules.generators && self.may.draw {
-            self.draw_from(rng, branch);
+            self.draw_from(rng, branch, 1);
         }
     }
 
-    fn draw_from(&mut self, rng: &mut StdRng, generator: usize) {
+    /// From one of so many generators; a second one is that, or the other.
+    fn draw_from(&mut self, rng: &mut StdRng, generator: usize, of: usize) {
         for _ in 0..4 {
-            if self.attempt_draw(rng, generator).is_some() {
+            if self.attempt_draw(rng, generator, of).is_some() {
                 return;
             }
         }
     }
 
-    fn attempt_draw(&mut self, rng: &mut StdRng, generator: usize) -> Option<()> {
+    fn attempt_draw(&mut self, rng: &mut StdRng, generator: usize, of: usize) -> Option<()> {
         let kind = Kind::ALL[rng.random_range(0..Kind::ALL.len())];
         let (t, ty) = match kind {
             Kind::Bernoulli | Kind::Sample if self.rules.approximate => return None,
@@ -60,7 +61,11 @@ impl Locals<'_> {
             Kind::State => Ty { elem: Elem::U32, dims: vec![Size::N(4)], bound: 0 },
             _ => Ty { elem: Elem::F32, bound: 0, ..ty },
         };
-        let args = vec![Arg::Local(t), Arg::Generator(generator)];
+        let mut args = vec![Arg::Local(t), Arg::Generator(generator)];
+        if kind == Kind::Noisy {
+            let second = if of == 1 { generator } else { (generator + t) % of };
+            args.push(Arg::Generator(second));
+        }
         self.emit(Code::Drawn, args, vec![kind as usize], made).map(drop)
     }
 }

@@ -274,7 +274,9 @@ mod tests {
         assert_eq!(shown("a"), "a");
         assert_eq!(shown("a, b, c, d, e, f, g, h, i, j, k"), "a, b, c, d, e, f, g, h, and 3 more");
         let before = "a, b, c, d, e, f, g, h";
-        let list = format!("{before}, i, while {{, body:, {before}, i, j, cond {{, body:, x, body:, y, }}, k, }}, z");
+        let list = format!(
+            "{before}, i, while {{, body:, {before}, i, j, cond {{, body:, x, body:, y, }}, k, }}, z"
+        );
         let text = "and 1 more, while { body: a, b, c, d, e, f, g, h, and 2 more, cond { body: x body: y }, and 1 more }";
         assert_eq!(shown(&list), format!("{before}, {text}, and 1 more"));
     }

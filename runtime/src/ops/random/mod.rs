@@ -143,9 +143,11 @@ pub fn gumbel<'s, T: Float>(rng: &Rng, scope: Scope<'s>, shape: impl IntoShape<'
     kernels::gumbel::<T>(scope, rng, shape)
 }
 
-/// A tensor of random whole numbers of `range`, all equally probable up to a difference of less than 2⁻³² (of `i64`: 2⁻⁶⁴): PyTorch's
-/// `randint`. For a range of `n` numbers, that is about `n / 2³²` (`n / 2⁶⁴`) of their probability; it matters for ranges that are
-/// nearly as large as the type, of which some numbers are twice as probable as others.
+/// A tensor of random whole numbers of `range`: PyTorch's `randint`.
+///
+/// Of a range of `n` numbers, all are equally probable, up to `n / 2⁶⁴` of their probability: at most 2⁻³² but for `i64`, where
+/// some numbers of a range nearly as large as the type are twice as probable as others. The end of the range is not in it,
+/// so the largest number of a type is never drawn.
 ///
 /// `rng` advances by one call. The numbers are equal on every device.
 ///

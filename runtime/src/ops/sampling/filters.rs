@@ -14,7 +14,7 @@ use crate::{
 
 /// Makes tokens that were `seen` less likely: their logits are divided by `penalty` if positive, and multiplied if not.
 ///
-/// `logits` is `[.., V]`, `seen` broadcasts to it, and `penalty` is [one value for each row](PerRow): above 1, repetitions
+/// `logits` is `[.., V]`, `seen` is `[.., V]` or has fewer leading dimensions, for all of which it counts, and `penalty` is [one value for each row](PerRow): above 1, repetitions
 /// become rarer, and 1 changes nothing. A value on the device that is not positive and finite counts as 1. This is the
 /// repetition penalty of transformers and vLLM, which count the tokens of the prompt as seen. Padding of the rows propagates.
 ///
@@ -46,7 +46,7 @@ pub fn apply_repetition_penalty<'a, 's: 'a>(
 
 /// Makes tokens that were `seen` less likely: `penalty` is subtracted from their logits.
 ///
-/// `logits` is `[.., V]`, `seen` broadcasts to it, and `penalty` is [one value for each row](PerRow); 0 changes nothing. A
+/// `logits` is `[.., V]`, `seen` is `[.., V]` or has fewer leading dimensions, for all of which it counts, and `penalty` is [one value for each row](PerRow); 0 changes nothing. A
 /// value on the device that is not finite counts as 0. This is the presence penalty of vLLM, for which only the tokens of
 /// the answer count as seen. Padding of the rows propagates.
 ///

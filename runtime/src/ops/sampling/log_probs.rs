@@ -2,7 +2,7 @@
 
 use super::kernels::of;
 use crate::{
-    AsOperand, Float, Result, Tensor,
+    AsOperand, Error, Float, Result, Tensor,
     kernel::{call::Call, definition::Kernel as _},
     ops::{cast, composed::composed, topk},
 };
@@ -11,7 +11,7 @@ use crate::{
 ///
 /// `logits` is `[.., V]`, `tokens` and the result are `[..]`. The probabilities are those of
 /// [`log_softmax`](crate::ops::log_softmax), in `f32`, where NaN counts as `-inf`. Pass the model's logits for what vLLM
-/// reports, or those that penalties and filters left. [`NO_TOKEN`](super::NO_TOKEN) has `-inf`. Padding of the rows
+/// reports, or those that penalties and filters left. [`NO_TOKEN`](super::NO_TOKEN) has `-inf`, unless there are no tokens at all. Padding of the rows
 /// propagates.
 ///
 /// ```
@@ -62,7 +62,11 @@ pub fn top_log_probs<'s, T: Float>(
     logits: &Tensor<'s, T>,
     n: usize,
 ) -> Result<(Tensor<'s, f32>, Tensor<'s, u32>)> {
-    composed("top_log_probs", || {
+    const NAME: &str = "top_log_probs";
+    if let Some(&size) = logits.sizes().last().filter(|size| n > **size) {
+        return Err(Error::Argument { op: NAME, why: format!("n is {n}, and there are {size} tokens") });
+    }
+    composed(NAME, || {
         let logits: Tensor<'s, f32> = cast(logits)?;
         let (max, total): (Tensor<'s, f32>, Tensor<'s, f32>) =
             Call::new(of::total::DEFINITION, &logits)?.launch_rows()?;

@@ -4,7 +4,7 @@ use super::kernels::{NO_TOKEN, of};
 use crate::{
     AsOperand as _, Result, State, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    ops::{full, scatter_rows},
+    ops::{composed::composed, full, scatter_rows},
 };
 
 /// Marks tokens in a state: element `[i, tokens[i]]` of `state` becomes true, or `[tokens[i]]` if it has one dimension.
@@ -41,9 +41,11 @@ pub fn mark_tokens<'s>(state: &State<bool>, tokens: &Tensor<'s, u32>) -> Result<
         let why = "the state must be `[rows, V]`, of less than 2^32 elements, with a row for each of the tokens, which are `[N]`; or `[V]`";
         return Err(scope.shape_error(NAME, &[(&given).into(), tokens.into()], why));
     };
-    let mut call = Call::new(of::place::DEFINITION, tokens)?;
-    call.key(size as u32);
-    call.key(stride as u32);
-    let places: Tensor<'s, u32> = call.launch_indexed(tokens.shape())?;
-    scatter_rows(state, &places, &full(scope, tokens.shape(), true)?)
+    composed(NAME, || {
+        let mut call = Call::new(of::place::DEFINITION, tokens)?;
+        call.key(size as u32);
+        call.key(stride as u32);
+        let places: Tensor<'s, u32> = call.launch_indexed(tokens.shape())?;
+        scatter_rows(state, &places, &full(scope, tokens.shape(), true)?)
+    })
 }

@@ -7,7 +7,8 @@ use crate::{Argument, AsOperand, Result, kernel::call::Call};
 /// A parameter of sampling: a number for all rows, or a reference to a tensor, a [`Scalar`](crate::Scalar), a
 /// [`Param`](crate::Param) or a [`State`](crate::State) with a value for each row, which is read on the device.
 ///
-/// It has the dimensions of the logits without the last one, and broadcasts.
+/// It has the dimensions of the logits without the last one, and broadcasts to these: `[B]` for logits of `[B, V]`, where a
+/// `[B, 1]` is refused. With logits of `[V]`, a `[B]` makes `B` rows of them.
 #[derive(Clone, Copy)]
 pub struct PerRow<'a, 's, T>(Value<'a, 's, T>);
 
@@ -34,7 +35,10 @@ where
     fn give(self, call: &mut Call<'s>) -> Result<()> {
         match self.0 {
             Value::Number(number) => number.give(call),
-            Value::Operand(operand) => operand.give(call),
+            Value::Operand(operand) => {
+                operand.give(call)?;
+                call.refuse_more_dimensions()
+            }
         }
     }
 }

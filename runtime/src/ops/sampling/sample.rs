@@ -65,6 +65,8 @@ pub fn sample<'s, T: Float>(
 ) -> Result<Tensor<'s, u32>> {
     config.check("sample")?;
     composed("sample", || {
+        // Also where it is not used.
+        rng.operand("sample", logits.scope())?;
         let logits = penalized(cast(logits)?, config)?;
         if config.temperature.number() == Some(0.0) {
             return greedy(&logits);

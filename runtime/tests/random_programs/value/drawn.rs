@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Bernoulli,
     Dropout,
     Randperm,
-    /// A kernel with two numbers for each element: of matrices, one of indices.
+    /// A kernel with two numbers for each element, from one generator or from two: of matrices, one of indices.
     Noisy,
     /// A kernel without a tensor.
     Signs,
@@ -70,14 +70,15 @@ impl<'s> Env<'_, 's, '_> {
         let kind = kind.ok_or_else(|| nonsense(format!("no way to draw {:?}", i.nums)))?;
         let (rng, like) = (self.generator(i, 1)?, self.val(i, 0)?);
         // What the shrinker has made of a program may not fit any more.
-        drawn(kind, rng, like).map_err(|error| match error {
+        let second = if kind == Kind::Noisy { self.generator(i, 2)? } else { rng };
+        drawn(kind, [rng, second], like).map_err(|error| match error {
             Error::Shape { .. } => nonsense(error.to_string()),
             error => error,
         })
     }
 }
 
-fn drawn<'s>(kind: Kind, rng: &Rng, like: &Val<'s>) -> Result<Val<'s>> {
+fn drawn<'s>(kind: Kind, [rng, second]: [&Rng; 2], like: &Val<'s>) -> Result<Val<'s>> {
     let (scope, shape) = (like.scope(), like.shape());
     let float = || if let Val::F(t) = like { Ok(t) } else { Err(nonsense("not f32".into())) };
     let value: Tensor<'s, f32> = match kind {
@@ -89,8 +90,8 @@ fn drawn<'s>(kind: Kind, rng: &Rng, like: &Val<'s>) -> Result<Val<'s>> {
         Kind::Bernoulli => ops::bernoulli(rng, &ops::sigmoid(float()?)?)?,
         Kind::Dropout => ops::dropout(rng, float()?, 0.25)?,
         Kind::Randperm => return Ok(Val::U(ops::randperm(rng, scope, ROWS)?)),
-        Kind::Noisy if shape.len() == 2 => noisy_at(float()?, rng, rng, shape)?,
-        Kind::Noisy => noisy(float()?, rng, rng)?,
+        Kind::Noisy if shape.len() == 2 => noisy_at(float()?, rng, second, shape)?,
+        Kind::Noisy => noisy(float()?, rng, second)?,
         Kind::Signs => signs(scope, rng, 0.5, shape)?,
         Kind::State => return Ok(Val::U(ops::rng_state(rng, scope)?)),
         Kind::Again => {
