@@ -7,6 +7,7 @@
 //! - `GRAPHABLE_RANDOM_ALL=1` goes on after a failure.
 //! - `GRAPHABLE_RANDOM_NO_FLOW=1` leaves out programs with control flow on the device, with which compute-sanitizer 2025.3
 //!   loses the device (`docs/TESTING.md`).
+//! - `GRAPHABLE_RANDOM_DRAWS=1` leaves out programs without a generator of random numbers; most of the others draw.
 //!
 //! A program ([`program`]) has functions of segments, eager regions, reads that steer branches and loops,
 //! drops and copies; parameters that are replaced and state that changes; steps of several calls that
@@ -169,6 +170,7 @@ fn random_programs() {
     let (failed, sums) = (Mutex::new(Vec::new()), Mutex::new((Stats::default(), Met::default())));
     let keep_going = std::env::var_os("GRAPHABLE_RANDOM_ALL").is_some();
     let no_flow = std::env::var_os("GRAPHABLE_RANDOM_NO_FLOW").is_some();
+    let draws = std::env::var_os("GRAPHABLE_RANDOM_DRAWS").is_some();
     let left_out = AtomicU64::new(0);
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(16));
     std::thread::scope(|scope| {
@@ -181,7 +183,7 @@ fn random_programs() {
                     }
                     SEED.set(seed);
                     let program = generate::program(seed);
-                    if no_flow && program.has_control_flow() {
+                    if no_flow && program.has_control_flow() || draws && program.generators == 0 {
                         left_out.fetch_add(1, Ordering::Relaxed);
                         continue;
                     }
