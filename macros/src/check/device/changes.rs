@@ -293,11 +293,7 @@ impl<'a> Visit<'a> for Changes<'_> {
         }
         match expr {
             Expr::Assign(a) => self.assigned(&a.left),
-            Expr::Binary(b) if syntax::is_assign(&b.op) => {
-                if !self.is_no_variable(&b.left) {
-                    self.updated(b);
-                }
-            }
+            Expr::Binary(b) if syntax::is_assign(&b.op) && !self.is_no_variable(&b.left) => self.updated(b),
             Expr::Reference(_) => return self.argument(expr, None),
             Expr::Call(call) => {
                 if self.swapped(call) {

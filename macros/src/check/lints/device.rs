@@ -164,7 +164,7 @@ impl Device<'_, '_> {
         let other = if left { &e.right } else { &e.left };
         // What a tensor is added to by `+=` is one.
         if left != right
-            && !(right && is_assign(&e.op))
+            && (left || !is_assign(&e.op))
             && !compares(&e.op)
             && !matches!(bare(other), Expr::Reference(_) | Expr::Try(_))
         {
