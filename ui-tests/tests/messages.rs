@@ -70,6 +70,11 @@ const BOUND: &str = "rustc shows the bound of the method that was called, in our
 /// File, rule, and why it is broken.
 const NOT_YET: &[(&str, Rule, &str)] = &[
     (
+        "fail/device/fields.stderr",
+        Help,
+        "only rustc sees that a method, a pattern or a macro changes a field; it names the reference in front of it",
+    ),
+    (
         "fail/device/hidden_changes.stderr",
         Help,
         "only rustc sees that a method changes its receiver; it names the closure around the body",

@@ -472,7 +472,7 @@ impl<'a> Visit<'a> for Free {
 }
 
 /// Returns whether a method with this name takes its receiver by value, like those of `Option` and `Result`.
-pub(super) fn consumes(method: &Ident) -> bool {
+pub(crate) fn consumes(method: &Ident) -> bool {
     const TAKE: [&str; 10] =
         ["map", "and_then", "and", "or", "or_else", "xor", "zip", "filter", "flatten", "transpose"];
     let name = method.to_string();

@@ -177,7 +177,7 @@ catalogue! {
     G123 DeviceBoundary Rule "A boundary inside a `#[device]` `if`, `while` or `match`" "";
     G124 DevicePredicate Type "A predicate or an index that is not a value of the device" "";
     G125 DeviceCarried Type "A value of the host that leaves a `#[device]` `if`, `while` or `match`" "";
-    G126 DeviceHostChange Lint "A value of the host that a `#[device]` body changes" "rustc rejects it: bodies cannot change the variables around them (E0594, E0596), and what they assign is a value of the device (G125)";
+    G126 DeviceHostChange Lint "A value of the host that a `#[device]` body changes" "rustc rejects it: bodies cannot change the variables around them, nor fields beside those that they assign (E0594, E0596), and what they assign is a value of the device (G125). Nothing sees a change behind a shared reference, in a `Cell` or a `RefCell`";
     G127 DeviceElse Lint "A `#[device] if` without `else` whose value is used" "rustc rejects it, since an `if` without `else` has no value (E0317)";
     G128 DeviceOperator Lint "An operator of the host in the predicate of a `#[device] if` or `while`" "rustc rejects it: operators take host `bool`s (E0308), and their result is not a predicate (G124)";
     G129 DevicePredicateChange Lint "A variable that the predicate of a `#[device] while` changes" "rustc rejects it, since predicates cannot change the variables around them (E0384, E0594)";

@@ -9,7 +9,7 @@ mod shortened;
 
 pub(crate) use catalogue::Code;
 pub(crate) use nearest::nearest;
-pub(crate) use shortened::shortened;
+pub(crate) use shortened::{on_one_line, shortened};
 
 /// Collects errors. Must be drained with [`Errors::finish`].
 #[derive(Default)]

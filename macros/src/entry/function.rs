@@ -23,6 +23,7 @@ use crate::{
         attributes, device, hygiene, instrument, item_attributes, lifetimes,
         parameter_kind::Kind,
         parameters::{self, Marks},
+        referents,
         signature::{Owner, Param, Signature},
         surroundings::Around,
         types,
@@ -108,6 +109,7 @@ impl<'a> Item<'a> {
         lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
         device::spread(&mut block);
         let flow_is_wrong = !unparsed && check::device::check(&sig, &block, errors);
+        referents::written(&sig, &mut block);
         let boundaries = analyze::has_boundaries(&block);
         if !boundaries {
             if device::has_flow(&block)

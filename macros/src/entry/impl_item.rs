@@ -12,6 +12,7 @@ use crate::{
     parse::{
         device, lifetimes,
         parameters::{self, Marks},
+        referents,
         signature::Owner,
     },
 };
@@ -60,6 +61,7 @@ fn trait_method(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream
     lifetimes::fill_fn(&mut method.sig, Some(&mut method.block), Some(&owner.generics));
     device::spread(&mut method.block);
     check::device::check(&method.sig, &method.block, &mut errors);
+    referents::written(&method.sig, &mut method.block);
     let (attrs, vis, sig) = (&method.attrs, &method.vis, &method.sig);
     let broken = !errors.is_empty();
     let body = if broken { fallback::body() } else { expand::function::body(sig, &method.block) };

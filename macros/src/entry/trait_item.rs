@@ -12,6 +12,7 @@ use crate::{
     parse::{
         device, lifetimes,
         parameters::{self, Marks},
+        referents,
     },
 };
 
@@ -35,6 +36,7 @@ pub(crate) fn expand_trait(mut item: ItemTrait) -> TokenStream {
         if check::device::check(sig, block, &mut errors) {
             *block = syn::parse2(fallback::body()).unwrap_or_else(|_| syn::parse_quote!({}));
         } else {
+            referents::written(sig, block);
             device_flow::written(sig, block);
         }
     }

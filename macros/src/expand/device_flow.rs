@@ -4,14 +4,17 @@
 //! host that selects the arm, so rustc sees the control flow that was written: what arms assign, move and return, and
 //! whether that agrees, are rustc's own errors, at the user's tokens. The closure changes nothing outside (it is an `Fn`):
 //! variables that arms assign are variables of its own, which it gives to the runtime at its end, and which the runtime
-//! gives back when all arms are described.
+//! gives back when all arms are described. Of a variable of which arms assign fields, these alone are given: a change of
+//! the rest would be lost with the closure's own copy, so there is none (`shared.rs`).
 
 use std::collections::BTreeSet;
 
 mod order;
+mod shared;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use shared::Shared;
 use syn::{
     Block, Expr, ExprIf, ExprMatch, ExprWhile, Member, Pat, Signature, Stmt, Type,
     spanned::Spanned,
@@ -155,6 +158,9 @@ impl Flows {
         let whole = Expr::If(arms.clone());
         let named = order::of_expr(&whole);
         let effects = self.effects(whole, false);
+        if let Some(mut shared) = self.shared(&effects) {
+            shared.visit_expr_if_mut(&mut arms);
+        }
         let arm = Ident::new("__arm", at);
         *arms.cond = syn::parse_quote!(#arm);
         arms.if_token.span = at;
@@ -179,6 +185,9 @@ impl Flows {
         let whole = Expr::Match(arms.clone());
         let named = order::of_expr(&whole);
         let effects = self.effects(whole, false);
+        if let Some(mut shared) = self.shared(&effects) {
+            shared.visit_expr_match_mut(&mut arms);
+        }
         let index = Ident::new("__arm", at);
         *arms.expr = syn::parse_quote!(#index);
         arms.match_token.span = at;
@@ -217,6 +226,22 @@ impl Flows {
         effects
     }
 
+    /// Returns whether a variable does not leave the arms: what they assign and move is gone after them, so it leaves them only
+    /// where later code uses it. If code were missing in `later`, rustc would say so, because the variable is moved.
+    fn is_gone(&self, changed: &Changed) -> bool {
+        let may_stay = match changed.how {
+            How::Anew => self.known(&changed.ident).is_some_and(|known| known.is_unset),
+            How::Whole | How::Fields(_) => true,
+            How::Through => false,
+        };
+        changed.moved && may_stay && !self.is_used_later(&changed.ident)
+    }
+
+    /// What writes the uses of variables of which only some fields leave the arms. Nothing misses a change of others.
+    fn shared(&self, effects: &Effects) -> Option<Shared> {
+        Shared::of(effects.changed.iter().filter(|c| !self.is_gone(c)))
+    }
+
     /// A node whose arms are alternatives: `arms` is the control flow over the selector, `node` the call.
     fn node(
         &self,
@@ -229,17 +254,8 @@ impl Flows {
         let (value, given, error) = (private("value"), given(), private("error"));
         let Effects { changed, moved, parted } = effects;
         let begin: TokenStream = changed.iter().map(begin).collect();
-        // What arms assign and move is gone after them, so it leaves them only where later code uses it. If code were missing
-        // in `later`, rustc would say so, because the variable is moved.
-        let is_gone = |c: &Changed| {
-            let may_stay = match c.how {
-                How::Anew => self.known(&c.ident).is_some_and(|known| known.is_unset),
-                How::Whole | How::Fields(_) => true,
-                How::Through => false,
-            };
-            c.moved && may_stay && !self.is_used_later(&c.ident)
-        };
-        let (gone, changed): (Vec<Changed>, Vec<Changed>) = changed.into_iter().partition(is_gone);
+        let (gone, changed): (Vec<Changed>, Vec<Changed>) =
+            changed.into_iter().partition(|c| self.is_gone(c));
         // Nothing but the arms says what a variable is that has no value yet.
         let (unset, gone): (Vec<Changed>, Vec<Changed>) =
             gone.into_iter().partition(|c| matches!(c.how, How::Anew));
@@ -304,6 +320,9 @@ impl Flows {
         let mut round = ExprWhile { attrs: Vec::new(), ..e.clone() };
         round.cond = syn::parse_quote!(true);
         let Effects { changed, moved, parted } = self.effects(Expr::While(round.clone()), true);
+        if let Some(mut shared) = Shared::of(&changed) {
+            shared.visit_block_mut(&mut round.body);
+        }
         let read = self.effects((*e.cond).clone(), true);
         let (carried, given, error, rounds) =
             (private("carried"), given(), private("error"), private("round"));

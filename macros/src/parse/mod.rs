@@ -10,6 +10,7 @@ pub(crate) mod item_attributes;
 pub(crate) mod lifetimes;
 pub(crate) mod parameter_kind;
 pub(crate) mod parameters;
+pub(crate) mod referents;
 pub(crate) mod signature;
 pub(crate) mod surroundings;
 pub(crate) mod syntax;

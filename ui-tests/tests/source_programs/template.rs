@@ -29,6 +29,41 @@ pub struct Pair<'s> {
     pub r: Tensor<'s, f32>,
 }
 
+/// More than the device holds: arms assign its fields.
+#[derive(Clone)]
+pub struct Net<'s> {
+    pub l: Tensor<'s, f32>,
+    pub r: Tensor<'s, f32>,
+    pub spare: Option<Tensor<'s, f32>>,
+    pub all: Vec<Tensor<'s, f32>>,
+    pub n: usize,
+}
+impl<'s> Net<'s> {
+    pub fn of(l: Tensor<'s, f32>, r: &Tensor<'s, f32>, n: usize) -> Self {
+        Self { l, r: r.clone(), spare: Some(r.clone()), all: vec![r.clone(), r.clone()], n }
+    }
+    pub fn middle(&self) -> Result<Tensor<'s, f32>> {
+        ops::scale(&ops::add(&self.l, &self.r)?, self.n as f32)
+    }
+    pub fn right(&self) -> &Tensor<'s, f32> {
+        &self.r
+    }
+    pub fn bump(&mut self) -> Result<()> {
+        self.r = ops::add(&self.r, 1.0)?;
+        self.n += 1;
+        Ok(())
+    }
+    pub fn sum(self) -> Result<Tensor<'s, f32>> {
+        let first = self.middle()?;
+        self.all.iter().chain(&self.spare).try_fold(first, |sum, part| ops::sub(&ops::scale(&sum, 0.5)?, part))
+    }
+}
+macro_rules! put {
+    ($place:expr, $value:expr) => {
+        $place = $value
+    };
+}
+
 /// What stands for attention.
 pub fn att<'s>(t: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
     ops::scale(t, 0.75)

@@ -78,6 +78,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     "let (a, b) = #[device] if ops::gt(&x, 0)? { (x, y) } else { return Err(e) };",
     "#[device(limit = 9)] while ops::lt(&y, x)? { y.a.0 = g(x)?; y.a = z; let y = x; continue; }",
     "let y = #[device] match x { 0 | -1 => y, A => { #[device] if p { f(x)? } else { y } } B::C if y => #[eager] f(x)?, _ => x };",
+    "#[device] if p { x.a = f(y)?; x.b.g(y); set!(x.c, x.a); let P { ref mut d, .. } = x; (x.h)(&mut x.b.unwrap()); } else { x.b[i].c = y; }",
     "#[device] 'a: while let Some(y) = x && p || !q { break 'a; }",
     "y.a[0].b = x;",
     "x += 1;",

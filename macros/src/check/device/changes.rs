@@ -1,20 +1,21 @@
-//! Host values that an arm changes: the host describes every arm once, whatever the device chooses.
+//! Changes of the variables around an arm that do not leave it: the host describes every arm once, whatever the device
+//! chooses, and what leaves an arm is what it assigns.
 //!
-//! A lint: what it overlooks, rustc refuses, because the code of arms cannot change the variables around it, and only
-//! values of the device are carried.
+//! A lint: what it overlooks, rustc refuses. The code of arms cannot change the variables around it: it works on copies of
+//! those that it assigns, all of which are carried, or the fields that it assigns; the others are behind shared references
+//! (`expand/device_flow/shared.rs`). Values in a `Cell` or behind an `Rc` are changed through a shared reference, and nothing
+//! sees that: they change when the arm is described, or a copy of them does.
 
 use quote::ToTokens;
 use syn::{
-    Attribute, Block, Expr, Ident,
+    Attribute, BinOp, Block, Expr, Ident,
     visit::{self, Visit},
 };
 
+use super::variables::{Kind, Variables};
 use crate::{
-    diag::{Code, Errors, shortened},
-    parse::{
-        device,
-        syntax::{self, Bound},
-    },
+    diag::{Code, Errors, on_one_line, shortened},
+    parse::{device, syntax},
 };
 
 /// Methods with which the standard library's collections and strings change.
@@ -39,36 +40,35 @@ const METHODS: [&str; 18] = [
     "swap",
 ];
 
-/// Returns the names that stand for one variable in all of a function, which is `mut`.
-pub(super) fn changeable(block: &Block) -> Vec<String> {
-    struct Names(Vec<Bound>);
-    impl<'a> Visit<'a> for Names {
-        fn visit_pat(&mut self, pat: &'a syn::Pat) {
-            self.0.extend(syntax::bound(pat));
-        }
-        fn visit_item(&mut self, _: &'a syn::Item) {}
-    }
-    let mut names = Names(Vec::new());
-    names.visit_block(block);
-    let once = |b: &&Bound| names.0.iter().filter(|other| other.ident == b.ident).count() == 1;
-    names.0.iter().filter(once).filter(|b| b.mutable).map(|b| b.ident.to_string()).collect()
+/// Reports an assignment to a part of a slice: an arm can have no copy of it.
+pub(super) fn of_slice(name: &Ident, place: &Expr, errors: &mut Errors) {
+    let shown = shortened(place).replace(" [", "[");
+    errors.push(
+        Code::DeviceHostChange,
+        place,
+        format!("`{name}` is a slice of somebody else's, of which an arm can have no copy to change"),
+        format!(
+            "give the arms a value, `let y = #[device] if … {{ … }} else {{ … }};`, and write `{shown} = y` after it; a `&mut Vec<…>` can \
+             be changed here"
+        ),
+    );
 }
 
 /// Checks a block of an `if` or a `while`.
-pub(super) fn of_block(block: &Block, changeable: &[String], errors: &mut Errors) {
+pub(super) fn of_block(block: &Block, variables: &Variables, errors: &mut Errors) {
     let mut own = Bindings(Vec::new());
     own.visit_block(block);
-    Changes { own: own.0, changeable, errors }.visit_block(block);
+    Changes { own: own.0, variables, errors }.visit_block(block);
 }
 
 /// Checks an arm of a `match`.
-pub(super) fn of_arm(expr: &Expr, changeable: &[String], errors: &mut Errors) {
+pub(super) fn of_arm(expr: &Expr, variables: &Variables, errors: &mut Errors) {
     if device::is_flow(expr) {
         return;
     }
     let mut own = Bindings(Vec::new());
     own.visit_expr(expr);
-    Changes { own: own.0, changeable, errors }.visit_expr(expr);
+    Changes { own: own.0, variables, errors }.visit_expr(expr);
 }
 
 /// Every name that the code binds.
@@ -109,7 +109,7 @@ fn last_field(place: &Expr) -> Option<String> {
 struct Changes<'e> {
     /// Names that the code binds itself.
     own: Vec<String>,
-    changeable: &'e [String],
+    variables: &'e Variables,
     errors: &'e mut Errors,
 }
 
@@ -165,15 +165,123 @@ impl Changes<'_> {
         (!self.own.iter().any(|own| base == own)).then(|| base.clone())
     }
 
+    /// Reports a change of a variable outside by something else than an assignment.
     fn refuse(&mut self, at: impl ToTokens, name: &Ident, help: impl std::fmt::Display) {
-        self.errors.push(
-            Code::DeviceHostChange,
-            at,
+        let is_host = matches!(self.variables.kind(name), Kind::Number(_) | Kind::Collection);
+        let message = if is_host {
             format!(
                 "`{name}` is a value of the host, which would change when the arms are described, whatever the device will choose"
+            )
+        } else {
+            format!(
+                "this would change `{name}` when the arms are described, whatever the device will choose: what leaves them is what \
+                 they assign"
+            )
+        };
+        self.errors.push(Code::DeviceHostChange, at, message, help);
+    }
+
+    /// `k += 1`.
+    fn updated(&mut self, b: &syn::ExprBinary) {
+        let Some(name) = self.outside(&b.left) else { return };
+        let place = on_one_line(&b.left);
+        let new = self.computed(&place, &b.op, &b.right);
+        let is_tensor =
+            |e: &Expr| syntax::plain_name(e).is_some_and(|name| *self.variables.kind(name) == Kind::Tensor);
+        match self.variables.kind(&name).clone() {
+            // The lints on operators report it.
+            _ if is_tensor(&b.left) || is_tensor(&b.right) => {}
+            Kind::Number(begins) => {
+                let begins = begins.unwrap_or_else(|| "0i32".to_owned());
+                self.refuse(
+                    b,
+                    &name,
+                    format!(
+                        "keep it on the device: `let mut {name} = ops::full(x.scope(), (), {begins})?;` before, and `{place} = {new};` here"
+                    ),
+                );
+            }
+            _ => self.refuse(
+                b,
+                &name,
+                format!(
+                    "write `{place} = {new};`; a number of the host is made one of the device before, by `ops::full(x.scope(), (), {place})?`"
+                ),
             ),
-            help,
+        }
+    }
+
+    /// The value of the device that `place op= right` would be.
+    fn computed(&self, place: &str, op: &BinOp, right: &Expr) -> String {
+        let function = match op {
+            BinOp::AddAssign(_) => "add",
+            BinOp::SubAssign(_) => "sub",
+            BinOp::MulAssign(_) => "mul",
+            BinOp::DivAssign(_) => "div",
+            BinOp::BitAndAssign(_) => "logical_and",
+            BinOp::BitOrAssign(_) => "logical_or",
+            BinOp::BitXorAssign(_) => "logical_xor",
+            _ => return format!("ops::…(&{place}, …)?"),
+        };
+        let text = on_one_line(right);
+        let is_owned = match syntax::plain_name(right) {
+            Some(name) => *self.variables.kind(name) == Kind::Tensor && !self.variables.is_param(&text),
+            None => matches!(right, Expr::Try(_)),
+        };
+        format!("ops::{function}(&{place}, {}{text})?", if is_owned { "&" } else { "" })
+    }
+
+    /// `f(&mut y)`.
+    fn lent(&mut self, at: &Expr, name: &Ident, callee: Option<&str>) {
+        let after = format!(
+            "give the arms a value, `let y = #[device] if … {{ … }} else {{ … }};`, and change `{name}` after it"
         );
+        let help = match (self.variables.kind(name), callee) {
+            (Kind::Number(_) | Kind::Collection, _) => after,
+            (_, Some(callee)) => {
+                format!(
+                    "assign it here, `{name} = {callee}(&{name})?;`, with a function that returns the new value; or {after}"
+                )
+            }
+            (_, None) => format!("assign it here, `{name} = …;`; or {after}"),
+        };
+        self.refuse(at, name, help);
+    }
+
+    /// An argument of a function, or a reference elsewhere.
+    fn argument(&mut self, argument: &Expr, callee: Option<&str>) {
+        match argument {
+            Expr::Reference(r) => {
+                if r.mutability.is_some()
+                    && let Some(name) = self.outside(&r.expr)
+                {
+                    self.lent(argument, &name, callee);
+                }
+                self.visit_expr(&r.expr);
+            }
+            other => self.visit_expr(other),
+        }
+    }
+
+    /// `mem::swap(&mut a, &mut b)`. Returns whether it was one.
+    fn swapped(&mut self, call: &syn::ExprCall) -> bool {
+        let lent = |e: &Expr| match e {
+            Expr::Reference(r) if r.mutability.is_some() => {
+                Some((self.outside(&r.expr)?, on_one_line(&r.expr)))
+            }
+            _ => None,
+        };
+        let arguments: Vec<_> = call.args.iter().filter_map(lent).collect();
+        let is_swap =
+            matches!(&*call.func, Expr::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == "swap"));
+        match &arguments[..] {
+            [(name, a), (_, b)] if is_swap && call.args.len() == 2 => {
+                let help = format!("write `({a}, {b}) = ({b}, {a});`");
+                self.refuse(call, name, help);
+                true
+            }
+            _ => false,
+        }
     }
 }
 
@@ -185,32 +293,20 @@ impl<'a> Visit<'a> for Changes<'_> {
         }
         match expr {
             Expr::Assign(a) => self.assigned(&a.left),
-            Expr::Binary(b) if syntax::is_assign(&b.op) => {
-                if !self.is_no_variable(&b.left)
-                    && let Some(name) = self.outside(&b.left)
-                {
-                    self.refuse(
-                        expr,
-                        &name,
-                        format!(
-                            "keep it on the device: `let mut {name} = ops::full(x.scope(), (), 0i32)?;` before, and \
-                             `{name} = ops::add(&{name}, 1)?;` here"
-                        ),
-                    );
+            Expr::Binary(b) if syntax::is_assign(&b.op) && !self.is_no_variable(&b.left) => self.updated(b),
+            Expr::Reference(_) => return self.argument(expr, None),
+            Expr::Call(call) => {
+                if self.swapped(call) {
+                    return;
                 }
-            }
-            Expr::Reference(r) if r.mutability.is_some() => {
-                if let Some(name) = self.outside(&r.expr) {
-                    self.refuse(
-                        expr,
-                        &name,
-                        format!("give the arms a value, `let y = #[device] if … {{ … }} else {{ … }};`, and change `{name}` after it"),
-                    );
-                }
+                self.visit_expr(&call.func);
+                let callee = matches!(*call.func, Expr::Path(_)).then(|| on_one_line(&call.func));
+                call.args.iter().for_each(|argument| self.argument(argument, callee.as_deref()));
+                return;
             }
             Expr::MethodCall(m) if METHODS.iter().any(|name| m.method == name) => {
                 if let Some(name) = self.outside(&m.receiver)
-                    && self.changeable.iter().any(|known| name == known)
+                    && *self.variables.kind(&name) == Kind::Collection
                 {
                     let method = &m.method;
                     self.refuse(

@@ -4,40 +4,36 @@
 //! arm is one.
 
 use syn::{
-    Attribute, BinOp, Block, Expr, ExprIf, ExprMatch, ExprWhile, FnArg, ReturnType, Signature, Stmt, Type,
-    UnOp,
+    Attribute, Block, Expr, ExprIf, ExprMatch, ExprWhile, ReturnType, Signature, Stmt, Type,
     ext::IdentExt,
     visit::{self, Visit},
 };
 
 use crate::{
     analyze::device_flow,
-    diag::{Code, Errors, shortened},
-    parse::{
-        attributes, device,
-        syntax::{self, bare},
-        types,
-    },
+    diag::{Code, Errors, on_one_line},
+    parse::{attributes, device, referents, syntax, types},
 };
 
 mod arms;
 mod body;
 mod changes;
+mod predicate;
+mod variables;
+
+use predicate::Place;
+use variables::Variables;
 
 /// Checks the control flow of the device in a function's body; returns whether something is wrong.
 pub(crate) fn check(sig: &Signature, block: &Block, errors: &mut Errors) -> bool {
     let before = errors.count();
     if device::has_flow(block) {
         result(sig, block, errors);
-        let params = sig.inputs.iter().flat_map(|argument| match argument {
-            FnArg::Typed(typed) => syntax::bound_always(&typed.pat),
-            FnArg::Receiver(_) => Vec::new(),
-        });
-        let known = Known {
-            params: params.map(|b| b.ident.to_string()).collect(),
-            changeable: changes::changeable(block),
-        };
-        Flows { errors, known: &known, closed: None }.visit_block(block);
+        for (name, place) in referents::slices(sig, block) {
+            changes::of_slice(&name, &place, errors);
+        }
+        let variables = Variables::of(sig, block);
+        Flows { errors, variables: &variables, closed: None, chained: false }.visit_block(block);
     }
     errors.count() > before
 }
@@ -80,20 +76,14 @@ fn result(sig: &Signature, block: &Block, errors: &mut Errors) {
     }
 }
 
-/// What is known of the function.
-struct Known {
-    /// Names of its parameters.
-    params: Vec<String>,
-    /// Names of variables that are known to be host values which methods change.
-    changeable: Vec<String>,
-}
-
 /// Looks for control flow of the device.
 struct Flows<'k, 'e> {
     errors: &'e mut Errors,
-    known: &'k Known,
+    variables: &'k Variables,
     /// What surrounds the code, if no such control flow can be there.
     closed: Option<Closed>,
+    /// Set for what follows an `else`.
+    chained: bool,
 }
 
 /// Code without control flow of the device.
@@ -138,7 +128,12 @@ impl Flows<'_, '_> {
         };
         let outside = self.closed;
         self.closed = closed.or(outside);
-        let mut inner = Flows { errors: &mut *self.errors, known: self.known, closed: self.closed };
+        let mut inner = Flows {
+            errors: &mut *self.errors,
+            variables: self.variables,
+            closed: self.closed,
+            chained: false,
+        };
         visit::visit_expr(&mut inner, expr);
         self.closed = outside;
     }
@@ -203,7 +198,8 @@ impl Flows<'_, '_> {
     }
 
     fn branches(&mut self, e: &ExprIf, position: Position) {
-        self.predicate(&e.cond, "if");
+        let chained = std::mem::take(&mut self.chained);
+        predicate::check(&e.cond, Place { word: "if", chained }, self.variables, self.errors);
         self.expr(&e.cond, Position::Value);
         if e.else_branch.is_none() && position == Position::Value {
             self.errors.push(
@@ -213,17 +209,24 @@ impl Flows<'_, '_> {
                 "add `else { … }`, with the value that it has otherwise",
             );
         }
+        if let Some((_, other)) = &e.else_branch {
+            self.values(e.then_branch.stmts.last().and_then(value).into_iter().chain([&**other]));
+        }
         self.body(&e.then_branch, "if");
         if let Some((_, other)) = &e.else_branch {
             match &**other {
                 Expr::Block(b) => self.body(&b.block, "if"),
-                next => self.expr(next, Position::Statement),
+                next => {
+                    self.chained = true;
+                    self.expr(next, Position::Statement);
+                    self.chained = false;
+                }
             }
         }
     }
 
     fn rounds(&mut self, e: &ExprWhile) {
-        self.predicate(&e.cond, "while");
+        predicate::check(&e.cond, Place { word: "while", chained: false }, self.variables, self.errors);
         self.assigned_by_predicate(&e.cond);
         self.expr(&e.cond, Position::Value);
         if let Some(label) = &e.label {
@@ -237,66 +240,43 @@ impl Flows<'_, '_> {
         self.body(&e.body, "while");
     }
 
+    /// Reports references to tensors as the values of arms: a value of the device is made there, and belongs to nobody else.
+    fn values<'a>(&mut self, arms: impl Iterator<Item = &'a Expr>) {
+        // What is inside of an inner arm is reported there.
+        for value in arms.filter(|arm| !device::is_flow(arm)).flat_map(syntax::tails) {
+            if self.variables.is_lent(value) {
+                let name = on_one_line(value);
+                self.errors.push(
+                    Code::DeviceCarried,
+                    value,
+                    format!("`{name}` is a reference to a tensor, and the value of an arm is a tensor"),
+                    format!("write `{name}.clone()`, which copies nothing on the device"),
+                );
+            }
+        }
+    }
+
     fn selection(&mut self, e: &ExprMatch) {
+        self.values(e.arms.iter().map(|arm| &*arm.body));
         self.expr(&e.expr, Position::Value);
         arms::check(e, self.errors);
         for arm in &e.arms {
             body::of_arm(&arm.body, self.errors);
-            changes::of_arm(&arm.body, &self.known.changeable, self.errors);
+            changes::of_arm(&arm.body, self.variables, self.errors);
             self.expr(&arm.body, Position::Statement);
         }
     }
 
     fn body(&mut self, block: &Block, word: &str) {
         body::of_block(block, word, self.errors);
-        changes::of_block(block, &self.known.changeable, self.errors);
-        let mut inner = Flows { errors: &mut *self.errors, known: self.known, closed: self.closed };
-        inner.visit_block(block);
-    }
-
-    /// Reports what makes a predicate a host value.
-    fn predicate(&mut self, cond: &Expr, word: &str) {
-        let (message, help) = match bare(cond) {
-            Expr::Let(_) => {
-                return self.pattern(cond, word);
-            }
-            Expr::Binary(b) if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) => {
-                if has_let(cond) {
-                    return self.pattern(cond, word);
-                }
-                let (op, function) =
-                    if matches!(b.op, BinOp::And(_)) { ("&&", "logical_and") } else { ("||", "logical_or") };
-                (
-                    format!("`{op}` connects values of the host, and this predicate is on the device"),
-                    format!(
-                        "write `ops::{function}({}, {})?`",
-                        self.operand(&b.left),
-                        self.operand(&b.right)
-                    ),
-                )
-            }
-            Expr::Binary(b) => {
-                let Some((op, function)) = comparison(&b.op) else { return };
-                let known = |e: &Expr| {
-                    matches!(bare(e), Expr::Path(_) | Expr::Try(_) | Expr::Field(_) | Expr::Reference(_))
-                };
-                let help = if known(&b.left) {
-                    let (left, right) = (self.operand(&b.left), self.operand(&b.right));
-                    format!(
-                        "compare on the device, `ops::{function}({left}, {right})?`, or remove `#[device]`"
-                    )
-                } else {
-                    format!("remove `#[device]`: `if {}` decides on the host", shortened(cond))
-                };
-                (format!("`{op}` compares values of the host, and this predicate is on the device"), help)
-            }
-            Expr::Unary(u) if matches!(u.op, UnOp::Not(_)) => (
-                "`!` negates a value of the host, and this predicate is on the device".to_owned(),
-                format!("write `ops::logical_not({})?`", self.operand(&u.expr)),
-            ),
-            _ => return,
+        changes::of_block(block, self.variables, self.errors);
+        let mut inner = Flows {
+            errors: &mut *self.errors,
+            variables: self.variables,
+            closed: self.closed,
+            chained: false,
         };
-        self.errors.push(Code::DeviceOperator, bare(cond), message, help);
+        inner.visit_block(block);
     }
 
     /// Reports variables around a loop that its predicate assigns: only the predicate's value leaves it.
@@ -310,45 +290,13 @@ impl Flows<'_, '_> {
             );
         }
     }
-
-    /// An operand as an argument of an operation: a parameter is a reference already.
-    fn operand(&self, expr: &Expr) -> String {
-        let text = shortened(bare(expr));
-        match bare(expr) {
-            Expr::Path(_) if self.known.params.contains(&text) => text,
-            Expr::Path(_) | Expr::Try(_) | Expr::Field(_) => format!("&{text}"),
-            _ => text,
-        }
-    }
-
-    fn pattern(&mut self, cond: &Expr, word: &str) {
-        self.errors.push(
-            Code::DevicePattern,
-            cond,
-            format!("a `#[device] {word}` has no pattern: its predicate is one `bool` on the device"),
-            format!("compare on the device: `#[device] {word} ops::eq(&x, 1)? {{ … }}`"),
-        );
-    }
 }
 
-/// The operation of a comparison.
-fn comparison(op: &BinOp) -> Option<(&'static str, &'static str)> {
-    Some(match op {
-        BinOp::Eq(_) => ("==", "eq"),
-        BinOp::Ne(_) => ("!=", "ne"),
-        BinOp::Lt(_) => ("<", "lt"),
-        BinOp::Le(_) => ("<=", "le"),
-        BinOp::Gt(_) => (">", "gt"),
-        BinOp::Ge(_) => (">=", "ge"),
-        _ => return None,
-    })
-}
-
-fn has_let(cond: &Expr) -> bool {
-    match bare(cond) {
-        Expr::Let(_) => true,
-        Expr::Binary(b) => has_let(&b.left) || has_let(&b.right),
-        _ => false,
+/// The value of a block, of which this is the last statement.
+fn value(last: &Stmt) -> Option<&Expr> {
+    match last {
+        Stmt::Expr(value, None) => Some(value),
+        _ => None,
     }
 }
 

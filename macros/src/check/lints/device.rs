@@ -13,11 +13,11 @@ use super::{
 };
 use crate::{
     analyze::operations,
-    diag::{Code, Errors},
+    diag::{Code, Errors, on_one_line},
     parse::{
         attributes, device,
         format_strings::{self, Shown},
-        syntax::{bare, compares},
+        syntax::{self, bare, compares, is_assign},
     },
 };
 
@@ -26,7 +26,7 @@ pub(super) fn check(block: &Block, context: &Context<'_>, errors: &mut Errors) {
     for param in &context.params {
         let name = param.to_string();
         let index = context.tensors.iter().position(|t| t.name == name);
-        scopes.bind(name, index.map_or(Known::Other, |i| Known::Tensor(Some(i))));
+        scopes.bind_param(name, index.map_or(Known::Other, |i| Known::Tensor(Some(i))));
     }
     let mut device = Device { context, scopes, errors, reported: Vec::new() };
     device.visit_block(block);
@@ -145,11 +145,14 @@ impl Device<'_, '_> {
         );
     }
 
-    /// As an argument of an operation: a parameter is a reference already.
+    /// As an argument of an operation, which takes a reference: a parameter is one already.
     fn operand(&self, expr: &Expr) -> String {
-        let param = matches!(self.scopes.known(expr), Known::Tensor(Some(_)));
         let text = name_or_text(expr);
-        if param { text } else { format!("&{text}") }
+        let mut of = bare(expr);
+        while let Expr::Reference(r) = of {
+            of = bare(&r.expr);
+        }
+        if self.scopes.is_reference(of) { text } else { format!("&{text}") }
     }
 
     fn binary(&mut self, e: &syn::ExprBinary) -> bool {
@@ -159,7 +162,12 @@ impl Device<'_, '_> {
         }
         let Some((op, function)) = function_of(&e.op) else { return false };
         let other = if left { &e.right } else { &e.left };
-        if left != right && !compares(&e.op) && !matches!(bare(other), Expr::Reference(_) | Expr::Try(_)) {
+        // What a tensor is added to by `+=` is one.
+        if left != right
+            && (left || !is_assign(&e.op))
+            && !compares(&e.op)
+            && !matches!(bare(other), Expr::Reference(_) | Expr::Try(_))
+        {
             // One side is a host number, most likely.
             let tensor = self.operand(if left { &e.left } else { &e.right });
             let number = bare(other).to_token_stream();
@@ -451,6 +459,7 @@ fn name_or_text(expr: &Expr) -> String {
     match bare(expr) {
         Expr::Reference(r) => name_or_text(&r.expr),
         Expr::Path(p) if p.path.get_ident().is_some() => name_of(expr),
+        Expr::Field(f) if syntax::field_path(f).is_some() => on_one_line(f),
         _ => "…".to_owned(),
     }
 }

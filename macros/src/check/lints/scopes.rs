@@ -21,15 +21,28 @@ pub(super) enum Known {
     Other,
 }
 
+struct Name {
+    name: String,
+    known: Known,
+    /// It is a reference, so an operation takes it as it is.
+    is_reference: bool,
+}
+
 /// Names in scope, innermost last.
 #[derive(Default)]
 pub(super) struct Scopes {
-    names: Vec<(String, Known)>,
+    names: Vec<Name>,
 }
 
 impl Scopes {
     pub(super) fn bind(&mut self, name: String, known: Known) {
-        self.names.push((name, known));
+        self.names.push(Name { name, known, is_reference: false });
+    }
+
+    /// Binds a parameter: a tensor enters a function by a reference.
+    pub(super) fn bind_param(&mut self, name: String, known: Known) {
+        let is_reference = matches!(known, Known::Tensor(_));
+        self.names.push(Name { name, known, is_reference });
     }
 
     pub(super) fn depth(&self) -> usize {
@@ -41,7 +54,21 @@ impl Scopes {
     }
 
     pub(super) fn lookup(&self, name: &str) -> Option<Known> {
-        self.names.iter().rev().find(|(n, _)| n == name).map(|(_, k)| *k)
+        self.named(name).map(|n| n.known)
+    }
+
+    fn named(&self, name: &str) -> Option<&Name> {
+        self.names.iter().rev().find(|n| n.name == name)
+    }
+
+    /// Returns whether the expression is known to be a reference to a tensor.
+    pub(super) fn is_reference(&self, expr: &Expr) -> bool {
+        match bare(expr) {
+            Expr::Reference(_) => true,
+            other => syntax::plain_name(other)
+                .and_then(|name| self.named(&name.to_string()))
+                .is_some_and(|name| name.is_reference),
+        }
     }
 
     /// Binds the names of a pattern without facts, unless it is `name: &Tensor<…>`.
@@ -50,7 +77,8 @@ impl Scopes {
             && let Pat::Ident(p) = &*t.pat
         {
             let known = if types::is_tensor(&t.ty) { Known::Tensor(None) } else { Known::Other };
-            return self.bind(p.ident.to_string(), known);
+            let is_reference = matches!(plain(&t.ty), Type::Reference(_));
+            return self.names.push(Name { name: p.ident.to_string(), known, is_reference });
         }
         for bound in syntax::bound(pat) {
             self.bind(bound.ident.to_string(), Known::Other);
@@ -63,8 +91,11 @@ impl Scopes {
             Some(init) if init.diverge.is_none() => self.known(&attributes::without_ours(&init.expr)),
             _ => Known::Other,
         };
+        let is_reference = local.init.as_ref().is_some_and(|init| self.is_reference(&init.expr));
         match &local.pat {
-            Pat::Ident(p) if p.subpat.is_none() => self.bind(p.ident.to_string(), known),
+            Pat::Ident(p) if p.subpat.is_none() => {
+                self.names.push(Name { name: p.ident.to_string(), known, is_reference });
+            }
             Pat::Type(_) => self.bind_pat(&local.pat),
             pat => self.bind_pat(pat),
         }

@@ -56,6 +56,7 @@ impl Generator {
         match self.rng.random_range(0..9) {
             8 => self.beside_operand(scope),
             6 => self.taken_in_arms(scope),
+            7 if self.chance(0.5) => self.assigned_fields(scope, depth),
             7 => self.carried_struct(scope, depth),
             0 => {
                 let mut parts = vec![Part::Text(format!("⟦device⟧if {} ", self.predicate(scope)))];
@@ -190,6 +191,79 @@ impl Generator {
         }
         let n = self.number(scope);
         format!("⟪ops::full(x.scope(), (), {n} as i32)?¦{n} as i32⟫")
+    }
+
+    /// A struct of which arms assign fields; they use the others, and some try to change them by something else than an
+    /// assignment, which is refused.
+    fn assigned_fields(&mut self, scope: &mut Scope, depth: usize) -> Vec<Stmt> {
+        self.fresh += 1;
+        let net = format!("net{}", self.fresh);
+        let (l, r, n) = (self.work(scope), self.tensor(scope), self.number(scope));
+        let mut stmts = vec![Stmt::text(format!("let mut {net} = Net::of({l}?, {r}, {n});"))];
+        let arm = |g: &mut Self| {
+            let Part::Block(mut arm) = g.arm_block(scope, depth) else { return Part::Block(Vec::new()) };
+            for _ in 0..g.rng.random_range(1..4) {
+                let used = g.arm(scope, |g, inner| g.use_of_net(inner, &net, 1));
+                arm.insert(0, Stmt::text(used));
+            }
+            Part::Block(arm)
+        };
+        if self.chance(0.3) {
+            let turn = format!("turn{}", self.fresh);
+            let Part::Block(mut body) = arm(self) else { return Vec::new() };
+            body.push(Stmt::text(format!("{turn} = ⟪ops::add(&{turn}, 1)?¦{turn} + 1⟫;")));
+            stmts.push(Stmt::text(format!("let mut {turn} = ⟪ops::full(x.scope(), (), 0i32)?¦0i32⟫;")));
+            let head = Part::Text(format!("⟦device⟧while ⟪ops::lt(&{turn}, q)?¦{turn} < q⟫ "));
+            stmts.push(Stmt { condition: None, parts: vec![head, Part::Block(body)] });
+        } else {
+            let mut parts = vec![Part::Text(format!("⟦device⟧if {} ", self.predicate(scope))), arm(self)];
+            if self.chance(0.4) {
+                parts.extend([Part::Text(" else ".into()), arm(self)]);
+            }
+            stmts.push(Stmt { condition: None, parts });
+        }
+        stmts.push(Stmt::text(format!("{net}.sum()?")));
+        let name = self.name();
+        scope.add(&name, Kind::Tensor, true);
+        // A struct that no recording can hold ends before the next boundary.
+        let parts =
+            vec![Part::Text(format!("let mut {name} = ")), Part::Block(stmts), Part::Text(";".into())];
+        vec![Stmt { condition: None, parts }]
+    }
+
+    /// A statement of an arm about a struct; `deeper` arms may stand in it.
+    fn use_of_net(&mut self, scope: &Scope, net: &str, deeper: usize) -> String {
+        let (t, work) = (self.tensor(scope), self.work(scope));
+        let field = self.pick(&["l", "r", "l", "all[0]"]);
+        if self.chance(0.06) {
+            return match self.rng.random_range(0..7) {
+                0 | 1 => format!("{net}.l = {work}?; {net}.bump()?;"),
+                2 => format!("{net}.l = {work}?; {net}.all.push(({t}).clone());"),
+                3 => format!("{net}.l = {work}?; {net}.spare.take();"),
+                4 => format!("{net}.l = {work}?; let Net {{ ref mut r, .. }} = {net}; *r = ({t}).clone();"),
+                5 => format!("{net}.l = {work}?; put!({net}.r, ({t}).clone());"),
+                _ => format!("{net}.l = {work}?; for t in {net}.all.iter_mut() {{ *t = ops::neg(&*t)?; }}"),
+            };
+        }
+        match self.rng.random_range(0..10) {
+            0 => format!("{net}.l = {net}.middle()?;"),
+            1 => format!("{net}.l = ops::scale({net}.right(), {net}.n.max(2) as f32)?;"),
+            2 => format!("for t in {net}.all.iter() {{ {net}.l = ops::add(&{net}.l, t)?; }}"),
+            3 => format!("{net}.all[1] = {work}?; {net}.all.reverse();"),
+            4 => format!("if let Some(t) = {net}.spare.as_ref() {{ {net}.r = ops::sub(&{net}.r, t)?; }}"),
+            5 => format!("{net}.r = match {net}.spare {{ Some(ref t) => ops::neg(t)?, None => {work}? }};"),
+            6 => format!(
+                "let kept = vec![{net}.r.clone(), ({t}).clone()]; {net}.l = ops::sub(&kept[0], &kept[1])?;"
+            ),
+            7 => format!(
+                "{{ let mut {net} = {net}.clone(); {net}.bump()?; {net}.l = {work}?; }} {net}.{field} = {work}?;"
+            ),
+            8 if deeper > 0 => {
+                let (predicate, inner) = (self.predicate(scope), self.use_of_net(scope, net, deeper - 1));
+                format!("⟦device⟧if {predicate} {{ {net}.{field} = {work}?; {inner} }}")
+            }
+            _ => format!("{net}.{field} = {work}?;"),
+        }
     }
 
     /// A loop that the parameter bounds.

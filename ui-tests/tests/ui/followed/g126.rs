@@ -55,3 +55,90 @@ mod places {
         }
     }
 }
+
+mod updates {
+    //! `fail/device/updates.rs`, by its help.
+    use graphable::prelude::*;
+
+    #[derive(Clone)]
+    struct Pair<'s> {
+        l: Tensor<'s, f32>,
+    }
+
+    fn bump<'s>(y: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+        ops::neg(y)
+    }
+
+    #[graphable(helper)]
+    fn decode<'s>(p: &Scalar<bool>, pair: Pair<'s>, x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+        let (mut k, mut pair) = (ops::full(x.scope(), (), 1.0f32)?, pair);
+        let mut gain = ops::full(x.scope(), (), 1.5f32)?;
+        let mut left = ops::full(x.scope(), (), 8u32)?;
+        let mut y = x.clone();
+        let mut z = ops::neg(x)?;
+        #[device]
+        if p {
+            gain = ops::mul(&gain, 2.0)?;
+            left = ops::sub(&left, 1)?;
+            y = ops::add(&y, x)?;
+            y = ops::mul(&y, &z)?;
+            pair.l = ops::add(&pair.l, &z)?;
+            k = ops::div(&k, 2.0)?;
+        }
+        #[device]
+        while p {
+            y = bump(&y)?;
+            (y, z) = (z, y);
+        }
+        let sum = ops::add(&y, &pair.l)?;
+        ops::mul(&ops::mul(&ops::mul(&sum, &gain)?, &ops::cast(&left)?)?, &k)
+    }
+}
+
+mod slices {
+    //! `fail/device/slices.rs`, by its help.
+    use graphable::prelude::*;
+
+    #[graphable(helper)]
+    fn first(all: &mut [Tensor<f32>], p: &Scalar<bool>) -> Result<()> {
+        let y = #[device]
+        if p { ops::neg(&all[0])? } else { all[0].clone() };
+        all[0] = y;
+        Ok(())
+    }
+
+    #[graphable(helper)]
+    fn second(all: &mut Vec<Tensor<f32>>, p: &Scalar<bool>) -> Result<()> {
+        #[device]
+        if p {
+            all[0] = ops::neg(&all[0])?;
+        }
+        Ok(())
+    }
+}
+
+mod parts {
+    //! The fields of a struct are changed by assignments, as the page of `G126` says.
+    use graphable::prelude::*;
+
+    #[derive(Clone)]
+    struct Pair<'s> {
+        l: Tensor<'s, f32>,
+        r: Tensor<'s, f32>,
+    }
+
+    fn bumped<'s>(pair: &Pair<'s>) -> Result<Tensor<'s, f32>> {
+        ops::add(&pair.r, 100.0)
+    }
+
+    #[graphable(helper)]
+    fn decode(p: &Scalar<bool>, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let mut pair = Pair { l: x.clone(), r: x.clone() };
+        #[device]
+        if p {
+            pair.l = ops::neg(&pair.l)?;
+            pair.r = bumped(&pair)?;
+        }
+        ops::add(&pair.l, &pair.r)
+    }
+}
