@@ -1,7 +1,7 @@
 //! Random kernels as Rust text, many in one crate, against an interpreter of the generator's own tree: types, branches, loops,
 //! calls, several results; rows and their reductions; views at computed indices; states that are written several times, out of
 //! range too, by values that may jump; random numbers; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16`
-//! and `bf16`. Every bit is equal, NaN being one value.
+//! and `bf16`; in some programs, `f64`, `i64` and `i8`. Every bit is equal, NaN being one value.
 //!
 //! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
 //! - `GRAPHABLE_KERNEL_ONE=7` tries one, and prints it.
@@ -53,7 +53,7 @@ fn stored(program: &Program, value: Value) -> Value {
 }
 
 /// The bits of every result, worked out element by element.
-fn expected(program: &Program) -> Vec<Vec<u32>> {
+fn expected(program: &Program) -> Vec<Vec<u64>> {
     let last = program.last();
     let count: usize = program.shape.iter().product();
     let mut results = vec![Vec::with_capacity(count); last.outputs.len()];
@@ -94,12 +94,12 @@ fn written(
     program: &Program,
     sizes: &[usize],
     (values, before): (&[Value], Written),
-    results: &mut Vec<Vec<u32>>,
+    results: &mut Vec<Vec<u64>>,
 ) {
     results.truncate(2);
     results[0].resize(sizes.iter().product(), 0);
     results[1].resize(1, 0);
-    results[1][0] |= u32::from(before.beyond);
+    results[1][0] |= u64::from(before.beyond);
     let last = match values {
         [Value::Bool(true), index @ .., value] => {
             let place = index.iter().zip(sizes).fold(0, |place, (part, size)| {
@@ -223,17 +223,17 @@ fn run(programs: &[Program], failures: &mut String) -> usize {
     if !output.status.success() {
         let _ = writeln!(failures, "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     }
-    let mut got: BTreeMap<(u64, usize), Vec<u32>> = BTreeMap::new();
+    let mut got: BTreeMap<(u64, usize), Vec<u64>> = BTreeMap::new();
     for line in said.lines() {
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).expect("a number");
         let key = (number(), number() as usize);
-        got.insert(key, words.map(|word| u32::from_str_radix(word, 16).expect("bits")).collect());
+        got.insert(key, words.map(|word| u64::from_str_radix(word, 16).expect("bits")).collect());
     }
     let mut right = 0;
     for program in programs {
         let want = expected(program);
-        let all: Vec<Vec<u32>> =
+        let all: Vec<Vec<u64>> =
             (0..want.len()).map(|i| got.remove(&(program.seed, i)).unwrap_or_default()).collect();
         if all == want {
             right += 1;
@@ -250,7 +250,7 @@ fn run(programs: &[Program], failures: &mut String) -> usize {
     right
 }
 
-fn difference(want: &[Vec<u32>], got: &[Vec<u32>]) -> String {
+fn difference(want: &[Vec<u64>], got: &[Vec<u64>]) -> String {
     for (k, (want, got)) in want.iter().zip(got).enumerate() {
         for (i, want) in want.iter().enumerate() {
             if got.get(i) != Some(want) {
@@ -293,6 +293,11 @@ fn the_generator_uses_the_whole_language() {
         "return",
         "else",
         "as u8",
+        "as i8",
+        "as i64",
+        "as f64",
+        "f64::from(",
+        "i64::from(",
         "let (",
         "<<=",
         "%=",
@@ -319,6 +324,9 @@ fn the_generator_uses_the_whole_language() {
         ".uniform()",
         ".more_bits()",
         ".below(",
+        "asinh",
+        "super::THIRD",
+        "super::FAR",
     ] {
         assert!(texts.contains(part), "no `{part}`");
     }
@@ -333,5 +341,10 @@ fn the_generator_uses_the_whole_language() {
     assert!((0..200).any(|seed| {
         generate::program(seed, false).arguments.iter().any(|a| matches!(a, Argument::Number(_)))
     }));
-    assert!(Ty::ALL.iter().all(|ty| texts.contains(&format!("-> {}", ty.name()))));
+    for form in ["-> {}", "p0: {}", "Row<{}>", "View<{},"] {
+        let missing = |ty: &&Ty| !texts.contains(&form.replace("{}", ty.name()));
+        assert_eq!(Ty::ALL.iter().find(missing), None, "{form}");
+    }
+    let further = |seed| generate::program(seed, false).has_further_types();
+    assert!((0..60).any(|seed| !further(seed)) && (0..60).any(further));
 }
