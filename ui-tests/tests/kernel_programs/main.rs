@@ -189,10 +189,13 @@ fn text(programs: &[Program]) -> String {
 fn keep(folder: &Path, binary: &Path, programs: &[Program]) {
     let mut text = String::new();
     for program in programs {
-        for (i, bits) in expected(program).iter().enumerate() {
+        let lines = expected(program).into_iter().enumerate().map(|(i, bits)| {
             let bits: Vec<String> = bits.iter().map(|bits| format!("{bits:x}")).collect();
-            let _ = writeln!(text, "{} {i} {}", program.seed, bits.join(" "));
-        }
+            format!("{} {i} {}\n", program.seed, bits.join(" "))
+        });
+        // Whether a write was out of range is known, and printed, before the state is read.
+        let writes = program.last().index.as_ref().is_some_and(|index| index.state.is_some());
+        text.extend::<Vec<String>>(if writes { lines.rev().collect() } else { lines.collect() });
     }
     fs::create_dir_all(folder).expect("a folder to keep the programs in");
     let first = programs[0].seed.to_string();
