@@ -23,16 +23,37 @@ use graphable::{
 
 // What kernels in Rust can call: each method once.
 
+macro_rules! real {
+    ($($name:ident $t:ident;)*) => {$(
+        #[kernel]
+        fn $name(x: $t, y: $t, n: i32) -> ($t, bool) {
+            let mut a = x.exp() + x.exp2() + x.exp_m1() + x.ln() + x.ln_1p() + x.log2() + x.log10() + x.sqrt();
+            a += x.cbrt() + x.sin() + x.cos() + x.tan() + x.asin() + x.acos() + x.atan() + x.sinh() + x.cosh();
+            a += x.tanh() + x.asinh() + x.acosh() + x.atanh() + x.floor() + x.ceil() + x.round() + x.recip();
+            a += x.round_ties_even() + x.trunc() + x.fract() + x.to_degrees() + x.to_radians() + x.powf(y);
+            a += x.atan2(y) + x.hypot(y) + x.copysign(y) + x.powi(n) + x.mul_add(y, a) + x.min(y) + x.max(y);
+            a += x.clamp(-1.0, y) + x.rem_euclid(y) + x.div_euclid(y) + x.abs() + x.signum() + x % y - -x;
+            let odd = x.is_nan() | x.is_infinite() || x.is_finite() && x.is_sign_negative() ^ x.is_sign_positive();
+            (a * 0.1 / y + $t::MAX, !odd)
+        }
+    )*};
+}
+
+real! {
+    single f32;
+    double f64;
+}
+
 #[kernel]
 fn floats(x: f32, y: f32, n: i32, bits: u32) -> (f32, u32, bool) {
-    let a = x.exp() + x.exp2() + x.exp_m1() + x.ln() + x.ln_1p() + x.log2() + x.log10() + x.sqrt() + x.cbrt();
-    let b = x.sin() + x.cos() + x.tan() + x.asin() + x.acos() + x.atan() + x.sinh() + x.cosh() + x.tanh();
-    let c = x.asinh() + x.acosh() + x.atanh() + x.floor() + x.ceil() + x.round() + x.round_ties_even();
-    let d = x.trunc() + x.fract() + x.recip() + x.to_degrees() + x.to_radians() + x.powf(y) + x.atan2(y);
-    let e = x.hypot(y) + x.copysign(y) + x.powi(n) + x.mul_add(y, a) + x.min(y) + x.max(y) + x.clamp(-1.0, y);
-    let f = x.rem_euclid(y) + x.div_euclid(y) + x.abs() + x.signum() + f32::from_bits(bits) + x % y - -x;
-    let odd = x.is_nan() | x.is_infinite() || x.is_finite() && x.is_sign_negative() ^ x.is_sign_positive();
-    (a + b + c + d + e + f, x.to_bits(), !odd)
+    let (sum, odd) = single(x, y, n);
+    (sum + f32::from_bits(bits), x.to_bits(), odd)
+}
+
+#[kernel]
+fn doubles(x: f64, y: f64, n: i64) -> (f64, bool, f32) {
+    let (sum, odd) = double(x, y, n as i32);
+    (sum + n as f64, odd, x as f32 + f64::from(n > 9_000_000_000) as f32)
 }
 
 macro_rules! integers {
@@ -58,16 +79,6 @@ integers! {
     bytes u8;
     longs i64;
     short i8;
-}
-
-#[kernel]
-fn doubles(x: f64, y: f64, n: i64) -> (f64, bool, f32) {
-    let a =
-        x.sqrt() + x.floor() + x.ceil() + x.round() + x.round_ties_even() + x.trunc() + x.fract() + x.recip();
-    let b = x.copysign(y) + x.mul_add(y, a) + x.min(y) + x.max(y) + x.clamp(-1.0, y) + x.rem_euclid(y);
-    let c = x.div_euclid(y) + x.abs() + x.signum() + x % y - -x + x * 0.1 / y + n as f64 + f64::MAX;
-    let odd = x.is_nan() | x.is_infinite() || x.is_finite() && x.is_sign_negative() ^ x.is_sign_positive();
-    (a + b + c, !odd, x as f32 + f64::from(n > 9_000_000_000) as f32)
 }
 
 #[kernel]

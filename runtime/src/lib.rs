@@ -105,7 +105,7 @@ pub use backend::cpu::CpuOptions;
 #[cfg_attr(docsrs, doc(cfg(feature = "cuda")))]
 pub use backend::cuda::{CacheFolder, CudaOptions};
 pub use base::batch::BatchDescriptor;
-pub use base::dtype::{DType, Element, Float, Integer, Number};
+pub use base::dtype::{DType, Element, Float, Integer, Number, Real};
 pub use base::mode::{Mode, ModeSet, Support};
 pub use base::numerics::Numerics;
 pub use base::plan::{BoundaryMove, Plan, PlanItem, Site};
@@ -221,7 +221,7 @@ pub mod inspect {
 pub mod prelude {
     pub use crate::{
         Capturable, Carried, ConfigValue, Device, Dim, Eager, Element, Error, Float, GraphOutput,
-        HostContext, HostSlice, Key, Mode, Number, Param, Params, Ragged, Result, Rng, Runtime, Scalar,
+        HostContext, HostSlice, Key, Mode, Number, Param, Params, Ragged, Real, Result, Rng, Runtime, Scalar,
         Schedule, Scope, Shape, State, Step, Tensor, bf16, control, f16, graphable, join, join_all, join3,
         kernel, ops,
     };

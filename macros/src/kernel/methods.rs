@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// `f32`.
+    F32,
+    /// `f32` and `f64`.
     Float,
-    /// `f32` and `f64`: what both devices compute to the same bit.
-    Real,
     Integer,
     /// Floats and integers.
     Number,
@@ -27,7 +27,7 @@ pub(super) enum Class {
 impl Class {
     /// Returns whether one type alone has such methods.
     pub(super) fn is_of_one_type(self) -> bool {
-        matches!(self, Self::Float | Self::I32)
+        matches!(self, Self::F32 | Self::I32)
     }
 }
 
@@ -78,15 +78,15 @@ macro_rules! methods {
 
 methods! {
     Float true () -> Own: exp2 exp_m1 ln ln_1p log2 log10 cbrt sin cos tan asin acos atan sinh cosh tanh;
-    Real true () -> Own: sqrt floor ceil round round_ties_even trunc fract recip;
+    Float true () -> Own: sqrt floor ceil round round_ties_even trunc fract recip;
     Float false () -> Own: exp asinh acosh atanh to_degrees to_radians;
     Float true (Own) -> Own: powf atan2 hypot;
-    Real false (Own) -> Own: copysign;
+    Float false (Own) -> Own: copysign;
     Float false (I32) -> Own: powi;
-    Real true (Own Own) -> Own: mul_add;
-    Real true () -> Bool: is_nan is_infinite is_finite;
-    Real false () -> Bool: is_sign_negative is_sign_positive;
-    Float false () -> U32: to_bits;
+    Float true (Own Own) -> Own: mul_add;
+    Float true () -> Bool: is_nan is_infinite is_finite;
+    Float false () -> Bool: is_sign_negative is_sign_positive;
+    F32 false () -> U32: to_bits;
     Number false (Own) -> Own: min max rem_euclid div_euclid;
     Number false (Own Own) -> Own: clamp;
     Signed false () -> Own: abs signum;

@@ -124,14 +124,23 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq 
 )]
 pub trait Number: Element {}
 
-/// Floating-point elements that are computed in `f32`: `f32`, `f16`, `bf16`. An `f64` is a [`Number`] only: functions such as
-/// `exp`, norms and attention are not defined for it.
+/// Floating-point elements: `f32`, `f16`, `bf16` and `f64`. They have functions such as `exp` and `erf`, and statistics such as
+/// `var`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a floating-point element",
+    label = "`f32`, `f16`, `bf16` or `f64` is needed here",
+    note = "cast it first: `ops::cast::<_, f32>(&t)?`"
+)]
+pub trait Real: Number {}
+
+/// Floating-point elements that are computed in `f32`: `f32`, `f16`, `bf16`. An `f64` is a [`Real`]: norms, softmax, attention and
+/// convolutions are not defined for it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a floating-point element that is computed in `f32`",
     label = "`f32`, `f16` or `bf16` is needed here",
     note = "cast it first: `ops::cast::<_, f32>(&t)?`"
 )]
-pub trait Float: Number {}
+pub trait Float: Real {}
 
 /// Integer elements: `i32`, `i64`, `i8`, `u32`, `u8`.
 #[diagnostic::on_unimplemented(
@@ -192,6 +201,11 @@ fn to_odd(value: f64) -> f32 {
     let bits = nearest.to_bits();
     f32::from_bits(if away_from_zero { bits + 1 } else { bits - 1 })
 }
+
+impl Real for f32 {}
+impl Real for f16 {}
+impl Real for bf16 {}
+impl Real for f64 {}
 
 impl Float for f32 {}
 impl Float for f16 {}

@@ -7,7 +7,7 @@ const ROUND: f32 = 12_582_912.0;
 /// `e^x`, within 2 units in the last place.
 #[must_use]
 #[inline(always)]
-pub fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     // Beyond these, results are infinite, or zero. NaN is not compared.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };

@@ -69,6 +69,32 @@ DEVICE f64 round(f64 x) { return ::round(x); }
 DEVICE f64 round_ties_even(f64 x) { return ::rint(x); }
 DEVICE f64 trunc(f64 x) { return ::trunc(x); }
 DEVICE f64 fract(f64 x) { return x - ::trunc(x); }
+DEVICE f64 to_degrees(f64 x) { return x * 57.29577951308232; }
+DEVICE f64 to_radians(f64 x) { return x * 0.017453292519943295; }
+DEVICE f64 exp(f64 x) { return ::exp(x); }
+DEVICE f64 exp2(f64 x) { return ::exp2(x); }
+DEVICE f64 exp_m1(f64 x) { return ::expm1(x); }
+DEVICE f64 ln(f64 x) { return ::log(x); }
+DEVICE f64 ln_1p(f64 x) { return ::log1p(x); }
+DEVICE f64 log2(f64 x) { return ::log2(x); }
+DEVICE f64 log10(f64 x) { return ::log10(x); }
+DEVICE f64 cbrt(f64 x) { return ::cbrt(x); }
+DEVICE f64 sin(f64 x) { return ::sin(x); }
+DEVICE f64 cos(f64 x) { return ::cos(x); }
+DEVICE f64 tan(f64 x) { return ::tan(x); }
+DEVICE f64 asin(f64 x) { return ::asin(x); }
+DEVICE f64 acos(f64 x) { return ::acos(x); }
+DEVICE f64 atan(f64 x) { return ::atan(x); }
+DEVICE f64 sinh(f64 x) { return ::sinh(x); }
+DEVICE f64 cosh(f64 x) { return ::cosh(x); }
+DEVICE f64 tanh(f64 x) { return ::tanh(x); }
+DEVICE f64 asinh(f64 x) { return ::asinh(x); }
+DEVICE f64 acosh(f64 x) { return ::acosh(x); }
+DEVICE f64 atanh(f64 x) { return ::atanh(x); }
+DEVICE f64 atan2(f64 a, f64 b) { return ::atan2(a, b); }
+DEVICE f64 powf(f64 a, f64 b) { return ::pow(a, b); }
+DEVICE f64 hypot(f64 a, f64 b) { return ::hypot(a, b); }
+LANG_POWI(f64)
 
 // ---- integers
 

@@ -3,9 +3,9 @@
 //!
 //! `language.cuh` defines the same for GPUs.
 
-pub use super::{exp::exp, index::lang as views, random::Random, rows::lang as rows};
+pub use super::{index::lang as views, random::Random, rows::lang as rows};
 
-use super::definition::Constant;
+use super::{definition::Constant, exp, hyperbolic};
 
 /// Floats and integers.
 #[diagnostic::on_unimplemented(
@@ -66,6 +66,27 @@ pub trait Real: Signed {
     fn is_sign_negative(self) -> bool;
     /// If it is a positive number.
     fn is_sign_positive(self) -> bool;
+    /// `e^x`
+    #[must_use]
+    fn exp(self) -> Self;
+    /// The inverse of the hyperbolic sine.
+    #[must_use]
+    fn asinh(self) -> Self;
+    /// The inverse of the hyperbolic cosine.
+    #[must_use]
+    fn acosh(self) -> Self;
+    /// The inverse of the hyperbolic tangent.
+    #[must_use]
+    fn atanh(self) -> Self;
+    /// A power.
+    #[must_use]
+    fn powi(self, exponent: i32) -> Self;
+    /// In degrees.
+    #[must_use]
+    fn to_degrees(self) -> Self;
+    /// In radians.
+    #[must_use]
+    fn to_radians(self) -> Self;
 }
 
 /// Integers.
@@ -181,9 +202,10 @@ macro_rules! signed_integer {
 
 signed_integer!(i32 i64 i8);
 
-/// What kernels compute in `f32` and in `f64`.
+/// What kernels compute in `f32` and in `f64`. `e^x` has a function for each, angles a factor, and the inverse hyperbolic
+/// functions are those of `f64`.
 macro_rules! float {
-    ($($t:ident)*) => {$(
+    ($($t:ident $exp:expr, $degrees:literal $radians:literal;)*) => {$(
         impl Number for $t {
             #[inline(always)]
             fn add(self, other: Self) -> Self {
@@ -257,11 +279,52 @@ macro_rules! float {
             fn is_sign_positive(self) -> bool {
                 !self.is_nan() && $t::is_sign_positive(self)
             }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                $exp(self)
+            }
+            #[inline]
+            fn asinh(self) -> Self {
+                hyperbolic::asinh(self.into()) as $t
+            }
+            #[inline]
+            fn acosh(self) -> Self {
+                hyperbolic::acosh(self.into()) as $t
+            }
+            #[inline]
+            fn atanh(self) -> Self {
+                hyperbolic::atanh(self.into()) as $t
+            }
+            #[inline(always)]
+            fn powi(self, exponent: i32) -> Self {
+                let (mut square, mut left, mut power) = (self, exponent.unsigned_abs(), 1.0);
+                while left > 0 {
+                    if left & 1 == 1 {
+                        power *= square;
+                    }
+                    left >>= 1;
+                    if left > 0 {
+                        square *= square;
+                    }
+                }
+                if exponent < 0 { 1.0 / power } else { power }
+            }
+            #[inline(always)]
+            fn to_degrees(self) -> Self {
+                self * $degrees
+            }
+            #[inline(always)]
+            fn to_radians(self) -> Self {
+                self * $radians
+            }
         }
     )*};
 }
 
-float!(f32 f64);
+float! {
+    f32 exp::exp, 57.295_78 0.017_453_292;
+    f64 f64::exp, 57.295_779_513_082_32 0.017_453_292_519_943_295;
+}
 
 /// A type in which loops count.
 #[diagnostic::on_unimplemented(
@@ -335,25 +398,30 @@ pub fn abs<T: Signed>(a: T) -> T {
     a.abs()
 }
 
-macro_rules! in_f64 {
+macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
         #[must_use]
-        #[inline]
-        pub fn $name(x: f32) -> f32 {
-            f64::from(x).$name() as f32
+        #[inline(always)]
+        pub fn $name<T: Real>(x: T) -> T {
+            x.$name()
         }
     )*};
 }
 
-// Rust's of f32 lose digits, and overflow.
-in_f64! {
+functions! {
+    /// `e^x`
+    exp
     /// The inverse of the hyperbolic sine.
     asinh
     /// The inverse of the hyperbolic cosine; NaN below 1.
     acosh
     /// The inverse of the hyperbolic tangent; NaN outside -1 to 1.
     atanh
+    /// In degrees.
+    to_degrees
+    /// In radians.
+    to_radians
 }
 
 /// 1 or -1; NaN of NaN, and 0 of an integer 0.
@@ -409,18 +477,8 @@ pub fn wrapping_rem<T: Integer>(a: T, b: T) -> T {
 /// A power by repeated squaring, each step rounded.
 #[must_use]
 #[inline(always)]
-pub fn powi(x: f32, exponent: i32) -> f32 {
-    let (mut square, mut left, mut power) = (x, exponent.unsigned_abs(), 1.0f32);
-    while left > 0 {
-        if left & 1 == 1 {
-            power *= square;
-        }
-        left >>= 1;
-        if left > 0 {
-            square *= square;
-        }
-    }
-    if exponent < 0 { 1.0 / power } else { power }
+pub fn powi<T: Real>(x: T, exponent: i32) -> T {
+    x.powi(exponent)
 }
 
 /// The bits; `0x7fc00000` for every NaN.
@@ -458,20 +516,6 @@ pub fn copysign<T: Real>(x: T, sign: T) -> T {
     if sign.is_sign_negative() { x.abs().neg() } else { x.abs() }
 }
 
-/// In degrees.
-#[must_use]
-#[inline(always)]
-pub fn to_degrees(x: f32) -> f32 {
-    x * 57.295_78
-}
-
-/// In radians.
-#[must_use]
-#[inline(always)]
-pub fn to_radians(x: f32) -> f32 {
-    x * 0.017_453_292
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -502,12 +546,20 @@ mod tests {
         assert_eq!((min(f32::NAN, 1.0), max(1.0, f32::NAN)), (1.0, 1.0));
         assert!(min(f32::NAN, f32::NAN).is_nan() && clamp(f32::NAN, 0.0, 1.0).is_nan());
         assert_eq!(to_bits(-f32::NAN), 0x7fc0_0000);
-        assert_eq!((powi(2.0, -3), powi(3.0, 5), powi(0.5, 0)), (0.125, 243.0, 1.0));
+        assert_eq!((powi(2.0f32, -3), powi(3.0f64, 5), powi(0.5f32, 0)), (0.125, 243.0, 1.0));
+        assert_eq!((powi(0.1f32, 2), powi(0.1f64, -2)), (0.1f32 * 0.1, 1.0 / (0.1 * 0.1)));
         assert_eq!((rem_euclid(-7.5f32, 2.0), div_euclid(-7.5f32, 2.0)), (0.5, -4.0));
         assert_eq!((copysign(-3.0, f32::NAN), copysign(3.0, -0.0f32)), (3.0, -3.0));
         assert_eq!((copysign(-3.0, f64::NAN), copysign(3.0, -0.0f64)), (3.0, -3.0));
         assert!(min(-0.0f64, 0.0).is_sign_negative() && max(f64::NAN, f64::NAN).is_nan());
         assert_eq!(to_degrees(1.0), 1.0f32.to_degrees());
         assert_eq!(to_radians(1.0), 1.0f32.to_radians());
+        for x in [1.0f64, 0.3, 1e300] {
+            assert_eq!((to_degrees(x), to_radians(x)), (x.to_degrees(), x.to_radians()));
+        }
+        assert_eq!(
+            (exp(1.0f64), asinh(0.75f32), atanh(f64::NAN).is_nan()),
+            (1.0f64.exp(), 2.0f32.ln(), true)
+        );
     }
 }

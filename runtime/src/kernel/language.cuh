@@ -90,16 +90,18 @@ DEVICE f32 acosh(f32 x) { return acoshf(x); }
 DEVICE f32 atanh(f32 x) { return atanhf(x); }
 DEVICE f32 powf(f32 a, f32 b) { return ::powf(a, b); }
 DEVICE f32 hypot(f32 a, f32 b) { return hypotf(a, b); }
-DEVICE f32 powi(f32 x, i32 exponent) {
-    f32 square = x, power = 1.0f;
-    u32 left = exponent < 0 ? 0u - (u32)exponent : (u32)exponent;
-    while (left > 0u) {
-        if (left & 1u) power = power * square;
-        left >>= 1;
-        if (left > 0u) square = square * square;
+#define LANG_POWI(F)                                                                 \
+    DEVICE F powi(F x, i32 exponent) {                                               \
+        F square = x, power = (F)1;                                                  \
+        u32 left = exponent < 0 ? 0u - (u32)exponent : (u32)exponent;                \
+        while (left > 0u) {                                                          \
+            if (left & 1u) power = power * square;                                   \
+            left >>= 1;                                                              \
+            if (left > 0u) square = square * square;                                 \
+        }                                                                            \
+        return exponent < 0 ? (F)1 / power : power;                                  \
     }
-    return exponent < 0 ? 1.0f / power : power;
-}
+LANG_POWI(f32)
 
 // ---- integers
 

@@ -19,6 +19,7 @@ mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod definition;
 pub(crate) mod exp;
+mod hyperbolic;
 pub(crate) mod index;
 #[cfg(feature = "cuda")]
 mod instances;

@@ -1,15 +1,15 @@
 //! Activation functions.
 
-use super::pointwise::float_functions;
+use super::pointwise::real_functions;
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
 use crate::{
-    Error, Float, Result, Tensor,
+    Error, Float, Real, Result, Tensor,
     kernel::{call::Call, definition::Kernel as _},
 };
 
-float_functions! {
-    activations using [super::super::functions::sigmoid as logistic];
+real_functions! {
+    activations using [super::super::functions::sigmoid, super::super::functions::doubles::sigmoid as logistic];
 
     /// `1 / (1 + e^-x)`.
     sigmoid(x) { logistic(x) } "[0.0f32, f32::NEG_INFINITY]" => "[0.5, 0.0]";
@@ -26,10 +26,10 @@ float_functions! {
     /// `x * relu6(x + 3) / 6`.
     hardswish(x) { x * relu6(x + 3.0) / 6.0 } "[-4.0f32, 3.0]" => "[-0.0, 3.0]";
     /// `relu6(x + 3) / 6`.
-    hardsigmoid(x) { relu6(x + 3.0) / 6.0 } "[0.0f32, 4.0]" => "[0.5, 1.0]";
+    hardsigmoid(x) { (x + 3.0).clamp(0.0, 6.0) / 6.0 } "[0.0f32, 4.0]" => "[0.5, 1.0]";
     /// `scale * x` above 0 and `scale * alpha * (e^x - 1)` below, with the constants that keep mean 0 and variance 1.
     selu(x) {
-        1.050_701 * (if x > 0.0 { x } else { 1.673_263_2 * x.exp_m1() })
+        1.050_700_987_355_480_5 * (if x > 0.0 { x } else { 1.673_263_242_354_377_2 * x.exp_m1() })
     } "[0.0f32, 1.0]" => "[0.0, 1.050_701]";
 }
 
@@ -106,5 +106,10 @@ fn finite(op: &'static str, what: &str, value: f32) -> Result<f32> {
 /// The kernels of this file, for CI to compile: those that call all others.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [of::activations::DEFINITION, with_parameter::activations_with_parameter::DEFINITION].into_iter()
+    [
+        floats::activations::DEFINITION,
+        f64s::activations::DEFINITION,
+        with_parameter::activations_with_parameter::DEFINITION,
+    ]
+    .into_iter()
 }

@@ -1,7 +1,7 @@
 //! One kernel for each type that elements are computed in.
 
 use crate::{
-    DType, Element, kernel,
+    DType, Element, Real, kernel,
     kernel::definition::{Definition, Kernel},
 };
 
@@ -58,6 +58,24 @@ impl Further {
     }
 }
 
+/// Kernels of floats of the same text: of those that are computed in `f32`, and of `f64`.
+#[derive(Debug)]
+pub(super) struct OfReals {
+    floats: &'static Definition,
+    f64: &'static Definition,
+}
+
+impl OfReals {
+    pub(super) const fn new<F: Kernel, D: Kernel>() -> Self {
+        Self { floats: F::DEFINITION, f64: D::DEFINITION }
+    }
+
+    /// The one for elements `T`.
+    pub(super) fn of<T: Real>(&self) -> &'static Definition {
+        if T::DTYPE.is_computed_in_f32() { self.floats } else { self.f64 }
+    }
+}
+
 /// An integer that orders as the `f64` with these bits does: one for both zeros, and `of_nan` for every NaN.
 #[kernel]
 pub(super) fn rank(bits: i64, #[key] of_nan: i64) -> i64 {
@@ -75,4 +93,11 @@ macro_rules! each_type {
     };
 }
 
-pub(super) use each_type;
+/// The one for floats `T` of two kernels.
+macro_rules! of_reals {
+    ($floats:path, $f64:path) => {
+        const { &$crate::ops::by_type::OfReals::new::<$floats, $f64>() }.of::<T>()
+    };
+}
+
+pub(super) use {each_type, of_reals};

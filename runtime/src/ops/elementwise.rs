@@ -1,11 +1,11 @@
 //! Element-wise arithmetic.
 
 use super::{
-    by_type::each_type,
+    by_type::{each_type, of_reals},
     pointwise::{binary, unary},
 };
 use crate::{
-    Error, Float, Number, Result, Tensor,
+    Error, Float, Number, Real, Result, Tensor,
     kernel::{call::Call, definition::Kernel as _},
 };
 
@@ -62,74 +62,87 @@ numbers! {
     i8s i8 neg(x) { -x }
 }
 
-/// Kernels of floats.
-mod floats {
-    use super::super::functions::{normal_cdf, sigmoid};
+/// Kernels of floats, with the functions of their types.
+macro_rules! floats {
+    ($($module:ident $t:ident [$($functions:tt)*];)*) => {$(
+        mod $module {
+            use $($functions)*::{normal_cdf, sigmoid};
+            use crate::kernel;
+
+            #[kernel]
+            pub(super) fn silu(x: $t) -> $t {
+                x * sigmoid(x)
+            }
+
+            #[kernel]
+            pub(super) fn silu_mul(gate: $t, up: $t) -> $t {
+                silu(gate) * up
+            }
+
+            #[kernel]
+            pub(super) fn exp(x: $t) -> $t {
+                x.exp()
+            }
+
+            #[kernel]
+            pub(super) fn log(x: $t) -> $t {
+                x.ln()
+            }
+
+            #[kernel]
+            pub(super) fn sqrt(x: $t) -> $t {
+                x.sqrt()
+            }
+
+            #[kernel]
+            pub(super) fn rsqrt(x: $t) -> $t {
+                1.0 / x.sqrt()
+            }
+
+            #[kernel]
+            pub(super) fn tanh(x: $t) -> $t {
+                x.tanh()
+            }
+
+            /// NaN stays NaN.
+            #[kernel]
+            pub(super) fn relu(x: $t) -> $t {
+                if x < 0.0 { 0.0 } else { x }
+            }
+
+            #[kernel]
+            pub(super) fn gelu(x: $t) -> $t {
+                x * normal_cdf(x)
+            }
+
+            /// `x/2 * (1 + tanh(u))` as `x * sigmoid(2u)`, which does not cancel for negative `x`.
+            #[kernel]
+            pub(super) fn gelu_tanh(x: $t) -> $t {
+                let twice_u = 2.0 * 0.797_884_560_802_865_4 * (x + 0.044_715 * x * x * x);
+                x * sigmoid(twice_u)
+            }
+
+            #[cfg(feature = "cuda")]
+            #[kernel]
+            pub(super) fn functions(x: $t, y: $t) -> $t {
+                let roots = exp(x) + log(x) + sqrt(x) + rsqrt(x) + tanh(x);
+                roots + silu_mul(x, y) + relu(x) + gelu(x) + gelu_tanh(x)
+            }
+        }
+    )*};
+}
+
+floats! {
+    floats f32 [super::super::functions];
+    doubles f64 [super::super::functions::doubles];
+}
+
+mod scaled {
     use crate::kernel;
-
-    #[kernel]
-    pub(super) fn silu(x: f32) -> f32 {
-        x * sigmoid(x)
-    }
-
-    #[kernel]
-    pub(super) fn silu_mul(gate: f32, up: f32) -> f32 {
-        silu(gate) * up
-    }
-
-    #[kernel]
-    pub(super) fn exp(x: f32) -> f32 {
-        x.exp()
-    }
-
-    #[kernel]
-    pub(super) fn log(x: f32) -> f32 {
-        x.ln()
-    }
-
-    #[kernel]
-    pub(super) fn sqrt(x: f32) -> f32 {
-        x.sqrt()
-    }
-
-    #[kernel]
-    pub(super) fn rsqrt(x: f32) -> f32 {
-        1.0 / x.sqrt()
-    }
-
-    #[kernel]
-    pub(super) fn tanh(x: f32) -> f32 {
-        x.tanh()
-    }
-
-    /// NaN stays NaN.
-    #[kernel]
-    pub(super) fn relu(x: f32) -> f32 {
-        if x < 0.0 { 0.0 } else { x }
-    }
-
-    #[kernel]
-    pub(super) fn gelu(x: f32) -> f32 {
-        x * normal_cdf(x)
-    }
-
-    /// `x/2 * (1 + tanh(u))` as `x * sigmoid(2u)`, which does not cancel for negative `x`.
-    #[kernel]
-    pub(super) fn gelu_tanh(x: f32) -> f32 {
-        let twice_u = 2.0 * 0.797_884_6 * (x + 0.044_715 * x * x * x);
-        x * sigmoid(twice_u)
-    }
 
     #[kernel]
     pub(super) fn scale(x: f32, factor: f32) -> f32 {
         x * factor
-    }
-
-    #[cfg(feature = "cuda")]
-    #[kernel]
-    pub(super) fn functions(x: f32, y: f32) -> f32 {
-        let roots = exp(x) + log(x) + sqrt(x) + rsqrt(x) + tanh(x) + scale(x, y);
-        roots + silu_mul(x, y) + relu(x) + gelu(x) + gelu_tanh(x)
     }
 }
 
@@ -145,6 +158,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         i64s::arithmetic::DEFINITION,
         i8s::arithmetic::DEFINITION,
         floats::functions::DEFINITION,
+        doubles::functions::DEFINITION,
+        scaled::scale::DEFINITION,
     ]
     .into_iter()
 }
@@ -166,30 +181,30 @@ binary! {
     /// `a / b`. Integer division truncates and wraps; division by zero returns 0.
     div: Number, of_numbers!(div).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[3.0, 2.0]";
     /// `silu(gate) * up`, the gated half of a SwiGLU block, in one pass.
-    silu_mul: Float, floats::silu_mul::DEFINITION, ("[0.0f32, 100.0]", "[2.0f32, 4.0]") => "[0.0, 400.0]";
+    silu_mul: Real, of_reals!(floats::silu_mul, doubles::silu_mul), ("[0.0f32, 100.0]", "[2.0f32, 4.0]") => "[0.0, 400.0]";
 }
 
 unary! {
     /// `-x`. Integers wrap, so the result for an unsigned `x` is `2^bits - x`.
     neg: Number, of_numbers!(neg).of::<T>(), "[1.0f32, -2.0]" => "[-1.0, 2.0]";
     /// `e^x`.
-    exp: Float, floats::exp::DEFINITION, "[0.0f32, f32::NEG_INFINITY]" => "[1.0, 0.0]";
+    exp: Real, of_reals!(floats::exp, doubles::exp), "[0.0f32, f32::NEG_INFINITY]" => "[1.0, 0.0]";
     /// Natural logarithm; `-inf` of 0, NaN below.
-    log: Float, floats::log::DEFINITION, "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
+    log: Real, of_reals!(floats::log, doubles::log), "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
     /// Square root; NaN below 0.
-    sqrt: Float, floats::sqrt::DEFINITION, "[4.0f32, 9.0]" => "[2.0, 3.0]";
+    sqrt: Real, of_reals!(floats::sqrt, doubles::sqrt), "[4.0f32, 9.0]" => "[2.0, 3.0]";
     /// `1 / sqrt(x)`; `inf` of 0, NaN below.
-    rsqrt: Float, floats::rsqrt::DEFINITION, "[4.0f32, 0.25]" => "[0.5, 2.0]";
+    rsqrt: Real, of_reals!(floats::rsqrt, doubles::rsqrt), "[4.0f32, 0.25]" => "[0.5, 2.0]";
     /// Hyperbolic tangent.
-    tanh: Float, floats::tanh::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 1.0]";
+    tanh: Real, of_reals!(floats::tanh, doubles::tanh), "[0.0f32, 100.0]" => "[0.0, 1.0]";
     /// `max(x, 0)`.
-    relu: Float, floats::relu::DEFINITION, "[-1.0f32, 2.0]" => "[0.0, 2.0]";
+    relu: Real, of_reals!(floats::relu, doubles::relu), "[-1.0f32, 2.0]" => "[0.0, 2.0]";
     /// GELU, `x * Phi(x)`, with the error function.
-    gelu: Float, floats::gelu::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 100.0]";
+    gelu: Real, of_reals!(floats::gelu, doubles::gelu), "[0.0f32, 100.0]" => "[0.0, 100.0]";
     /// GELU by its tanh approximation (GPT-2, `gelu_new`, `gelu_pytorch_tanh`).
-    gelu_tanh: Float, floats::gelu_tanh::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 100.0]";
+    gelu_tanh: Real, of_reals!(floats::gelu_tanh, doubles::gelu_tanh), "[0.0f32, 100.0]" => "[0.0, 100.0]";
     /// `x * sigmoid(x)`, also known as swish.
-    silu: Float, floats::silu::DEFINITION, "[0.0f32, 100.0]" => "[0.0, 100.0]";
+    silu: Real, of_reals!(floats::silu, doubles::silu), "[0.0f32, 100.0]" => "[0.0, 100.0]";
 }
 
 /// `x * factor`, with a factor that is fixed when the segment is recorded.
@@ -213,7 +228,7 @@ pub fn scale<'s, T: Float>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, 
     if !factor.is_finite() {
         return Err(Error::Argument { op: "scale", why: format!("factor {factor}; it must be finite") });
     }
-    let mut call = Call::new(floats::scale::DEFINITION, x)?;
+    let mut call = Call::new(scaled::scale::DEFINITION, x)?;
     call.key(factor);
     call.launch()
 }

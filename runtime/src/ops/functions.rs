@@ -9,16 +9,18 @@ use crate::kernel::{
     exp::exp,
 };
 
-/// Functions of one float: the Rust, and the CUDA C++ with the argument `x`.
+use super::error_functions;
+
+/// Functions of one float of a type: the Rust, and the CUDA C++ with the argument `x`.
 macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident($x:ident) $body:block $text:literal)*) => {$(
+    ($t:ident $compute:ident $further:literal $input:ident $output:ident: $($(#[$doc:meta])* $name:ident($x:ident) $body:block $text:literal)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
-        pub(super) enum $name {}
+        pub(in crate::ops) enum $name {}
 
         impl $name {
             #[inline(always)]
-            pub(super) fn scalar($x: f32) -> f32 $body
+            pub(in crate::ops) fn scalar($x: $t) -> $t $body
         }
 
         impl Kernel for $name {
@@ -26,13 +28,13 @@ macro_rules! functions {
                 id: TypeId::of::<Self>(),
                 name: stringify!($name),
                 kind: Kind::Elements,
-                inputs: &[("x", Compute::F32)],
-                outputs: &[Compute::F32],
-                further: false,
-                text: concat!("DEVICE f32 ${f}(f32 x) {", $text, "}\n"),
+                inputs: &[("x", Compute::$compute)],
+                outputs: &[Compute::$compute],
+                further: $further,
+                text: concat!("DEVICE ", stringify!($t), " ${f}(", stringify!($t), " x) {", $text, "}\n"),
                 uses: |_| {},
                 block: |block| {
-                    for (y, x) in block.output_f32(0).iter_mut().zip(block.input_f32(0)) {
+                    for (y, x) in block.$output(0).iter_mut().zip(block.$input(0)) {
                         *y = Self::scalar(*x);
                     }
                 },
@@ -43,6 +45,8 @@ macro_rules! functions {
 }
 
 functions! {
+    f32 F32 false input_f32 output_f32:
+
     /// `1 / (1 + e^-x)`. On a GPU the reciprocal is off by at most 1 ulp, which costs a third of a division that is
     /// rounded to nearest.
     sigmoid(x) {
@@ -99,6 +103,39 @@ functions! {
     "
     return erfcf(x);
 "
+}
+
+/// The same of `f64`.
+pub(super) mod doubles {
+    use super::*;
+
+    functions! {
+        f64 F64 true input_f64 output_f64:
+
+        /// `1 / (1 + e^-x)`.
+        sigmoid(x) {
+            1.0 / (1.0 + (-x).exp())
+        }
+        " return 1.0 / (1.0 + ::exp(-x)); "
+
+        /// The distribution function of the normal distribution.
+        normal_cdf(x) {
+            error_functions::normal_cdf(x)
+        }
+        " return ::normcdf(x); "
+
+        /// The error function.
+        error_function(x) {
+            error_functions::erf(x)
+        }
+        " return ::erf(x); "
+
+        /// `1 - error_function(x)`, whose small results keep their digits.
+        complementary_error_function(x) {
+            error_functions::erfc(x)
+        }
+        " return ::erfc(x); "
+    }
 }
 
 /// The error function of `0 <= z < 0.5`: `2/sqrt(pi)` times the sum of `(-1)^n z^(2n+1) / (n! (2n+1))`, of which the first term

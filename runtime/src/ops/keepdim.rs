@@ -1,7 +1,7 @@
 //! Reductions that leave a dimension of size 1.
 
 use super::{composed::composed, unsqueeze};
-use crate::{Float, Number, Result, Tensor};
+use crate::{Number, Real, Result, Tensor};
 
 macro_rules! keepdim {
     ($($name:ident of $plain:ident <$($t:ident: $bound:ident)?> $of:ty $(, $more:ident: $ty:ty = $given:literal)?;)*) => {$(
@@ -35,7 +35,7 @@ keepdim! {
     max_keepdim of max <T: Number> T;
     min_keepdim of min <T: Number> T;
     prod_keepdim of prod <T: Number> T;
-    logsumexp_keepdim of logsumexp <T: Float> T;
-    var_keepdim of var <T: Float> T, correction: usize = 1;
-    std_keepdim of std <T: Float> T, correction: usize = 1;
+    logsumexp_keepdim of logsumexp <T: Real> T;
+    var_keepdim of var <T: Real> T, correction: usize = 1;
+    std_keepdim of std <T: Real> T, correction: usize = 1;
 }

@@ -1,9 +1,12 @@
 //! Logic of `bool`, and what kind of number a float is.
 
-use super::pointwise::{of_one, of_two};
+use super::{
+    by_type::of_reals,
+    pointwise::{of_one, of_two},
+};
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
-use crate::{Argument, Float, Result, Tensor, kernel::definition::Kernel as _};
+use crate::{Argument, Real, Result, Tensor, kernel::definition::Kernel as _};
 
 mod of {
     use crate::kernel;
@@ -28,27 +31,47 @@ mod of {
         !x
     }
 
-    #[kernel]
-    pub(super) fn isnan(x: f32) -> bool {
-        x.is_nan()
-    }
-
-    #[kernel]
-    pub(super) fn isinf(x: f32) -> bool {
-        x.is_infinite()
-    }
-
-    #[kernel]
-    pub(super) fn isfinite(x: f32) -> bool {
-        x.is_finite()
-    }
-
     #[cfg(feature = "cuda")]
     #[kernel]
-    pub(super) fn logic(x: f32, b: bool) -> bool {
-        let known = logical_or(isnan(x), logical_xor(isinf(x), b));
-        logical_and(isfinite(x), logical_not(known))
+    pub(super) fn logic(a: bool, b: bool) -> bool {
+        let known = logical_or(a, logical_xor(a, b));
+        logical_and(b, logical_not(known))
     }
+}
+
+/// Kernels of floats.
+macro_rules! tests_of_floats {
+    ($($module:ident $t:ident)*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            #[kernel]
+            pub(super) fn isnan(x: $t) -> bool {
+                x.is_nan()
+            }
+
+            #[kernel]
+            pub(super) fn isinf(x: $t) -> bool {
+                x.is_infinite()
+            }
+
+            #[kernel]
+            pub(super) fn isfinite(x: $t) -> bool {
+                x.is_finite()
+            }
+
+            #[cfg(feature = "cuda")]
+            #[kernel]
+            pub(super) fn kinds(x: $t, y: $t) -> bool {
+                isnan(x) || isinf(y) && isfinite(x)
+            }
+        }
+    )*};
+}
+
+tests_of_floats! {
+    floats f32
+    f64s f64
 }
 
 macro_rules! of_bools {
@@ -121,8 +144,8 @@ macro_rules! of_floats {
         ///
         /// # Errors
         /// Returns only the errors of every operation (see [`ops`](crate::ops)).
-        pub fn $name<'s, T: Float>(x: &Tensor<'s, T>) -> Result<Tensor<'s, bool>> {
-            of_one(of::$name::DEFINITION, x)
+        pub fn $name<'s, T: Real>(x: &Tensor<'s, T>) -> Result<Tensor<'s, bool>> {
+            of_one(of_reals!(floats::$name, f64s::$name), x)
         }
     )*};
 }
@@ -139,5 +162,5 @@ of_floats! {
 /// The kernels of this file, for CI to compile: those that call all others.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    std::iter::once(of::logic::DEFINITION)
+    [of::logic::DEFINITION, floats::kinds::DEFINITION, f64s::kinds::DEFINITION].into_iter()
 }

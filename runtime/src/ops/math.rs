@@ -1,14 +1,18 @@
 //! Mathematical functions of floats.
 
-use super::pointwise::{binary, float_functions};
+use super::{
+    by_type::of_reals,
+    pointwise::{binary, real_functions},
+};
+use crate::Real;
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::Definition;
-use crate::{Float, kernel::definition::Kernel as _};
+use crate::kernel::definition::{Definition, Kernel as _};
 
-float_functions! {
+real_functions! {
     math using [
-        super::super::functions::error_function as error_function,
-        super::super::functions::complementary_error_function as complementary_error_function
+        super::super::functions::error_function, super::super::functions::doubles::error_function as error_function,
+        super::super::functions::complementary_error_function,
+        super::super::functions::doubles::complementary_error_function as complementary_error_function
     ];
 
     /// Sine of `x` radians.
@@ -62,35 +66,51 @@ float_functions! {
 }
 
 /// Kernels of two floats.
-mod of_two {
-    use crate::kernel;
+macro_rules! of_two {
+    ($($module:ident $t:ident)*) => {$(
+        mod $module {
+            use crate::kernel;
 
-    #[kernel]
-    pub(super) fn pow(a: f32, b: f32) -> f32 {
-        a.powf(b)
-    }
+            #[kernel]
+            pub(super) fn pow(a: $t, b: $t) -> $t {
+                a.powf(b)
+            }
 
-    #[kernel]
-    pub(super) fn atan2(a: f32, b: f32) -> f32 {
-        a.atan2(b)
-    }
+            #[kernel]
+            pub(super) fn atan2(a: $t, b: $t) -> $t {
+                a.atan2(b)
+            }
 
-    #[cfg(feature = "cuda")]
-    #[kernel]
-    pub(super) fn math_of_two(a: f32, b: f32) -> f32 {
-        pow(a, b) + atan2(a, b)
-    }
+            #[cfg(feature = "cuda")]
+            #[kernel]
+            pub(super) fn math_of_two(a: $t, b: $t) -> $t {
+                pow(a, b) + atan2(a, b)
+            }
+        }
+    )*};
+}
+
+of_two! {
+    floats_of_two f32
+    f64s_of_two f64
 }
 
 binary! {
     /// `a` to the power `b`; NaN of a negative `a` unless `b` is whole.
-    pow: Float, of_two::pow::DEFINITION, ("[3.0f32, 4.0]", "[2.0f32, 0.5]") => "[9.0, 2.0]";
+    pow: Real, of_reals!(floats_of_two::pow, f64s_of_two::pow), ("[3.0f32, 4.0]", "[2.0f32, 0.5]") => "[9.0, 2.0]";
     /// The angle of the point `(b, a)`, in radians from -π to π.
-    atan2: Float, of_two::atan2::DEFINITION, ("[0.0f32, -0.0]", "[1.0f32, 2.0]") => "[0.0, -0.0]";
+    atan2: Real, of_reals!(floats_of_two::atan2, f64s_of_two::atan2),
+        ("[0.0f32, -0.0]", "[1.0f32, 2.0]") => "[0.0, -0.0]";
 }
 
 /// The kernels of this file, for CI to compile: those that call all others.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [of::math::DEFINITION, of_two::math_of_two::DEFINITION].into_iter()
+    [
+        floats::math::DEFINITION,
+        f64s::math::DEFINITION,
+        floats_of_two::math_of_two::DEFINITION,
+        f64s_of_two::math_of_two::DEFINITION,
+    ]
+    .into_iter()
 }

@@ -50,6 +50,7 @@ pub(crate) mod control;
 mod conv;
 mod create;
 mod elementwise;
+mod error_functions;
 mod functions;
 mod gather;
 mod keepdim;

@@ -80,38 +80,52 @@ macro_rules! unary {
     )*};
 }
 
-/// Functions of one float: for each, the kernel, the operation, and an example. The kernel that is named first calls all
-/// of them, so that CI compiles one unit.
-macro_rules! float_functions {
+/// Functions of one float: for each, the kernels, the operation, and an example. The kernels that are named first call all
+/// of them, so that CI compiles one unit for each type. What is used besides is a kernel of `f32`, and one of `f64`.
+macro_rules! real_functions {
     (
-        $all:ident using [$($used:path as $known:ident),*];
-        $($(#[$doc:meta])* $name:ident($x:ident) { $($body:tt)* } $value:literal => $result:literal;)*
+        $all:ident using [$($single:path, $double:path as $known:ident),*];
+        $($(#[$doc:meta])* $name:ident($x:ident) $body:tt $value:literal => $result:literal;)*
     ) => {
-        mod of {
-            $(use $used as $known;)*
-            use crate::kernel;
+        mod floats {
+            $(use $single as $known;)*
 
-            $(
-                #[kernel]
-                pub(super) fn $name($x: f32) -> f32 {
-                    $($body)*
-                }
-            )*
+            $crate::ops::pointwise::real_kernels! { $all f32 $($name($x) $body)* }
+        }
 
-            #[cfg(feature = "cuda")]
-            #[kernel]
-            pub(super) fn $all(x: f32) -> f32 {
-                let mut sum = 0.0;
-                $(sum += $name(x);)*
-                sum
-            }
+        mod f64s {
+            $(use $double as $known;)*
+
+            $crate::ops::pointwise::real_kernels! { $all f64 $($name($x) $body)* }
         }
 
         $crate::ops::pointwise::unary! {$(
             $(#[$doc])*
-            $name: Float, <of::$name as crate::kernel::definition::Kernel>::DEFINITION, $value => $result;
+            $name: Real, $crate::ops::by_type::of_reals!(floats::$name, f64s::$name), $value => $result;
         )*}
     };
 }
 
-pub(super) use {binary, float_functions, unary};
+/// The kernels of one type.
+macro_rules! real_kernels {
+    ($all:ident $t:ident $($name:ident($x:ident) { $($body:tt)* })*) => {
+        use crate::kernel;
+
+        $(
+            #[kernel]
+            pub(super) fn $name($x: $t) -> $t {
+                $($body)*
+            }
+        )*
+
+        #[cfg(feature = "cuda")]
+        #[kernel]
+        pub(super) fn $all(x: $t) -> $t {
+            let mut sum: $t = 0.0;
+            $(sum += $name(x);)*
+            sum
+        }
+    };
+}
+
+pub(super) use {binary, real_functions, real_kernels, unary};

@@ -1,8 +1,8 @@
 //! Further reductions over one axis, as kernels of rows.
 
-use super::by_type::each_type;
+use super::by_type::{each_type, of_reals};
 use crate::{
-    Element, Float, Number, Result, Tensor,
+    Element, Number, Real, Result, Tensor,
     kernel::{
         call::Call,
         definition::{Definition, Kernel as _},
@@ -136,6 +136,27 @@ mod f64s {
     pub(super) fn prod(x: Row<f64>) -> f64 {
         x.fold(1.0, |product, v| product * v, |a, b| a * b)
     }
+
+    #[kernel(reduce)]
+    pub(super) fn logsumexp(x: Row<f64>) -> f64 {
+        let max = x.max();
+        let shift = if max.is_finite() { max } else { 0.0 };
+        x.map(|v| (v - shift).exp()).sum().ln() + shift
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn var(x: Row<f64>, #[key] correction: f32) -> f64 {
+        let n = x.len() as f64;
+        let mean = x.sum() / n;
+        x.map(|v| (v - mean) * (v - mean)).sum() / (n - f64::from(correction)).max(0.0)
+    }
+
+    #[kernel(reduce)]
+    pub(super) fn std(x: Row<f64>, #[key] correction: f32) -> f64 {
+        let n = x.len() as f64;
+        let mean = x.sum() / n;
+        (x.map(|v| (v - mean) * (v - mean)).sum() / (n - f64::from(correction)).max(0.0)).sqrt()
+    }
 }
 
 mod bools {
@@ -218,7 +239,7 @@ reductions! {
     /// Product over `axis`, which is removed; 1 of an empty axis. Floats are multiplied in f32, an `f64` in f64; integers wrap.
     prod: <T: Number> T => T, kernel_of!(prod), true, "[1.0f32, 9.0, 4.0, 3.0]" => "[9.0, 12.0]";
     /// `ln(sum(e^x))` over `axis`, which is removed, without overflow; `-inf` where all are.
-    logsumexp: <T: Float> T => T, floats::logsumexp::DEFINITION, false,
+    logsumexp: <T: Real> T => T, of_reals!(floats::logsumexp, f64s::logsumexp), false,
         "[200.0f32, f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]" => "[200.0, 0.0]";
     /// If any element along `axis`, which is removed, is true; false of an empty axis.
     any: <> bool => bool, bools::any::DEFINITION, true, "[true, false, false, false]" => "[true, false]";
@@ -229,7 +250,7 @@ reductions! {
 /// Variance over `axis`, which is removed: the sum of the squared distances from the mean, divided by the size less
 /// `correction`. That is 1 for an estimate from a sample, and 0 for the variance of the elements themselves.
 ///
-/// NaN where the size is not larger than `correction` and the elements are equal. Two passes in f32. Padding of the other
+/// NaN where the size is not larger than `correction` and the elements are equal. Two passes in f32, of an `f64` in f64. Padding of the other
 /// dimensions propagates.
 ///
 /// ```
@@ -245,8 +266,8 @@ reductions! {
 /// # Errors
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `axis` is empty;
 /// [`Error::PaddedMix`](crate::Error::PaddedMix) if it is padded.
-pub fn var<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Result<Tensor<'s, T>> {
-    over(floats::var::DEFINITION, x, axis, false, Some(correction))
+pub fn var<'s, T: Real>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Result<Tensor<'s, T>> {
+    over(of_reals!(floats::var, f64s::var), x, axis, false, Some(correction))
 }
 
 /// Standard deviation over `axis`, which is removed: the root of [`var`].
@@ -262,8 +283,8 @@ pub fn var<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> R
 ///
 /// # Errors
 /// See [`var`].
-pub fn std<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Result<Tensor<'s, T>> {
-    over(floats::std::DEFINITION, x, axis, false, Some(correction))
+pub fn std<'s, T: Real>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Result<Tensor<'s, T>> {
+    over(of_reals!(floats::std, f64s::std), x, axis, false, Some(correction))
 }
 
 /// The kernels of this file, for CI to compile.
@@ -285,5 +306,10 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         u32s::prod::DEFINITION,
         u8s::prod::DEFINITION,
     ];
-    of_floats.into_iter().chain(of_integers).chain([bools::any::DEFINITION, f64s::argmax::DEFINITION])
+    of_floats.into_iter().chain(of_integers).chain([
+        bools::any::DEFINITION,
+        f64s::argmax::DEFINITION,
+        f64s::logsumexp::DEFINITION,
+        f64s::std::DEFINITION,
+    ])
 }

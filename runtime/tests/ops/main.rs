@@ -16,6 +16,7 @@ mod custom;
 mod custom_ops;
 #[path = "../common/device.rs"]
 mod device;
+mod doubles;
 mod elementwise;
 mod errors;
 mod fixtures;

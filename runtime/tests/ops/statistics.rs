@@ -1,6 +1,6 @@
 //! Further reductions, against loops in f64.
 
-use graphable::{Float, Number, bf16, f16, ops};
+use graphable::{Float, Number, Real, bf16, f16, ops};
 use rand::Rng;
 
 use crate::{
@@ -53,7 +53,7 @@ fn min_argmin_prod_over_every_axis() {
     });
 }
 
-fn moments<T: Float>() {
+fn moments<T: Real>() {
     cases(40, |step, rng| {
         let dims = shape(rng, 1, 4);
         let axis = rng.random_range(0..dims.len());
@@ -81,7 +81,7 @@ fn moments<T: Float>() {
 
 #[test]
 fn variances_and_sums_of_powers() {
-    for_types!(moments: f32, f16, bf16);
+    for_types!(moments: f32, f16, bf16, f64);
     in_step(|step| {
         let none = f32::NEG_INFINITY;
         let x = step.tensor(&[4, 2], &[1e4, 1e4, none, none, f32::INFINITY, 0.0, f32::NAN, 0.0]).unwrap();

@@ -161,6 +161,9 @@ fn dtype(elem: Elem) -> DType {
         Elem::Bf16 => DType::Bf16,
         Elem::U32 => DType::U32,
         Elem::Bool => DType::Bool,
+        Elem::F64 => DType::F64,
+        Elem::I64 => DType::I64,
+        Elem::I8 => DType::I8,
     }
 }
 

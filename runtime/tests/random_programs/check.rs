@@ -227,11 +227,15 @@ fn unlike(got: &Flat, expected: &Flat, approximate: bool) -> Option<String> {
     if (got.elem, &got.shape) != (expected.elem, &expected.shape) {
         return Some(format!("{:?}{:?}, not {:?}{:?}", got.elem, got.shape, expected.elem, expected.shape));
     }
-    let near = |a: u32, b: u32| {
-        let (a, b) = (f32::from_bits(a), f32::from_bits(b));
+    let float = |bits: u64| match got.elem {
+        Elem::F64 => f64::from_bits(bits),
+        _ => f32::from_bits(bits as u32).into(),
+    };
+    let near = |a: u64, b: u64| {
+        let (a, b) = (float(a), float(b));
         (a - b).abs() <= 1e-4 * (1.0 + b.abs()) || a.is_nan() && b.is_nan() || a == b
     };
-    let close = approximate && got.elem == Elem::F32;
+    let close = approximate && matches!(got.elem, Elem::F32 | Elem::F64);
     let at = (0..got.bits.len().max(expected.bits.len())).find(|&i| {
         match (got.bits.get(i), expected.bits.get(i)) {
             (Some(a), Some(b)) => a != b && !(close && near(*a, *b)),
@@ -239,7 +243,7 @@ fn unlike(got: &Flat, expected: &Flat, approximate: bool) -> Option<String> {
         }
     })?;
     let show = |f: &Flat| match (f.bits.get(at), f.elem) {
-        (Some(&b), Elem::F32) => format!("{:e} ({b:#010x})", f32::from_bits(b)),
+        (Some(&b), Elem::F32 | Elem::F64) => format!("{:e} ({b:#010x})", float(b)),
         (Some(&b), _) => format!("{b:#x}"),
         (None, _) => "nothing".to_owned(),
     };

@@ -141,7 +141,7 @@ impl Fills {
         Ok(match val {
             Val::F(t) => Val::F(StaticInput::new(graph, i).fill_from(step, t)?),
             Val::U(t) => Val::U(StaticInput::new(graph, i).fill_from(step, t)?),
-            Val::H(_) | Val::B(_) => return Err(nonsense("no input has these elements".to_owned())),
+            _ => return Err(nonsense("no input has these elements".to_owned())),
         })
     }
 

@@ -207,6 +207,7 @@ impl<'a> Locals<'a> {
             44..=46 => self.other(rng),
             47..=49 => self.windowed(rng),
             50..=53 => self.forget(rng),
+            54..=57 => self.further(rng),
             _ => self.listed(rng),
         }
     }

@@ -22,6 +22,14 @@ pub(crate) enum Elem {
     Bf16,
     U32,
     Bool,
+    F64,
+    I64,
+    I8,
+}
+
+impl Elem {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::F32, Self::Bf16, Self::U32, Self::Bool, Self::F64, Self::I64, Self::I8];
 }
 
 /// What the generator knows of a value.

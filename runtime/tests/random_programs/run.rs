@@ -26,7 +26,7 @@ use crate::{
     fills::{Filled, Given, check_held},
     folded::Folded,
     program::{Block, Call, Count, Elem, Func, Input, Kind, Program, Source, Stmt},
-    value::{ASKED, End, Flat, Live, Tensors, Val, arm, disarmed, nonsense, pending, tripped},
+    value::{ASKED, End, Flat, Live, Tensors, Val, arm, disarmed, each, nonsense, pending, tripped},
     world::{Data, StepOut, World, data_of, derive, grow, seed_of, shape_of, upload},
     written,
 };
@@ -431,12 +431,7 @@ fn one_call<'s>(
                         filled.unwrap_or(val)
                     }
                 };
-                match &val {
-                    Val::F(t) => inputs.device(i, t),
-                    Val::H(t) => inputs.device(i, t),
-                    Val::U(t) => inputs.device(i, t),
-                    Val::B(t) => inputs.device(i, t),
-                }
+                each!(&val, t => inputs.device(i, t));
                 held.push(val);
             }
         }
@@ -457,6 +452,9 @@ fn one_call<'s>(
             (_, Elem::Bf16) => Val::H(frame.tensor(i)),
             (_, Elem::U32) => Val::U(frame.tensor(i)),
             (_, Elem::Bool) => Val::B(frame.tensor(i)),
+            (_, Elem::F64) => Val::D(frame.tensor(i)),
+            (_, Elem::I64) => Val::L(frame.tensor(i)),
+            (_, Elem::I8) => Val::S(frame.tensor(i)),
         });
     }
     let mut hosts = vec![0; func.hosts.max(1)];

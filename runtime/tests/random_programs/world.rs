@@ -114,7 +114,7 @@ impl World {
         let mut states = self.owned_states(step)?;
         step.synchronize()?;
         for mut reader in readers.0 {
-            let bits: Vec<u32> = reader.take()?.into_iter().map(f32::to_bits).collect();
+            let bits: Vec<u64> = reader.take()?.into_iter().map(|v| v.to_bits().into()).collect();
             states.push(Flat { elem: Elem::F32, shape: vec![bits.len()], bits });
         }
         Ok(states)
@@ -200,8 +200,7 @@ pub(crate) fn derive<'s>(val: &Val<'s>) -> Result<Val<'s>> {
     Ok(match val {
         Val::F(t) => Val::F(ops::tanh(t)?),
         Val::H(t) => Val::H(ops::tanh(t)?),
-        Val::U(t) => Val::U(t.clone()),
-        Val::B(t) => Val::B(t.clone()),
+        other => other.clone(),
     })
 }
 

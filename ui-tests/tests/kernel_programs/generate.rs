@@ -7,21 +7,53 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use crate::program::{Argument, Expr, Function, Loop, Program, Statement, Ty, Value, View};
 
+/// What a program may have.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// If it calls no function that devices compute differently.
+    exact: bool,
+    /// If it has `f64`, `i64` and `i8`.
+    further: bool,
+}
+
+impl Limits {
+    /// Programs with the further types, and without them, are of every form.
+    fn new(seed: u64, exact: bool) -> Self {
+        Self { exact, further: !(seed / 10).is_multiple_of(3) }
+    }
+
+    fn ty(self, rng: &mut StdRng) -> Ty {
+        use Ty::{Bool, F32, F64, I8, I32, I64, U8, U32};
+        let all = [F32, F32, F32, I32, U32, U8, Bool, F64, F64, I64, I8];
+        *self.of(&all, 7).choose(rng).expect("there are some")
+    }
+
+    fn integers(self) -> &'static [Ty] {
+        self.of(&[Ty::I32, Ty::U32, Ty::U8, Ty::I8, Ty::I64], 3)
+    }
+
+    /// The first `plain` ones, or all with the further types.
+    fn of(self, all: &[Ty], plain: usize) -> &[Ty] {
+        if self.further { all } else { &all[..plain] }
+    }
+}
+
 /// The program of a seed; an `exact` one calls no function that devices compute differently.
 pub(crate) fn program(seed: u64, exact: bool) -> Program {
+    let limits = Limits::new(seed, exact);
     // Every fifth one is a kernel of indices, every third one of the others of rows.
     if seed % 5 == 4 {
-        return index::program(seed, exact);
+        return index::program(seed, limits);
     }
     if seed % 3 == 2 {
-        return rows::program(seed, exact);
+        return rows::program(seed, limits);
     }
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions: Vec<Function> = Vec::new();
     let count = rng.random_range(1..=3);
     for i in 0..count {
         let randoms = if i + 1 == count { randoms(seed) } else { Vec::new() };
-        let function = Writer::function(&mut rng, &functions, i, exact, randoms);
+        let function = Writer::function(&mut rng, &functions, i, limits, randoms);
         functions.push(function);
     }
     let rank = if rng.random_bool(0.1) { 0 } else { rng.random_range(1..=3) };
@@ -88,7 +120,7 @@ struct Writer<'a> {
     scope: Vec<usize>,
     loops: usize,
     outputs: Vec<Ty>,
-    exact: bool,
+    limits: Limits,
     /// Variables that are rows, and whether a closure is being written.
     rows: Vec<usize>,
     in_closure: bool,
@@ -108,7 +140,7 @@ impl<'a> Writer<'a> {
     fn new(
         rng: &'a mut StdRng,
         callees: &'a [Function],
-        exact: bool,
+        limits: Limits,
         variables: Vec<Ty>,
         names: Vec<String>,
     ) -> Self {
@@ -121,7 +153,7 @@ impl<'a> Writer<'a> {
             mutable: Vec::new(),
             loops: 0,
             outputs: Vec::new(),
-            exact,
+            limits,
             rows: Vec::new(),
             in_closure: false,
             fixed: Vec::new(),
@@ -137,16 +169,16 @@ impl Writer<'_> {
         rng: &mut StdRng,
         callees: &[Function],
         number: usize,
-        exact: bool,
+        limits: Limits,
         randoms: Vec<usize>,
     ) -> Function {
         let inputs = rng.random_range(1..=4);
-        let variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
-        let outputs: Vec<Ty> =
-            (0..if rng.random_bool(0.25) { rng.random_range(2..=4) } else { 1 }).map(|_| ty(rng)).collect();
+        let variables: Vec<Ty> = (0..inputs).map(|_| limits.ty(rng)).collect();
+        let count = if rng.random_bool(0.25) { rng.random_range(2..=4) } else { 1 };
+        let outputs: Vec<Ty> = (0..count).map(|_| limits.ty(rng)).collect();
         let names = (0..inputs).map(|i| format!("p{i}")).collect();
         let mut writer =
-            Writer { outputs: outputs.clone(), ..Writer::new(rng, callees, exact, variables, names) };
+            Writer { outputs: outputs.clone(), ..Writer::new(rng, callees, limits, variables, names) };
         writer.randoms = randoms.len();
         let mut body = Vec::new();
         let count = writer.rng.random_range(0..=5);
@@ -209,7 +241,7 @@ impl Writer<'_> {
                 let variable = *self.mutable.choose(self.rng).expect("there is one");
                 let ty = self.variables[variable];
                 let ops: &[&str] = match ty {
-                    Ty::F32 => &["", "+", "-", "*", "/"],
+                    Ty::F32 | Ty::F64 => &["", "+", "-", "*", "/"],
                     Ty::Bool => &["", "&", "|", "^"],
                     _ => &["", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"],
                 };
@@ -247,7 +279,7 @@ impl Writer<'_> {
                 Statement::Parts(parts, call)
             }
             _ => {
-                let ty = ty(self.rng);
+                let ty = self.limits.ty(self.rng);
                 let value = self.expr(ty, 3);
                 let mutable = self.rng.random_bool(0.6);
                 let variable = self.bind(ty, mutable);
@@ -263,12 +295,15 @@ impl Writer<'_> {
         if !self.views.is_empty() && self.rng.random_bool(0.5) {
             return self.over_view(depth);
         }
-        let ty = self.integer();
+        // A loop counts in no `i64`.
+        let ty = *self.limits.of(&[Ty::I32, Ty::U32, Ty::U8, Ty::I8], 3).choose(self.rng).expect("some");
         let (scope, mutable) = (self.scope.clone(), self.mutable.clone());
-        let low = if ty == Ty::I32 { self.rng.random_range(-3..3) } else { self.rng.random_range(0..4) };
+        let low =
+            if ty.is_signed_integer() { self.rng.random_range(-3..3) } else { self.rng.random_range(0..4) };
         // The last value of a type is reached, too.
         let (from, to) = match ty {
             Ty::U8 if self.rng.random_bool(0.3) => (253, 255),
+            Ty::I8 if self.rng.random_bool(0.3) => (125, 127),
             _ => (low, low + self.rng.random_range(0..5)),
         };
         let counter = self.bind(ty, false);
@@ -281,7 +316,7 @@ impl Writer<'_> {
     }
 
     fn integer(&mut self) -> Ty {
-        *[Ty::I32, Ty::U32, Ty::U8].choose(self.rng).expect("there are some")
+        *self.limits.integers().choose(self.rng).expect("there are some")
     }
 
     fn call(&mut self, callee: usize, depth: usize) -> Expr {
@@ -300,15 +335,23 @@ impl Writer<'_> {
                 ("f32::INFINITY", Value::F32(f32::INFINITY)),
                 ("f32::NAN", Value::F32(f32::NAN)),
                 ("core::f32::consts::PI", Value::F32(std::f32::consts::PI)),
+                ("f64::NEG_INFINITY", Value::F64(f64::NEG_INFINITY)),
+                ("f64::EPSILON", Value::F64(f64::EPSILON)),
+                ("core::f64::consts::PI", Value::F64(std::f64::consts::PI)),
                 ("i32::MIN", Value::I32(i32::MIN)),
+                ("i64::MIN", Value::I64(i64::MIN)),
+                ("i8::MIN", Value::I8(i8::MIN)),
                 ("u32::MAX", Value::U32(u32::MAX)),
                 ("u8::BITS", Value::U32(8)),
                 ("SLOPE", Value::F32(0.1)),
+                ("STEEP", Value::F64(0.1)),
+                ("super::THIRD", Value::F64(1.0 / 3.0)),
+                ("super::FAR", Value::I64(-3_000_000_000)),
                 ("super::OFFSET", Value::I32(-7)),
                 ("super::LAST", Value::U8(255)),
                 ("super::ON", Value::Bool(true)),
             ];
-            let fitting: Vec<_> = constants.iter().filter(|(_, v)| same(*v, ty)).collect();
+            let fitting: Vec<_> = constants.iter().filter(|(_, v)| v.ty() == ty).collect();
             if let Some((path, value)) = fitting.choose(self.rng) {
                 return Expr::Constant(path, *value);
             }
@@ -324,8 +367,14 @@ impl Writer<'_> {
                 2 => 16_777_217.0,
                 _ => (self.rng.random_range(-1.0f32..1.0)) * 10.0,
             }),
-            Ty::Bool => Value::Bool(self.rng.random()),
-            Ty::U8 => Value::U8(self.rng.random()),
+            Ty::F64 => Value::F64(match self.rng.random_range(0..6) {
+                0 => 0.0,
+                1 => 1.0e-310,
+                2 => 9_007_199_254_740_993.0,
+                3 => 1.0e300,
+                _ => self.rng.random_range(-10.0f64..10.0),
+            }),
+            Ty::Bool | Ty::U8 | Ty::I8 => Value::of(ty, self.rng.random()),
             _ if self.rng.random_bool(0.2) => Value::of(ty, self.rng.random()),
             _ => Value::of(ty, self.rng.random_range(0..40)),
         }
@@ -401,7 +450,7 @@ impl Writer<'_> {
         for _ in 0..self.rng.random_range(1..=3) {
             let ranges = (0..self.rng.random_range(1..=2))
                 .map(|_| {
-                    let low = self.rng.random_range(0..60u32);
+                    let low = self.rng.random_range(0..60u64);
                     let high = low + if self.rng.random_bool(0.5) { 0 } else { self.rng.random_range(0..20) };
                     (Value::of(of, low), Value::of(of, high))
                 })
@@ -412,27 +461,38 @@ impl Writer<'_> {
     }
 
     fn conversion(&mut self, ty: Ty, depth: usize) -> Expr {
-        match ty {
-            Ty::Bool => self.operator(ty, depth),
-            Ty::F32 if self.rng.random_bool(0.3) => {
-                let of = if self.rng.random() { Ty::U8 } else { Ty::Bool };
-                Expr::From(Ty::F32, Box::new(self.expr(of, depth - 1)))
-            }
-            Ty::F32 => {
-                let of = self.integer();
-                Expr::Cast(Box::new(self.expr(of, depth - 1)), ty)
-            }
-            _ => {
-                let of = *Ty::ALL.choose(self.rng).expect("there are some");
-                Expr::Cast(Box::new(self.expr(of, depth - 1)), ty)
-            }
+        use Ty::{Bool, F32, F64, I8, I32, I64, U8, U32};
+        // Types from which every value becomes one of `ty`; the further ones come last.
+        let (from, plain): (&[Ty], usize) = match ty {
+            Bool => return self.operator(ty, depth),
+            F32 => (&[U8, Bool, I8], 2),
+            F64 => (&[F32, I32, U32, U8, Bool, I8], 0),
+            I64 => (&[I32, U32, U8, Bool, I8], 0),
+            I32 => (&[U8, Bool, I8], 2),
+            U32 => (&[U8, Bool], 2),
+            U8 | I8 => (&[Bool], 1),
+        };
+        if self.rng.random_bool(0.3) {
+            let of = *self.limits.of(from, plain).choose(self.rng).expect("there are some");
+            return Expr::From(ty, Box::new(self.expr(of, depth - 1)));
         }
+        let of = match *self
+            .limits
+            .of(&[F32, I32, U32, U8, Bool, F64, I64, I8], 5)
+            .choose(self.rng)
+            .expect("some")
+        {
+            // `as` makes no float of one.
+            Bool if ty.is_float() => U8,
+            of => of,
+        };
+        Expr::Cast(Box::new(self.expr(of, depth - 1)), ty)
     }
 
     fn operator(&mut self, ty: Ty, depth: usize) -> Expr {
         let ops: &[&str] = match ty {
-            Ty::F32 => &["+", "-", "*", "/", "%", "neg"],
-            Ty::I32 => &["+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "neg", "!"],
+            Ty::F32 | Ty::F64 => &["+", "-", "*", "/", "%", "neg"],
+            Ty::I32 | Ty::I64 | Ty::I8 => &["+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "neg", "!"],
             Ty::Bool => &["&&", "||", "&", "^", "!", "<", "<=", ">", ">=", "==", "!="],
             _ => &["+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>", "!"],
         };
@@ -447,7 +507,7 @@ impl Writer<'_> {
                 Expr::Binary(op, left, Box::new(self.expr(places, depth - 1)))
             }
             "<" | "<=" | ">" | ">=" | "==" | "!=" => {
-                let compared = self::ty(self.rng);
+                let compared = self.limits.ty(self.rng);
                 let left = Box::new(self.expr(compared, depth - 1));
                 Expr::Binary(op, left, Box::new(self.expr(compared, depth - 1)))
             }
@@ -459,21 +519,45 @@ impl Writer<'_> {
     }
 
     fn method(&mut self, ty: Ty, depth: usize) -> Expr {
-        use Ty::{Bool, F32, I32, U8, U32};
+        use Ty::{Bool, F32, F64, I8, I32, I64, U8, U32};
         let own: Vec<(&'static str, Vec<Ty>)> = match ty {
-            F32 => {
+            F32 | F64 => {
                 let one = [
-                    "abs", "sqrt", "floor", "ceil", "trunc", "round", "fract", "recip", "exp", "tanh", "sin",
-                    "ln", "signum",
+                    "abs",
+                    "sqrt",
+                    "floor",
+                    "ceil",
+                    "trunc",
+                    "round",
+                    "fract",
+                    "recip",
+                    "exp",
+                    "tanh",
+                    "sin",
+                    "ln",
+                    "signum",
+                    "cbrt",
+                    "asinh",
+                    "to_degrees",
+                    "to_radians",
                 ];
-                let two = ["powf", "atan2", "min", "max", "copysign", "rem_euclid"];
-                let mut all: Vec<_> = one.iter().map(|m| (*m, vec![F32])).collect();
-                all.extend(two.iter().map(|m| (*m, vec![F32, F32])));
-                all.extend([("clamp", vec![F32, F32, F32]), ("mul_add", vec![F32, F32, F32])]);
-                all.extend([("powi", vec![F32, I32]), ("from_bits", vec![U32])]);
+                let two = ["powf", "atan2", "hypot", "min", "max", "copysign", "rem_euclid"];
+                let mut all: Vec<_> = one.iter().map(|m| (*m, vec![ty])).collect();
+                all.extend(two.iter().map(|m| (*m, vec![ty, ty])));
+                all.extend([("clamp", vec![ty, ty, ty]), ("mul_add", vec![ty, ty, ty])]);
+                all.push(("powi", vec![ty, I32]));
+                if ty == F32 {
+                    all.push(("from_bits", vec![U32]));
+                }
                 all
             }
-            Bool => ["is_nan", "is_finite", "is_sign_negative"].iter().map(|m| (*m, vec![F32])).collect(),
+            Bool => {
+                let float = *self.limits.of(&[F32, F64], 1).choose(self.rng).expect("there is one");
+                let integer = *self.limits.of(&[I32, I64, I8], 1).choose(self.rng).expect("there is one");
+                let of_floats = ["is_nan", "is_finite", "is_sign_negative"].map(|m| (m, vec![float]));
+                let of_integers = ["is_negative", "is_positive"].map(|m| (m, vec![integer]));
+                of_floats.into_iter().chain(of_integers).collect()
+            }
             _ => {
                 let two = [
                     "min",
@@ -493,8 +577,8 @@ impl Writer<'_> {
                     ("clamp", vec![ty, ty, ty]),
                 ]);
                 all.extend([("rotate_left", vec![ty, U32]), ("pow", vec![ty, U8])]);
-                if ty == I32 {
-                    all.extend([("abs", vec![I32]), ("signum", vec![I32]), ("wrapping_abs", vec![I32])]);
+                if ty.is_signed_integer() {
+                    all.extend(["abs", "signum", "wrapping_abs"].map(|m| (m, vec![ty])));
                 }
                 if ty == U32 {
                     let of = self.integer();
@@ -504,8 +588,9 @@ impl Writer<'_> {
                 all
             }
         };
-        let inexact = ["exp", "tanh", "sin", "ln", "powf", "atan2"];
-        let own: Vec<_> = own.into_iter().filter(|(m, _)| !self.exact || !inexact.contains(m)).collect();
+        let inexact = ["exp", "tanh", "sin", "ln", "cbrt", "asinh", "powf", "atan2", "hypot"];
+        let own: Vec<_> =
+            own.into_iter().filter(|(m, _)| !self.limits.exact || !inexact.contains(m)).collect();
         let (name, types) = own.choose(self.rng).expect("there are some").clone();
         let mut all: Vec<Expr> = types.iter().map(|ty| self.expr(*ty, depth - 1)).collect();
         // Exponents of integers are 32 bits wide; these end.
@@ -514,19 +599,4 @@ impl Writer<'_> {
         }
         Expr::Method(name, all)
     }
-}
-
-fn ty(rng: &mut StdRng) -> Ty {
-    *[Ty::F32, Ty::F32, Ty::F32, Ty::I32, Ty::U32, Ty::U8, Ty::Bool].choose(rng).expect("there are some")
-}
-
-fn same(value: Value, ty: Ty) -> bool {
-    matches!(
-        (value, ty),
-        (Value::F32(_), Ty::F32)
-            | (Value::I32(_), Ty::I32)
-            | (Value::U32(_), Ty::U32)
-            | (Value::U8(_), Ty::U8)
-            | (Value::Bool(_), Ty::Bool)
-    )
 }

@@ -98,7 +98,7 @@ impl Run<'_> {
                 }
                 for count in counts {
                     let ty = self.function.variables[counted.counter];
-                    self.values[counted.counter] = Value::of(ty, count as u32);
+                    self.values[counted.counter] = Value::of(ty, count as u64);
                     match self.statements(&counted.body) {
                         Flow::Break(0) => break,
                         Flow::On | Flow::Continue(0) => {}
@@ -132,11 +132,10 @@ impl Run<'_> {
             Expr::Variable(variable) => self.values[*variable],
             Expr::Unary(op, value) => match (*op, self.one(value)) {
                 ("-", Value::F32(v)) => Value::F32(-v),
-                ("-", Value::I32(v)) => Value::I32(0i32.wrapping_sub(v)),
+                ("-", Value::F64(v)) => Value::F64(-v),
+                ("-", v) => wrapped(v.ty(), -number(v)),
                 ("!", Value::Bool(v)) => Value::Bool(!v),
-                ("!", Value::I32(v)) => Value::I32(-1 - v),
-                ("!", Value::U32(v)) => Value::U32(u32::MAX - v),
-                ("!", Value::U8(v)) => Value::U8(u8::MAX - v),
+                ("!", v) => wrapped(v.ty(), -1 - number(v)),
                 other => panic!("{other:?}"),
             },
             Expr::Binary("&&", left, right) => Value::Bool(truth(self.one(left)) && truth(self.one(right))),
@@ -186,186 +185,214 @@ fn truth(value: Value) -> bool {
     matches!(value, Value::Bool(true))
 }
 
-/// An integer's value.
-fn number(value: Value) -> i64 {
+/// An integer's value, of which the arithmetic of two fits.
+fn number(value: Value) -> i128 {
     match value {
         Value::I32(v) => v.into(),
+        Value::I64(v) => v.into(),
+        Value::I8(v) => v.into(),
         Value::U32(v) => v.into(),
         Value::U8(v) => v.into(),
         Value::Bool(v) => v.into(),
         Value::F32(v) => panic!("{v}"),
+        Value::F64(v) => panic!("{v}"),
     }
 }
 
-fn type_of(value: Value) -> Ty {
-    match value {
-        Value::F32(_) => Ty::F32,
-        Value::I32(_) => Ty::I32,
-        Value::U32(_) => Ty::U32,
-        Value::U8(_) => Ty::U8,
-        Value::Bool(_) => Ty::Bool,
+/// The bits of an integer type.
+fn width(ty: Ty) -> u32 {
+    match ty {
+        Ty::I64 => 64,
+        Ty::I8 | Ty::U8 => 8,
+        _ => 32,
     }
+}
+
+/// The smallest and the largest number of an integer type.
+fn range(ty: Ty) -> (i128, i128) {
+    let count = 1i128 << width(ty);
+    if ty.is_signed_integer() { (-count / 2, count / 2 - 1) } else { (0, count - 1) }
 }
 
 /// An integer modulo the bits of its type.
-fn wrapped(ty: Ty, value: i64) -> Value {
-    Value::of(ty, value as u32)
+fn wrapped(ty: Ty, value: i128) -> Value {
+    Value::of(ty, value as u64)
+}
+
+/// What has the same text for both types of floats.
+macro_rules! floats {
+    ($binary:ident $method:ident $t:ident $variant:ident) => {
+        fn $binary(op: &str, a: $t, b: $t) -> Value {
+            match op {
+                "+" => Value::$variant(a + b),
+                "-" => Value::$variant(a - b),
+                "*" => Value::$variant(a * b),
+                "/" => Value::$variant(a / b),
+                "%" => Value::$variant(a % b),
+                _ => Value::Bool(compared(op, &a, &b)),
+            }
+        }
+
+        fn $method(name: &str, x: $t, rest: &[Value]) -> Value {
+            let float = |i: usize| match rest[i] {
+                Value::$variant(v) => v,
+                other => panic!("{other:?}"),
+            };
+            let lower = |a: $t, b: $t| if a == b { a.is_sign_negative() } else { a < b };
+            Value::$variant(match name {
+                "abs" => {
+                    if x.is_sign_negative() {
+                        -x
+                    } else {
+                        x
+                    }
+                }
+                "sqrt" => x.sqrt(),
+                "floor" => x.floor(),
+                "ceil" => x.ceil(),
+                "trunc" => x.trunc(),
+                "round" => x.round(),
+                "fract" => x - x.trunc(),
+                "recip" => 1.0 / x,
+                "to_degrees" => x.to_degrees(),
+                "to_radians" => x.to_radians(),
+                // The language has its own, which have tests.
+                "exp" => graphable::__private::kernel::lang::exp(x),
+                "asinh" => graphable::__private::kernel::lang::asinh(x),
+                "tanh" => x.tanh(),
+                "sin" => x.sin(),
+                "ln" => x.ln(),
+                "cbrt" => x.cbrt(),
+                "powf" => x.powf(float(0)),
+                "atan2" => x.atan2(float(0)),
+                "hypot" => x.hypot(float(0)),
+                "signum" if x.is_nan() => x,
+                "signum" => $t::copysign(1.0, x),
+                // NaN counts as missing.
+                "min" | "max" if x.is_nan() => float(0),
+                "min" | "max" if float(0).is_nan() => x,
+                "min" => {
+                    if lower(x, float(0)) {
+                        x
+                    } else {
+                        float(0)
+                    }
+                }
+                "max" => {
+                    if lower(x, float(0)) {
+                        float(0)
+                    } else {
+                        x
+                    }
+                }
+                "clamp" => {
+                    let x = if x < float(0) { float(0) } else { x };
+                    if x > float(1) { float(1) } else { x }
+                }
+                "mul_add" => x.mul_add(float(0), float(1)),
+                "copysign" if float(0).is_nan() => x.abs(),
+                "copysign" => x.copysign(float(0)),
+                "rem_euclid" => {
+                    let rest = x % float(0);
+                    if rest < 0.0 { rest + float(0).abs() } else { rest }
+                }
+                "powi" => {
+                    let exponent = number(rest[0]);
+                    let (mut square, mut left, mut power) = (x, exponent.unsigned_abs(), 1.0);
+                    while left > 0 {
+                        power = if left % 2 == 1 { power * square } else { power };
+                        left /= 2;
+                        square = if left > 0 { square * square } else { square };
+                    }
+                    if exponent < 0 { 1.0 / power } else { power }
+                }
+                "is_nan" => return Value::Bool(x.is_nan()),
+                "is_finite" => return Value::Bool(x.is_finite()),
+                "is_sign_negative" => return Value::Bool(!x.is_nan() && x.is_sign_negative()),
+                "to_bits" => return Value::U32(Value::$variant(x).bits() as u32),
+                other => panic!("{other}"),
+            })
+        }
+    };
+}
+
+floats!(binary_single single_method f32 F32);
+floats!(binary_double double_method f64 F64);
+
+fn compared<T: PartialOrd>(op: &str, a: &T, b: &T) -> bool {
+    match op {
+        "<" => a < b,
+        "<=" => a <= b,
+        ">" => a > b,
+        ">=" => a >= b,
+        "==" => a == b,
+        "!=" => a != b,
+        other => panic!("{other}"),
+    }
 }
 
 fn binary(op: &str, left: Value, right: Value) -> Value {
-    if let (Value::F32(a), Value::F32(b)) = (left, right) {
-        return match op {
-            "+" => Value::F32(a + b),
-            "-" => Value::F32(a - b),
-            "*" => Value::F32(a * b),
-            "/" => Value::F32(a / b),
-            "%" => Value::F32(a % b),
-            "<" => Value::Bool(a < b),
-            "<=" => Value::Bool(a <= b),
-            ">" => Value::Bool(a > b),
-            ">=" => Value::Bool(a >= b),
-            "==" => Value::Bool(a == b),
-            "!=" => Value::Bool(a != b),
-            other => panic!("{other}"),
-        };
+    match (left, right) {
+        (Value::F32(a), Value::F32(b)) => return binary_single(op, a, b),
+        (Value::F64(a), Value::F64(b)) => return binary_double(op, a, b),
+        _ => {}
     }
-    let (ty, a, b) = (type_of(left), number(left), number(right));
-    let bits = match ty {
-        Ty::U8 => 8,
-        _ => 32,
-    };
+    let (ty, a, b) = (left.ty(), number(left), number(right));
+    let places = || b.rem_euclid(width(ty).into());
     match op {
         "+" => wrapped(ty, a + b),
         "-" => wrapped(ty, a - b),
-        // Two 32-bit factors: the product fits in 64 bits but for the largest `u32`s, where it wraps as it should.
-        "*" => wrapped(ty, a.wrapping_mul(b)),
+        "*" => wrapped(ty, a * b),
         "/" => wrapped(ty, if b == 0 { 0 } else { a / b }),
         "%" => wrapped(ty, if b == 0 { a } else { a % b }),
         "&" => wrapped(ty, a & b),
         "|" => wrapped(ty, a | b),
         "^" => wrapped(ty, a ^ b),
-        "<<" => wrapped(ty, a << b.rem_euclid(bits)),
-        ">>" => wrapped(ty, a >> b.rem_euclid(bits)),
-        "<" => Value::Bool(a < b),
-        "<=" => Value::Bool(a <= b),
-        ">" => Value::Bool(a > b),
-        ">=" => Value::Bool(a >= b),
-        "==" => Value::Bool(a == b),
-        "!=" => Value::Bool(a != b),
-        other => panic!("{other}"),
+        "<<" => wrapped(ty, a << places()),
+        ">>" => wrapped(ty, a >> places()),
+        _ => Value::Bool(compared(op, &a, &b)),
     }
 }
 
 fn cast(value: Value, to: Ty) -> Value {
     match (value, to) {
         (Value::F32(v), Ty::F32) => Value::F32(v),
-        (Value::F32(v), _) => {
-            let (low, high) = match to {
-                Ty::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-                Ty::U32 => (0, i64::from(u32::MAX)),
-                _ => (0, 255),
-            };
-            // In f64 every such bound is exact.
-            let v = f64::from(v);
-            let whole = if v.is_nan() { 0 } else { v.trunc().clamp(low as f64, high as f64) as i64 };
-            wrapped(to, whole)
-        }
-        // Exact in f64, then rounded once.
-        (value, Ty::F32) => Value::F32(number(value) as f64 as f32),
+        (Value::F32(v), Ty::F64) => Value::F64(v.into()),
+        (Value::F64(v), Ty::F64) => Value::F64(v),
+        (Value::F64(v), Ty::F32) => Value::F32(v as f32),
+        (Value::F32(v), _) => truncated(v.into(), to),
+        (Value::F64(v), _) => truncated(v, to),
+        (value, Ty::F32) => Value::F32(number(value) as f32),
+        (value, Ty::F64) => Value::F64(number(value) as f64),
         (value, to) => wrapped(to, number(value)),
     }
 }
 
+/// Without its fraction, and within the range of an integer type; 0 of NaN.
+fn truncated(value: f64, to: Ty) -> Value {
+    let (low, high) = range(to);
+    wrapped(to, (value as i128).clamp(low, high))
+}
+
 fn method(name: &str, all: &[Value]) -> Value {
     match all[0] {
-        Value::F32(x) => float_method(name, x, &all[1..]),
+        Value::F32(x) => single_method(name, x, &all[1..]),
+        Value::F64(x) => double_method(name, x, &all[1..]),
         receiver => integer_method(name, receiver, &all[1..]),
     }
 }
 
-fn float_method(name: &str, x: f32, rest: &[Value]) -> Value {
-    let float = |i: usize| match rest[i] {
-        Value::F32(v) => v,
-        other => panic!("{other:?}"),
-    };
-    let lower = |a: f32, b: f32| if a == b { a.is_sign_negative() } else { a < b };
-    Value::F32(match name {
-        "abs" => f32::from_bits(x.to_bits() & 0x7fff_ffff),
-        "sqrt" => x.sqrt(),
-        "floor" => x.floor(),
-        "ceil" => x.ceil(),
-        "trunc" => x.trunc(),
-        "round" => x.round(),
-        "fract" => x - x.trunc(),
-        "recip" => 1.0 / x,
-        // The language has one of its own.
-        "exp" => graphable::__private::kernel::lang::exp(x),
-        "tanh" => x.tanh(),
-        "sin" => x.sin(),
-        "ln" => x.ln(),
-        "powf" => x.powf(float(0)),
-        "atan2" => x.atan2(float(0)),
-        "signum" if x.is_nan() => x,
-        "signum" => 1.0f32.copysign(x),
-        // NaN counts as missing.
-        "min" | "max" if x.is_nan() => float(0),
-        "min" | "max" if float(0).is_nan() => x,
-        "min" => {
-            if lower(x, float(0)) {
-                x
-            } else {
-                float(0)
-            }
-        }
-        "max" => {
-            if lower(x, float(0)) {
-                float(0)
-            } else {
-                x
-            }
-        }
-        "clamp" => {
-            let x = if x < float(0) { float(0) } else { x };
-            if x > float(1) { float(1) } else { x }
-        }
-        "mul_add" => x.mul_add(float(0), float(1)),
-        "copysign" if float(0).is_nan() => x.abs(),
-        "copysign" => x.copysign(float(0)),
-        "rem_euclid" => {
-            let rest = x % float(0);
-            if rest < 0.0 { rest + float(0).abs() } else { rest }
-        }
-        "powi" => {
-            let exponent = number(rest[0]);
-            let (mut square, mut left, mut power) = (x, exponent.unsigned_abs(), 1.0f32);
-            while left > 0 {
-                power = if left % 2 == 1 { power * square } else { power };
-                left /= 2;
-                square = if left > 0 { square * square } else { square };
-            }
-            if exponent < 0 { 1.0 / power } else { power }
-        }
-        "is_nan" => return Value::Bool(x.is_nan()),
-        "is_finite" => return Value::Bool(x.is_finite()),
-        "is_sign_negative" => return Value::Bool(!x.is_nan() && x.is_sign_negative()),
-        "to_bits" => return Value::U32(Value::F32(x).bits()),
-        other => panic!("{other}"),
-    })
-}
-
 fn integer_method(name: &str, receiver: Value, rest: &[Value]) -> Value {
-    let (ty, a) = (type_of(receiver), number(receiver));
-    let (bits, b) = (if ty == Ty::U8 { 8 } else { 32 }, rest.first().map_or(0, |b| number(*b)));
+    let (ty, a) = (receiver.ty(), number(receiver));
+    let (bits, b) = (width(ty), rest.first().map_or(0, |b| number(*b)));
     let pattern = receiver.bits();
-    let (low, high) = match ty {
-        Ty::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        Ty::U32 => (0, i64::from(u32::MAX)),
-        _ => (0, 255),
-    };
+    let (low, high) = range(ty);
     match name {
-        "from_bits" => Value::F32(f32::from_bits(pattern)),
+        "from_bits" => Value::of(Ty::F32, pattern),
         "abs" | "wrapping_abs" => wrapped(ty, a.abs()),
         "signum" => wrapped(ty, a.signum()),
+        "is_negative" => Value::Bool(a < 0),
+        "is_positive" => Value::Bool(a > 0),
         "min" => wrapped(ty, a.min(b)),
         "max" => wrapped(ty, a.max(b)),
         "clamp" => {
@@ -375,7 +402,7 @@ fn integer_method(name: &str, receiver: Value, rest: &[Value]) -> Value {
         }
         "wrapping_add" => wrapped(ty, a + b),
         "wrapping_sub" => wrapped(ty, a - b),
-        "wrapping_mul" => wrapped(ty, a.wrapping_mul(b)),
+        "wrapping_mul" => wrapped(ty, a * b),
         "wrapping_neg" => wrapped(ty, -a),
         "saturating_add" => wrapped(ty, (a + b).clamp(low, high)),
         "saturating_sub" => wrapped(ty, (a - b).clamp(low, high)),
@@ -388,14 +415,13 @@ fn integer_method(name: &str, receiver: Value, rest: &[Value]) -> Value {
             }
             power
         }
-        "count_ones" => Value::U32((0..bits).map(|i| pattern >> i & 1).sum()),
+        "count_ones" => Value::U32((0..bits).map(|i| (pattern >> i & 1) as u32).sum()),
         "leading_zeros" => Value::U32((0..bits).rev().take_while(|i| pattern >> i & 1 == 0).count() as u32),
         "trailing_zeros" => Value::U32((0..bits).take_while(|i| pattern >> i & 1 == 0).count() as u32),
         "reverse_bits" => Value::of(ty, (0..bits).map(|i| (pattern >> i & 1) << (bits - 1 - i)).sum()),
         "rotate_left" => {
-            let n = b.rem_euclid(bits.into()) as u32;
-            let once = |p: u32| if bits == 8 { p << 1 & 255 | p >> 7 } else { p.rotate_left(1) };
-            Value::of(ty, (0..n).fold(pattern, |p, _| once(p)))
+            let n = b.rem_euclid(bits.into());
+            Value::of(ty, (0..n).fold(pattern, |p, _| p << 1 | p >> (bits - 1) & 1))
         }
         other => panic!("{other}"),
     }

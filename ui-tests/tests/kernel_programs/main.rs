@@ -1,7 +1,7 @@
 //! Random kernels as Rust text, many in one crate, against an interpreter of the generator's own tree: types, branches, loops,
 //! calls, several results; rows and their reductions; views at computed indices; states that are written several times, out of
 //! range too, by values that may jump; random numbers; broadcasts, strides, numbers as arguments; floats stored as `f32`, `f16`
-//! and `bf16`. Every bit is equal, NaN being one value.
+//! and `bf16`; in some programs, `f64`, `i64` and `i8`. Every bit is equal, NaN being one value.
 //!
 //! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
 //! - `GRAPHABLE_KERNEL_ONE=7` tries one, and prints it.
@@ -53,7 +53,7 @@ fn stored(program: &Program, value: Value) -> Value {
 }
 
 /// The bits of every result, worked out element by element.
-fn expected(program: &Program) -> Vec<Vec<u32>> {
+fn expected(program: &Program) -> Vec<Vec<u64>> {
     let last = program.last();
     let count: usize = program.shape.iter().product();
     let mut results = vec![Vec::with_capacity(count); last.outputs.len()];
@@ -94,12 +94,12 @@ fn written(
     program: &Program,
     sizes: &[usize],
     (values, before): (&[Value], Written),
-    results: &mut Vec<Vec<u32>>,
+    results: &mut Vec<Vec<u64>>,
 ) {
     results.truncate(2);
     results[0].resize(sizes.iter().product(), 0);
     results[1].resize(1, 0);
-    results[1][0] |= u32::from(before.beyond);
+    results[1][0] |= u64::from(before.beyond);
     let last = match values {
         [Value::Bool(true), index @ .., value] => {
             let place = index.iter().zip(sizes).fold(0, |place, (part, size)| {
@@ -189,10 +189,13 @@ fn text(programs: &[Program]) -> String {
 fn keep(folder: &Path, binary: &Path, programs: &[Program]) {
     let mut text = String::new();
     for program in programs {
-        for (i, bits) in expected(program).iter().enumerate() {
+        let lines = expected(program).into_iter().enumerate().map(|(i, bits)| {
             let bits: Vec<String> = bits.iter().map(|bits| format!("{bits:x}")).collect();
-            let _ = writeln!(text, "{} {i} {}", program.seed, bits.join(" "));
-        }
+            format!("{} {i} {}\n", program.seed, bits.join(" "))
+        });
+        // Whether a write was out of range is known, and printed, before the state is read.
+        let writes = program.last().index.as_ref().is_some_and(|index| index.state.is_some());
+        text.extend::<Vec<String>>(if writes { lines.rev().collect() } else { lines.collect() });
     }
     fs::create_dir_all(folder).expect("a folder to keep the programs in");
     let first = programs[0].seed.to_string();
@@ -223,17 +226,17 @@ fn run(programs: &[Program], failures: &mut String) -> usize {
     if !output.status.success() {
         let _ = writeln!(failures, "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     }
-    let mut got: BTreeMap<(u64, usize), Vec<u32>> = BTreeMap::new();
+    let mut got: BTreeMap<(u64, usize), Vec<u64>> = BTreeMap::new();
     for line in said.lines() {
         let mut words = line.split(' ').filter(|word| !word.is_empty());
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok()).expect("a number");
         let key = (number(), number() as usize);
-        got.insert(key, words.map(|word| u32::from_str_radix(word, 16).expect("bits")).collect());
+        got.insert(key, words.map(|word| u64::from_str_radix(word, 16).expect("bits")).collect());
     }
     let mut right = 0;
     for program in programs {
         let want = expected(program);
-        let all: Vec<Vec<u32>> =
+        let all: Vec<Vec<u64>> =
             (0..want.len()).map(|i| got.remove(&(program.seed, i)).unwrap_or_default()).collect();
         if all == want {
             right += 1;
@@ -250,7 +253,7 @@ fn run(programs: &[Program], failures: &mut String) -> usize {
     right
 }
 
-fn difference(want: &[Vec<u32>], got: &[Vec<u32>]) -> String {
+fn difference(want: &[Vec<u64>], got: &[Vec<u64>]) -> String {
     for (k, (want, got)) in want.iter().zip(got).enumerate() {
         for (i, want) in want.iter().enumerate() {
             if got.get(i) != Some(want) {
@@ -293,6 +296,11 @@ fn the_generator_uses_the_whole_language() {
         "return",
         "else",
         "as u8",
+        "as i8",
+        "as i64",
+        "as f64",
+        "f64::from(",
+        "i64::from(",
         "let (",
         "<<=",
         "%=",
@@ -319,6 +327,9 @@ fn the_generator_uses_the_whole_language() {
         ".uniform()",
         ".more_bits()",
         ".below(",
+        "asinh",
+        "super::THIRD",
+        "super::FAR",
     ] {
         assert!(texts.contains(part), "no `{part}`");
     }
@@ -333,5 +344,10 @@ fn the_generator_uses_the_whole_language() {
     assert!((0..200).any(|seed| {
         generate::program(seed, false).arguments.iter().any(|a| matches!(a, Argument::Number(_)))
     }));
-    assert!(Ty::ALL.iter().all(|ty| texts.contains(&format!("-> {}", ty.name()))));
+    for form in ["-> {}", "p0: {}", "Row<{}>", "View<{},"] {
+        let missing = |ty: &&Ty| !texts.contains(&form.replace("{}", ty.name()));
+        assert_eq!(Ty::ALL.iter().find(missing), None, "{form}");
+    }
+    let further = |seed| generate::program(seed, false).has_further_types();
+    assert!((0..60).any(|seed| !further(seed)) && (0..60).any(further));
 }

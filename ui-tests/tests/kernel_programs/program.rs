@@ -3,23 +3,43 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ty {
     F32,
+    F64,
     I32,
+    I64,
+    I8,
     U32,
     U8,
     Bool,
 }
 
 impl Ty {
-    pub(crate) const ALL: [Self; 5] = [Self::F32, Self::I32, Self::U32, Self::U8, Self::Bool];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::F32, Self::F64, Self::I32, Self::I64, Self::I8, Self::U32, Self::U8, Self::Bool];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
+            Self::F64 => "f64",
             Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::I8 => "i8",
             Self::U32 => "u32",
             Self::U8 => "u8",
             Self::Bool => "bool",
         }
+    }
+
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+
+    pub(crate) fn is_signed_integer(self) -> bool {
+        matches!(self, Self::I32 | Self::I64 | Self::I8)
+    }
+
+    /// If GPUs have what it means in a text of its own, which kernels without such a type do not have.
+    pub(crate) fn is_further(self) -> bool {
+        matches!(self, Self::F64 | Self::I64 | Self::I8)
     }
 }
 
@@ -27,31 +47,63 @@ impl Ty {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value {
     F32(f32),
+    F64(f64),
     I32(i32),
+    I64(i64),
+    I8(i8),
     U32(u32),
     U8(u8),
     Bool(bool),
 }
 
 impl Value {
-    pub(crate) fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u64 {
         match self {
             Self::F32(v) if v.is_nan() => 0x7fc0_0000,
-            Self::F32(v) => v.to_bits(),
-            Self::I32(v) => v as u32,
-            Self::U32(v) => v,
+            Self::F32(v) => v.to_bits().into(),
+            Self::F64(v) if v.is_nan() => 0x7ff8 << 48,
+            Self::F64(v) => v.to_bits(),
+            Self::I32(v) => (v as u32).into(),
+            Self::I64(v) => v as u64,
+            Self::I8(v) => (v as u8).into(),
+            Self::U32(v) => v.into(),
             Self::U8(v) => v.into(),
             Self::Bool(v) => v.into(),
         }
     }
 
-    pub(crate) fn of(ty: Ty, bits: u32) -> Self {
+    /// The value of the lowest bits.
+    pub(crate) fn of(ty: Ty, bits: u64) -> Self {
         match ty {
-            Ty::F32 => Self::F32(f32::from_bits(bits)),
+            Ty::F32 => Self::F32(f32::from_bits(bits as u32)),
+            Ty::F64 => Self::F64(f64::from_bits(bits)),
             Ty::I32 => Self::I32(bits as i32),
-            Ty::U32 => Self::U32(bits),
+            Ty::I64 => Self::I64(bits as i64),
+            Ty::I8 => Self::I8(bits as i8),
+            Ty::U32 => Self::U32(bits as u32),
             Ty::U8 => Self::U8(bits as u8),
             Ty::Bool => Self::Bool(bits & 1 == 1),
+        }
+    }
+
+    pub(crate) fn ty(self) -> Ty {
+        match self {
+            Self::F32(_) => Ty::F32,
+            Self::F64(_) => Ty::F64,
+            Self::I32(_) => Ty::I32,
+            Self::I64(_) => Ty::I64,
+            Self::I8(_) => Ty::I8,
+            Self::U32(_) => Ty::U32,
+            Self::U8(_) => Ty::U8,
+            Self::Bool(_) => Ty::Bool,
+        }
+    }
+
+    pub(crate) fn is_nan(self) -> bool {
+        match self {
+            Self::F32(v) => v.is_nan(),
+            Self::F64(v) => v.is_nan(),
+            _ => false,
         }
     }
 }
@@ -220,7 +272,7 @@ pub(crate) struct Function {
 #[derive(Clone, Debug)]
 pub(crate) enum Argument {
     /// The bits of a number.
-    Number(u32),
+    Number(u64),
     Tensor(View),
 }
 
@@ -260,7 +312,7 @@ pub(crate) struct Program {
     pub(crate) seed: u64,
     pub(crate) functions: Vec<Function>,
     pub(crate) arguments: Vec<Argument>,
-    /// The element type of floats: `f32`, `f16` or `bf16`.
+    /// The element type of what is computed in `f32`: `f32`, `f16` or `bf16`.
     pub(crate) float: &'static str,
     /// Of all operands together; for kernels of rows, without the rows; for kernels of indices, of the results.
     pub(crate) shape: Vec<usize>,
@@ -271,5 +323,10 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn last(&self) -> &Function {
         self.functions.last().expect("a program has a function")
+    }
+
+    /// If any variable is of a type that GPUs have in a text of its own.
+    pub(crate) fn has_further_types(&self) -> bool {
+        self.functions.iter().flat_map(|function| &function.variables).any(|ty| ty.is_further())
     }
 }

@@ -10,6 +10,9 @@ use crate::{
     program::{Argument, Expr, Function, Program, Statement, Ty, Value},
 };
 
+/// Constants of every function.
+const ITEMS: &str = "const SLOPE: f32 = 0.1;\nconst STEEP: f64 = 0.1;\n";
+
 /// A module with the kernels, and a function that prints what they compute.
 pub(crate) fn module(program: &Program) -> String {
     let mut text = format!("pub mod p{} {{\nuse super::*;\n", program.seed);
@@ -33,7 +36,7 @@ fn kernel(program: &Program, function: &Function) -> String {
     let outputs = tuple(function.outputs.iter().map(|ty| ty.name().to_owned()).collect());
     let mut text =
         format!("#[kernel]\npub fn {}({}) -> {outputs} {{\n", function.name, parameters.join(", "));
-    text += "const SLOPE: f32 = 0.1;\n";
+    text += ITEMS;
     let writer = Writer { program, function };
     writer.statements(&function.body, &mut Vec::new(), &mut text);
     let results = function.results.iter().map(|result| writer.value(result)).collect();
@@ -71,10 +74,8 @@ fn run(program: &Program) -> String {
         match argument {
             Argument::Number(bits) => arguments.push(match ty {
                 Ty::F32 => format!("f32::from_bits({bits}u32)"),
-                Ty::Bool => format!("{}", bits & 1 == 1),
-                Ty::U8 => format!("{}u8", bits & 255),
-                Ty::I32 => format!("{}i32", *bits as i32),
-                Ty::U32 => format!("{bits}u32"),
+                Ty::F64 => format!("f64::from_bits({bits}u64)"),
+                ty => literal(Value::of(ty, *bits), true),
             }),
             Argument::Tensor(view) => {
                 let ty = stored(program, ty);
@@ -217,6 +218,15 @@ impl Writer<'_> {
         text.push('\n');
     }
 
+    /// Whether the macro knows its type, which is not said by another kernel.
+    fn known(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Cast(..) | Expr::From(..) => true,
+            Expr::Variable(variable) => *variable < self.function.inputs,
+            _ => false,
+        }
+    }
+
     fn value(&self, expr: &Expr) -> String {
         match expr {
             Expr::Literal(value) => literal(*value, true),
@@ -227,7 +237,9 @@ impl Writer<'_> {
                 // A number beside something that has a type needs no suffix.
                 let plain = typed(left) && !matches!(*op, "<<" | ">>");
                 let right = match &**right {
-                    Expr::Literal(value) if plain => literal(*value, false),
+                    Expr::Literal(value) if plain => {
+                        literal(*value, value.ty() == Ty::F64 && !self.known(left))
+                    }
                     other => self.value(other),
                 };
                 format!("({} {op} {right})", self.value(left))
@@ -243,7 +255,8 @@ impl Writer<'_> {
                 let all: Vec<String> = all
                     .iter()
                     .map(|one| match one {
-                        Expr::Literal(value) => literal(*value, false),
+                        // An `f64` needs one there.
+                        Expr::Literal(value) => literal(*value, value.ty() == Ty::F64),
                         other => self.value(other),
                     })
                     .collect();
@@ -299,14 +312,17 @@ fn typed(expr: &Expr) -> bool {
 }
 
 fn literal(value: Value, suffix: bool) -> String {
-    let (text, ty) = match value {
+    let text = match value {
         Value::Bool(v) => return v.to_string(),
-        Value::F32(v) => (format!("{v:?}"), "f32"),
-        Value::I32(v) => (v.to_string(), "i32"),
-        Value::U32(v) => (v.to_string(), "u32"),
-        Value::U8(v) => (v.to_string(), "u8"),
+        Value::F32(v) => format!("{v:?}"),
+        Value::F64(v) => format!("{v:?}"),
+        Value::I32(v) => v.to_string(),
+        Value::I64(v) => v.to_string(),
+        Value::I8(v) => v.to_string(),
+        Value::U32(v) => v.to_string(),
+        Value::U8(v) => v.to_string(),
     };
-    let text = if suffix { format!("{text}{ty}") } else { text };
+    let text = if suffix { text + value.ty().name() } else { text };
     // A method binds closer than a sign.
     if suffix && text.starts_with('-') { format!("({text})") } else { text }
 }

@@ -4,32 +4,37 @@ use graphable::prelude::*;
 pub const OFFSET: i32 = -7;
 pub const LAST: u8 = 255;
 pub const ON: bool = true;
+pub const FAR: i64 = -3_000_000_000;
+pub const THIRD: f64 = 1.0 / 3.0;
 
 /// Elements from bits.
 pub trait Bits: Element {
     const NAME: &'static str;
-    fn of(bits: u32) -> Self;
-    fn bits(self) -> u32;
+    fn of(bits: u64) -> Self;
+    fn bits(self) -> u64;
 }
 
 macro_rules! bits {
     ($($t:ident $name:literal $b:ident => $of:expr, $v:ident => $bits:expr;)*) => {$(
         impl Bits for $t {
             const NAME: &'static str = $name;
-            fn of($b: u32) -> Self { $of }
-            fn bits(self) -> u32 { let $v = self; $bits }
+            fn of($b: u64) -> Self { $of }
+            fn bits(self) -> u64 { let $v = self; $bits }
         }
     )*};
 }
 
 bits! {
-    f32 "f32" b => f32::from_bits(b), v => if v.is_nan() { 0x7fc0_0000 } else { v.to_bits() };
-    f16 "f32" b => f16::from_f32(f32::from_bits(b)), v => v.to_f32().bits();
-    bf16 "f32" b => bf16::from_f32(f32::from_bits(b)), v => v.to_f32().bits();
-    i32 "i32" b => b as i32, v => v as u32;
-    u32 "u32" b => b, v => v;
-    u8 "u8" b => b as u8, v => u32::from(v);
-    bool "bool" b => b & 1 == 1, v => u32::from(v);
+    f32 "f32" b => f32::from_bits(b as u32), v => if v.is_nan() { 0x7fc0_0000 } else { v.to_bits().into() };
+    f16 "f32" b => f16::from_f32(f32::from_bits(b as u32)), v => v.to_f32().bits();
+    bf16 "f32" b => bf16::from_f32(f32::from_bits(b as u32)), v => v.to_f32().bits();
+    f64 "f64" b => f64::from_bits(b), v => if v.is_nan() { 0x7ff8 << 48 } else { v.to_bits() };
+    i32 "i32" b => b as i32, v => u64::from(v as u32);
+    i64 "i64" b => b as i64, v => v as u64;
+    i8 "i8" b => b as i8, v => u64::from(v as u8);
+    u32 "u32" b => b as u32, v => u64::from(v);
+    u8 "u8" b => b as u8, v => u64::from(v);
+    bool "bool" b => b & 1 == 1, v => u64::from(v);
 }
 
 pub fn input<'s, T: Bits>(

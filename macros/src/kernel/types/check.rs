@@ -184,8 +184,8 @@ fn smaller(scalar: Scalar, value: Float) -> String {
 
 fn is_of(scalar: Scalar, class: Class) -> bool {
     match class {
-        Class::Float => scalar == Scalar::F32,
-        Class::Real => scalar.is_float(),
+        Class::F32 => scalar == Scalar::F32,
+        Class::Float => scalar.is_float(),
         Class::Integer => scalar.is_integer(),
         Class::Number => !matches!(scalar, Scalar::Bool | Scalar::Random),
         Class::Signed => scalar.is_float() || scalar.is_signed_integer(),
@@ -218,7 +218,7 @@ fn convert(class: Class, scalar: Scalar) -> String {
             "convert it first: `f32::from(b)`, or `b as u32`".to_owned()
         }
         (Class::Counter, Scalar::I64) => "convert it first: `n as i32`".to_owned(),
-        (Class::Float, Scalar::F64) => "compute it in `f32`: `x as f32`".to_owned(),
+        (Class::F32, Scalar::F64) => "convert it first: `x as f32`".to_owned(),
         (Class::Integer | Class::Bits | Class::Counter, Scalar::F64) => {
             "convert it first: `x as i64`".to_owned()
         }

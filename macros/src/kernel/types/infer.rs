@@ -313,14 +313,14 @@ impl<'a> Inference<'a> {
         let scalar = self.types.scalar(receiver.ty);
         match method.class {
             // One type has it.
-            Class::Float if scalar != Some(Scalar::F64) => {
+            Class::F32 if scalar != Some(Scalar::F64) => {
                 self.is(receiver.ty, Scalar::F32, receiver.span);
             }
             Class::I32 if !scalar.is_some_and(Scalar::is_signed_integer) => {
                 self.is(receiver.ty, Scalar::I32, receiver.span);
             }
             // A float is an `f32`, and an integer an `i32`, unless it is known to be another, or rustc knows it.
-            Class::Real if scalar != Some(Scalar::F64) && !is_open => {
+            Class::Float if scalar != Some(Scalar::F64) && !is_open => {
                 self.is(receiver.ty, Scalar::F32, receiver.span);
             }
             Class::SignedInteger if !scalar.is_some_and(Scalar::is_signed_integer) && !is_open => {

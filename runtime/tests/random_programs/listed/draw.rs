@@ -142,6 +142,55 @@ impl<'a, 'r> Draw<'a, 'r> {
         self.drawn([x, y], 0, ty)
     }
 
+    // ---- of other types
+
+    /// A value of a type; the result is one of its shape.
+    pub(super) fn same_of(&mut self, elem: Elem) -> Option<Drawn> {
+        self.becomes(elem, elem)
+    }
+
+    /// A value of a type; the result is one of another type, and of its shape.
+    pub(super) fn becomes(&mut self, from: Elem, to: Elem) -> Option<Drawn> {
+        let (x, ty) = self.pick(|ty| ty.elem == from)?;
+        self.drawn([x], 0, Ty { elem: to, bound: 0, ..ty })
+    }
+
+    /// A value of a type, and another one that broadcasts to it.
+    pub(super) fn pair_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let (x, ty) = self.pick(|ty| ty.elem == elem)?;
+        let y = self.other(elem, &ty.dims)?;
+        self.drawn([x, y], 0, ty)
+    }
+
+    /// As [`pair_of`](Self::pair_of); the result is a `bool`.
+    pub(super) fn pair_test_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let mut drawn = self.pair_of(elem)?;
+        drawn.ty.elem = Elem::Bool;
+        Some(drawn)
+    }
+
+    /// A value of a type and an axis that is not padded; the shape stays.
+    pub(super) fn lines_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let (x, ty) = self.pick(|ty| ty.elem == elem && !ty.dims.is_empty())?;
+        let axis = self.locals.axis(self.rng, &ty)?;
+        self.drawn([x], axis, ty)
+    }
+
+    /// As [`lines_of`](Self::lines_of); the result does not have the axis.
+    pub(super) fn removed_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let mut drawn = self.lines_of(elem)?;
+        drawn.ty.dims.remove(drawn.axis);
+        Some(drawn)
+    }
+
+    /// As [`removed_of`](Self::removed_of); the result is an index along the axis.
+    pub(super) fn index_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let mut drawn = self.lines_of(elem)?;
+        let Size::N(bound) = drawn.ty.dims.remove(drawn.axis) else { return None };
+        (drawn.ty.elem, drawn.ty.bound) = (Elem::U32, bound);
+        Some(drawn)
+    }
+
     // ---- along an axis
 
     /// A float and an axis that is not padded; the shape stays.

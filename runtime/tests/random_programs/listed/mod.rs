@@ -7,6 +7,7 @@
 mod axes;
 mod draw;
 mod elements;
+mod further;
 mod groups;
 mod layers;
 mod names;
@@ -52,20 +53,21 @@ pub(crate) struct Listed {
     run: for<'a, 's> fn(&Given<'a, 's>) -> Result<Val<'s>>,
 }
 
-/// Tables of operations, as `name: bits, draw, |given| call;`.
+/// Tables of operations, as `name: bits, draw, |given| call;`. What is drawn may have a type of elements: `same_of(F64)`.
 macro_rules! table {
-    ($($name:ident: $bits:ident, $draw:ident, |$g:ident| $call:expr;)*) => {
+    ($($name:ident: $bits:ident, $draw:ident $(($($elem:ident),+))?, |$g:ident| $call:expr;)*) => {
         pub(super) const TABLE: &[super::Listed] = &[$(super::Listed {
             name: stringify!($name),
             bits: super::Bits::$bits,
-            draw: |draw| draw.$draw(),
+            draw: |draw| draw.$draw($($($crate::program::Elem::$elem),+)?),
             run: |$g| Ok($crate::value::Val::from($call?)),
         }),*];
     };
 }
 use table;
 
-const TABLES: [&[Listed]; 5] = [elements::TABLE, axes::TABLE, layers::TABLE, groups::TABLE, sampling::TABLE];
+const TABLES: [&[Listed]; 6] =
+    [further::TABLE, elements::TABLE, axes::TABLE, layers::TABLE, groups::TABLE, sampling::TABLE];
 
 fn all() -> impl Iterator<Item = &'static Listed> {
     TABLES.into_iter().flatten()
@@ -110,6 +112,18 @@ impl<'a, 's> Given<'a, 's> {
         if let Val::B(t) = self.val(at)? { Ok(t) } else { Err(nonsense("not bool".into())) }
     }
 
+    fn d(&self, at: usize) -> Result<&'a Tensor<'s, f64>> {
+        if let Val::D(t) = self.val(at)? { Ok(t) } else { Err(nonsense("not f64".into())) }
+    }
+
+    fn l(&self, at: usize) -> Result<&'a Tensor<'s, i64>> {
+        if let Val::L(t) = self.val(at)? { Ok(t) } else { Err(nonsense("not i64".into())) }
+    }
+
+    fn s(&self, at: usize) -> Result<&'a Tensor<'s, i8>> {
+        if let Val::S(t) = self.val(at)? { Ok(t) } else { Err(nonsense("not i8".into())) }
+    }
+
     /// A number below `bound`.
     fn n(&self, at: usize, bound: usize) -> usize {
         self.numbers.get(at).map_or(0, |n| n % bound.max(1))
@@ -139,9 +153,19 @@ impl Locals<'_> {
         self.any_listed(rng).or_else(|| self.any_listed(rng))
     }
 
+    /// Adds a value of `f64`, `i64` or `i8`, or an operation on one, which hardly anything else makes.
+    pub(crate) fn further(&mut self, rng: &mut StdRng) -> Option<()> {
+        let most = if rng.random_bool(0.5) { further::CASTS } else { further::TABLE.len() };
+        let number = rng.random_range(0..most);
+        self.one_listed(rng, number)
+    }
+
     fn any_listed(&mut self, rng: &mut StdRng) -> Option<()> {
-        let count = all().count();
-        let number = rng.random_range(0..count);
+        let number = rng.random_range(0..all().count());
+        self.one_listed(rng, number)
+    }
+
+    fn one_listed(&mut self, rng: &mut StdRng, number: usize) -> Option<()> {
         let listed = all().nth(number)?;
         if !self.may_be(listed.bits) {
             return None;

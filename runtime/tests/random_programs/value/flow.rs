@@ -19,29 +19,39 @@ pub(crate) enum Decision {
 }
 
 /// Values by their types, which control flow can carry.
-type Packed<'s> = (Vec<Tensor<'s, f32>>, Vec<Tensor<'s, bf16>>, Vec<Tensor<'s, u32>>, Vec<Tensor<'s, bool>>);
+type Packed<'s> = (
+    (Vec<Tensor<'s, f32>>, Vec<Tensor<'s, bf16>>, Vec<Tensor<'s, u32>>, Vec<Tensor<'s, bool>>),
+    (Vec<Tensor<'s, f64>>, Vec<Tensor<'s, i64>>, Vec<Tensor<'s, i8>>),
+);
 
 fn pack<'s>(values: &[Val<'s>]) -> Packed<'s> {
     let mut packed = Packed::default();
     for value in values {
         match value {
-            Val::F(t) => packed.0.push(t.clone()),
-            Val::H(t) => packed.1.push(t.clone()),
-            Val::U(t) => packed.2.push(t.clone()),
-            Val::B(t) => packed.3.push(t.clone()),
+            Val::F(t) => packed.0.0.push(t.clone()),
+            Val::H(t) => packed.0.1.push(t.clone()),
+            Val::U(t) => packed.0.2.push(t.clone()),
+            Val::B(t) => packed.0.3.push(t.clone()),
+            Val::D(t) => packed.1.0.push(t.clone()),
+            Val::L(t) => packed.1.1.push(t.clone()),
+            Val::S(t) => packed.1.2.push(t.clone()),
         }
     }
     packed
 }
 
 fn unpack<'s>(packed: Packed<'s>, elems: &[Elem]) -> Result<Vec<Val<'s>>> {
-    let (f, h, u, b) = packed;
+    let ((f, h, u, b), (d, l, s)) = packed;
     let (mut f, mut h, mut u, mut b) = (f.into_iter(), h.into_iter(), u.into_iter(), b.into_iter());
+    let (mut d, mut l, mut s) = (d.into_iter(), l.into_iter(), s.into_iter());
     let next = |elem: &Elem| match elem {
         Elem::F32 => f.next().map(Val::F),
         Elem::Bf16 => h.next().map(Val::H),
         Elem::U32 => u.next().map(Val::U),
         Elem::Bool => b.next().map(Val::B),
+        Elem::F64 => d.next().map(Val::D),
+        Elem::I64 => l.next().map(Val::L),
+        Elem::I8 => s.next().map(Val::S),
     };
     let values: Vec<Val<'s>> = elems.iter().map_while(next).collect();
     if values.len() == elems.len() { Ok(values) } else { Err(nonsense("a value of another type".into())) }

@@ -23,9 +23,14 @@ macro_rules! each {
             Val::H($t) => $e,
             Val::U($t) => $e,
             Val::B($t) => $e,
+            Val::D($t) => $e,
+            Val::L($t) => $e,
+            Val::S($t) => $e,
         }
     };
 }
+
+pub(crate) use each;
 
 pub(crate) mod drawn;
 pub(crate) mod flow;
@@ -41,6 +46,9 @@ pub(crate) enum Val<'s> {
     H(Tensor<'s, bf16>),
     U(Tensor<'s, u32>),
     B(Tensor<'s, bool>),
+    D(Tensor<'s, f64>),
+    L(Tensor<'s, i64>),
+    S(Tensor<'s, i8>),
 }
 
 /// A value on the host: its shape, and the bits of every element.
@@ -48,7 +56,7 @@ pub(crate) enum Val<'s> {
 pub(crate) struct Flat {
     pub(crate) elem: Elem,
     pub(crate) shape: Vec<usize>,
-    pub(crate) bits: Vec<u32>,
+    pub(crate) bits: Vec<u64>,
 }
 
 /// A parameter, a state, a generator, marks, a log or a weight in blocks of the program.
@@ -71,7 +79,7 @@ macro_rules! from {
         }
     )*};
 }
-from!(F of f32, H of bf16, U of u32, B of bool);
+from!(F of f32, H of bf16, U of u32, B of bool, D of f64, L of i64, S of i8);
 
 impl<'s> Val<'s> {
     pub(crate) fn shape(&self) -> Shape<'s> {
@@ -88,25 +96,26 @@ impl<'s> Val<'s> {
             Self::H(_) => Elem::Bf16,
             Self::U(_) => Elem::U32,
             Self::B(_) => Elem::Bool,
+            Self::D(_) => Elem::F64,
+            Self::L(_) => Elem::I64,
+            Self::S(_) => Elem::I8,
         }
     }
 
     pub(crate) fn contiguous(&self) -> Result<Self> {
-        Ok(match self {
-            Self::F(t) => ops::contiguous(t)?.into(),
-            Self::H(t) => ops::contiguous(t)?.into(),
-            Self::U(t) => ops::contiguous(t)?.into(),
-            Self::B(t) => ops::contiguous(t)?.into(),
-        })
+        Ok(each!(self, t => ops::contiguous(t)?.into()))
     }
 
     /// The elements on the host, and the real shape.
     pub(crate) fn read(&self, cx: &Eager<'s>) -> Result<Flat> {
         let bits = match self {
-            Self::F(t) => cx.read(t)?.into_iter().map(f32::to_bits).collect(),
-            Self::H(t) => cx.read(t)?.into_iter().map(|v| u32::from(v.to_bits())).collect(),
-            Self::U(t) => cx.read(t)?,
-            Self::B(t) => cx.read(t)?.into_iter().map(u32::from).collect(),
+            Self::F(t) => cx.read(t)?.into_iter().map(|v| v.to_bits().into()).collect(),
+            Self::H(t) => cx.read(t)?.into_iter().map(|v| v.to_bits().into()).collect(),
+            Self::U(t) => cx.read(t)?.into_iter().map(u64::from).collect(),
+            Self::B(t) => cx.read(t)?.into_iter().map(u64::from).collect(),
+            Self::D(t) => cx.read(t)?.into_iter().map(f64::to_bits).collect(),
+            Self::L(t) => cx.read(t)?.into_iter().map(i64::cast_unsigned).collect(),
+            Self::S(t) => cx.read(t)?.into_iter().map(|v| v.cast_unsigned().into()).collect(),
         };
         let sizes = (0..self.shape().len()).map(|axis| each!(self, t => cx.size(t, axis)));
         Ok(Flat { elem: self.elem(), shape: sizes.collect::<Result<_>>()?, bits })
@@ -116,10 +125,8 @@ impl<'s> Val<'s> {
 impl Flat {
     /// A small number that depends on every element.
     pub(crate) fn digest(&self) -> u64 {
-        let hash = self
-            .bits
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325u64, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let hash =
+            self.bits.iter().fold(0xcbf2_9ce4_8422_2325u64, |h, &b| (h ^ b).wrapping_mul(0x0100_0000_01b3));
         (hash >> 40) % 3
     }
 }
@@ -137,11 +144,14 @@ impl<'t> Keep<'t> for Val<'_> {
 
 impl<'s> Val<'s> {
     fn of_type(elem: u64, d: &mut Decoder<'s>) -> Self {
-        match elem {
-            0 => Self::F(d.tensor()),
-            1 => Self::H(d.tensor()),
-            2 => Self::U(d.tensor()),
-            _ => Self::B(d.tensor()),
+        match Elem::ALL.into_iter().find(|known| *known as u64 == elem) {
+            None | Some(Elem::F32) => Self::F(d.tensor()),
+            Some(Elem::Bf16) => Self::H(d.tensor()),
+            Some(Elem::U32) => Self::U(d.tensor()),
+            Some(Elem::Bool) => Self::B(d.tensor()),
+            Some(Elem::F64) => Self::D(d.tensor()),
+            Some(Elem::I64) => Self::L(d.tensor()),
+            Some(Elem::I8) => Self::S(d.tensor()),
         }
     }
 }
@@ -555,10 +565,10 @@ impl<'s> Env<'_, 's, '_> {
             Code::Embedding => ops::embedding(self.u(i, 0)?, o(1)?)?,
             Code::Where => ops::where_(self.b(i, 0)?, o(1)?, o(2)?)?,
             Code::ToF32 => match self.val(i, 0)? {
-                Val::F(t) => ops::cast::<_, f32>(t)?,
-                Val::H(t) => ops::cast::<_, f32>(t)?,
-                Val::U(t) => ops::cast::<_, f32>(t)?,
-                Val::B(t) => ops::cast::<_, f32>(t)?,
+                // What follows stays small.
+                Val::D(t) => ops::cast::<_, f32>(&ops::tanh(t)?)?,
+                Val::L(t) => ops::cast::<_, f32>(&ops::remainder(t, 97)?)?,
+                other => each!(other, t => ops::cast::<_, f32>(t)?),
             },
             Code::Rope => ops::rope(f(0)?, self.u(i, 1)?, RopeConfig::new(100.0, ops::RopeStyle::HalfSplit))?,
             Code::Attention => ops::attention(f(0)?, o(1)?, o(2)?, AttentionMask::None, 0.5)?,
@@ -625,12 +635,7 @@ impl<'s> Env<'_, 's, '_> {
             | Code::Unsqueeze
             | Code::Squeeze
             | Code::Broadcast => {
-                return Ok(Some(match self.val(i, 0)? {
-                    Val::F(t) => Val::F(view(i, t)?),
-                    Val::H(t) => Val::H(view(i, t)?),
-                    Val::U(t) => Val::U(view(i, t)?),
-                    Val::B(t) => Val::B(view(i, t)?),
-                }));
+                return Ok(Some(each!(self.val(i, 0)?, t => view(i, t)?.into())));
             }
         };
         Ok(Some(Val::F(value)))
@@ -641,12 +646,7 @@ impl<'s> Env<'_, 's, '_> {
     }
 
     fn gathered(&self, i: &Instr, axis: usize, index: &Tensor<'s, u32>) -> Result<Val<'s>> {
-        Ok(match self.val(i, 0)? {
-            Val::F(t) => Val::F(ops::gather(t, axis, index)?),
-            Val::H(t) => Val::H(ops::gather(t, axis, index)?),
-            Val::U(t) => Val::U(ops::gather(t, axis, index)?),
-            Val::B(t) => Val::B(ops::gather(t, axis, index)?),
-        })
+        Ok(each!(self.val(i, 0)?, t => ops::gather(t, axis, index)?.into()))
     }
 }
 

@@ -2,17 +2,17 @@
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use super::{Writer, randoms, ty, view};
+use super::{Limits, Writer, randoms, view};
 use crate::program::{
     Argument, Expr, Function, IndexParts, Loop, Program, Read, Set, Statement, Ty, Value, View,
 };
 
 /// The program of a seed, whose last function is one of an index.
-pub(super) fn program(seed: u64, exact: bool) -> Program {
+pub(super) fn program(seed: u64, limits: Limits) -> Program {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions = Vec::new();
     for i in 0..rng.random_range(0..=2) {
-        let function = Writer::function(&mut rng, &functions, i, exact, Vec::new());
+        let function = Writer::function(&mut rng, &functions, i, limits, Vec::new());
         functions.push(function);
     }
     let rank = rng.random_range(1..=3);
@@ -43,7 +43,7 @@ pub(super) fn program(seed: u64, exact: bool) -> Program {
         inputs,
         dimensions,
         IndexParts { views: indexed, rank, state },
-        (exact, randoms(seed)),
+        (limits, randoms(seed)),
     );
     let arguments = (0..inputs)
         .map(|i| match views.iter().find(|(view, _)| *view == i) {
@@ -70,9 +70,9 @@ impl Writer<'_> {
         inputs: usize,
         views: Vec<(usize, usize)>,
         parts: IndexParts,
-        (exact, randoms): (bool, Vec<usize>),
+        (limits, randoms): (Limits, Vec<usize>),
     ) -> Function {
-        let mut variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
+        let mut variables: Vec<Ty> = (0..inputs).map(|_| limits.ty(rng)).collect();
         let mut names: Vec<String> = (0..inputs).map(|i| format!("p{i}")).collect();
         let rank = parts.rank;
         variables.extend(vec![Ty::I32; rank]);
@@ -81,14 +81,15 @@ impl Writer<'_> {
         let scope = (0..inputs + rank).filter(|i| !is_view(i)).collect();
         let outputs: Vec<Ty> = match &parts.state {
             None => (0..if rng.random_bool(0.25) { rng.random_range(2..=4) } else { 1 })
-                .map(|_| ty(rng))
+                .map(|_| limits.ty(rng))
                 .collect(),
-            Some(sizes) => {
-                std::iter::once(Ty::Bool).chain(sizes.iter().map(|_| Ty::I32)).chain([ty(rng)]).collect()
-            }
+            Some(sizes) => std::iter::once(Ty::Bool)
+                .chain(sizes.iter().map(|_| Ty::I32))
+                .chain([limits.ty(rng)])
+                .collect(),
         };
         let (state, index) = (parts.state.clone(), Some(parts));
-        let writer = Writer::new(rng, callees, exact, variables, names);
+        let writer = Writer::new(rng, callees, limits, variables, names);
         let mut writer = Writer { scope, outputs: outputs.clone(), views, state, ..writer };
         writer.randoms = randoms.len();
         let mut body = Vec::new();

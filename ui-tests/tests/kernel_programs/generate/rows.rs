@@ -2,21 +2,21 @@
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use super::{Writer, ty, view};
+use super::{Limits, Writer, view};
 use crate::program::{
     Argument, Closure, Expr, Fold, Function, Outcome, Pipe, Program, Reduction, RowParts, Statement, Ty, View,
 };
 
 /// The program of a seed, whose last function is one of rows.
-pub(super) fn program(seed: u64, exact: bool) -> Program {
+pub(super) fn program(seed: u64, limits: Limits) -> Program {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut functions = Vec::new();
     for i in 0..rng.random_range(0..=2) {
-        let function = Writer::function(&mut rng, &functions, i, exact, Vec::new());
+        let function = Writer::function(&mut rng, &functions, i, limits, Vec::new());
         functions.push(function);
     }
     let reduces = rng.random_bool(0.3);
-    let last = Writer::row_function(&mut rng, &functions, reduces, exact, super::randoms(seed));
+    let last = Writer::row_function(&mut rng, &functions, reduces, limits, super::randoms(seed));
     let rank = rng.random_range(0..=2);
     let mut shape: Vec<usize> = (0..rank).map(|_| rng.random_range(1..=4)).collect();
     // Several values in a lane, now and then; short rows, too.
@@ -91,16 +91,16 @@ impl Writer<'_> {
         rng: &mut StdRng,
         callees: &[Function],
         reduces: bool,
-        exact: bool,
+        limits: Limits,
         randoms: Vec<usize>,
     ) -> Function {
         let inputs = rng.random_range(1..=4);
-        let variables: Vec<Ty> = (0..inputs).map(|_| ty(rng)).collect();
+        let variables: Vec<Ty> = (0..inputs).map(|_| limits.ty(rng)).collect();
         let first = rng.random_range(0..inputs);
         let rows: Vec<usize> = (0..inputs).filter(|i| *i == first || rng.random_bool(0.5)).collect();
         let names = (0..inputs).map(|i| format!("p{i}")).collect();
         let values: Vec<usize> = (0..inputs).filter(|i| !rows.contains(i)).collect();
-        let writer = Writer::new(rng, callees, exact, variables, names);
+        let writer = Writer::new(rng, callees, limits, variables, names);
         let mut writer = Writer { scope: values.clone(), fixed: values, rows, ..writer };
         // Of random numbers, the first are values, and the others rows.
         writer.randoms = if randoms.is_empty() { 0 } else { writer.rng.random_range(0..=randoms.len()) };
@@ -110,7 +110,7 @@ impl Writer<'_> {
         writer.statements(count, 1, &mut body);
         let (mut outcomes, mut outputs) = (Vec::new(), Vec::new());
         for _ in 0..if writer.rng.random_bool(0.4) { writer.rng.random_range(2..=4) } else { 1 } {
-            let ty = ty(writer.rng);
+            let ty = limits.ty(writer.rng);
             outputs.push(ty);
             outcomes.push(match !reduces && writer.rng.random_bool(0.6) {
                 true => Outcome::Row(writer.pipe(ty)),
@@ -149,7 +149,7 @@ impl Writer<'_> {
     /// A name for a row, or several values of one.
     pub(super) fn row_statement(&mut self) -> Statement {
         if self.rng.random_bool(0.6) {
-            let ty = ty(self.rng);
+            let ty = self.limits.ty(self.rng);
             let pipe = self.pipe(ty);
             self.variables.push(ty);
             let row = self.variables.len() - 1;
@@ -158,7 +158,7 @@ impl Writer<'_> {
             self.rows.push(row);
             return Statement::Row(row, pipe);
         }
-        let types: Vec<Ty> = (0..self.rng.random_range(2..=4)).map(|_| ty(self.rng)).collect();
+        let types: Vec<Ty> = (0..self.rng.random_range(2..=4)).map(|_| self.limits.ty(self.rng)).collect();
         let fold = self.fold(&types);
         let mut parts = Vec::new();
         for ty in types {
@@ -187,15 +187,15 @@ impl Writer<'_> {
             let index = self.expr(Ty::U32, depth);
             return Expr::Row(Box::new(Reduction::At(row, index)));
         }
-        let numbers = [Ty::F32, Ty::I32, Ty::U32, Ty::U8];
-        let of = *numbers.choose(self.rng).expect("there are some");
+        let numbers = [Ty::F32, Ty::I32, Ty::U32, Ty::U8, Ty::F64, Ty::I64, Ty::I8];
+        let of = *self.limits.of(&numbers, 4).choose(self.rng).expect("there are some");
         let reduction = match (self.rng.random_range(0..5), ty) {
             (0, Ty::U32) => {
                 let pipe = self.pipe(of);
                 Reduction::Plain(["argmax", "argmin"].choose(self.rng).expect("two"), pipe)
             }
             (1, Ty::U32) => {
-                let of = super::ty(self.rng);
+                let of = self.limits.ty(self.rng);
                 let pipe = self.pipe(of);
                 Reduction::Count(pipe, self.closure(&[of], &[Ty::Bool]))
             }
@@ -210,7 +210,7 @@ impl Writer<'_> {
 
     fn fold(&mut self, types: &[Ty]) -> Fold {
         let init = types.iter().map(|ty| self.expr(*ty, 1)).collect();
-        let of = ty(self.rng);
+        let of = self.limits.ty(self.rng);
         let pipe = self.pipe(of);
         let step: Vec<Ty> = types.iter().copied().chain([of]).collect();
         let combine = [types, types].concat();
@@ -230,7 +230,7 @@ impl Writer<'_> {
         if types != [ty] || self.rng.random_bool(0.5) {
             if self.rng.random_bool(0.3) {
                 let between: Vec<Ty> =
-                    (0..self.rng.random_range(1..=3)).map(|_| super::ty(self.rng)).collect();
+                    (0..self.rng.random_range(1..=3)).map(|_| self.limits.ty(self.rng)).collect();
                 stages.push(self.closure(&types, &between));
                 types = between;
             }

@@ -19,16 +19,17 @@ impl Run<'_> {
         match read {
             Read::Size(axis) => Value::I32(self.size(view, *axis) as i32),
             Read::At(index) => {
-                let index: Vec<i64> = index.iter().map(|(_, part)| number(self.one(part))).collect();
-                let wrapped = index.iter().enumerate().map(|(axis, at)| at.rem_euclid(self.size(view, axis)));
+                let index: Vec<i128> = index.iter().map(|(_, part)| number(self.one(part))).collect();
+                let wrapped =
+                    index.iter().enumerate().map(|(axis, at)| at.rem_euclid(self.size(view, axis).into()));
                 let place: Vec<usize> = wrapped.map(|at| at as usize).collect();
                 self.element(view, &place)
             }
             Read::AtOr(index, other) => {
-                let index: Vec<i64> = index.iter().map(|part| number(self.one(part))).collect();
+                let index: Vec<i128> = index.iter().map(|part| number(self.one(part))).collect();
                 let other = self.one(other);
                 let within =
-                    index.iter().enumerate().all(|(axis, at)| (0..self.size(view, axis)).contains(at));
+                    index.iter().enumerate().all(|(axis, at)| (0..self.size(view, axis).into()).contains(at));
                 let place: Vec<usize> = index.iter().map(|at| *at as usize).collect();
                 if within { self.element(view, &place) } else { other }
             }
@@ -38,8 +39,8 @@ impl Run<'_> {
     /// The place comes first, then the value; a jump out of the value leaves what was written before.
     pub(super) fn set(&mut self, set: &Set) -> Flow {
         let sizes = self.function.index.as_ref().and_then(|index| index.state.clone()).unwrap_or_default();
-        let index: Vec<i64> = set.index.iter().map(|part| number(self.one(part))).collect();
-        let within = index.iter().zip(&sizes).all(|(at, size)| (0..*size as i64).contains(at));
+        let index: Vec<i128> = set.index.iter().map(|part| number(self.one(part))).collect();
+        let within = index.iter().zip(&sizes).all(|(at, size)| (0..*size as i128).contains(at));
         self.written.beyond |= !within;
         if let Some((condition, jump)) = &set.jump
             && truth(self.one(condition))

@@ -1,6 +1,6 @@
 //! What rows mean: the guide's definition, once more.
 
-use super::{Run, Written, binary, method, random, truth};
+use super::{Run, Written, binary, method, random, range, truth, wrapped};
 use crate::program::{Closure, Fold, Outcome, Pipe, Program, Reduction, Ty, Value};
 
 /// Values of a piece, and lanes of its reduction.
@@ -120,24 +120,23 @@ fn plain(name: &str, values: &[Value]) -> Value {
         let sign = if name == "argmax" { ">" } else { "<" };
         let mut best: Option<usize> = None;
         for (i, value) in values.iter().enumerate() {
-            let is_nan = matches!(value, Value::F32(v) if v.is_nan());
-            if !is_nan && best.is_none_or(|best| truth(binary(sign, *value, values[best]))) {
+            if !value.is_nan() && best.is_none_or(|best| truth(binary(sign, *value, values[best]))) {
                 best = Some(i);
             }
         }
         return Value::U32(best.unwrap_or(0) as u32);
     }
-    let ty = super::type_of(values[0]);
+    let ty = values[0].ty();
     // Every value counts once: integers wrap, and the largest of some is the largest of all, in any order.
-    if ty != Ty::F32 || name != "sum" {
-        let numbers = values.iter().copied().filter(|value| !matches!(value, Value::F32(v) if v.is_nan()));
+    if !ty.is_float() || name != "sum" {
+        let numbers = values.iter().copied().filter(|value| !value.is_nan());
         let first = match (name, ty) {
             ("max", Ty::F32) => Value::F32(f32::NEG_INFINITY),
             ("min", Ty::F32) => Value::F32(f32::INFINITY),
-            ("min", Ty::U32) => Value::U32(u32::MAX),
-            ("min", Ty::U8) => Value::U8(u8::MAX),
-            ("min", Ty::I32) => Value::I32(i32::MAX),
-            ("max", Ty::I32) => Value::I32(i32::MIN),
+            ("max", Ty::F64) => Value::F64(f64::NEG_INFINITY),
+            ("min", Ty::F64) => Value::F64(f64::INFINITY),
+            ("max", _) => wrapped(ty, range(ty).0),
+            ("min", _) => wrapped(ty, range(ty).1),
             _ => Value::of(ty, 0),
         };
         return numbers.fold(first, |best, value| match name {
@@ -146,26 +145,25 @@ fn plain(name: &str, values: &[Value]) -> Value {
         });
     }
     let pieces = values.chunks(PIECE).map(|piece| {
-        let mut lanes: Vec<f32> = Vec::new();
+        let mut lanes: Vec<Value> = Vec::new();
         for (i, value) in piece.iter().enumerate() {
-            let Value::F32(value) = value else { continue };
             match lanes.get_mut(i % LANES) {
-                Some(lane) => *lane += value,
-                None => lanes.push(0.0 + value),
+                Some(lane) => *lane = binary("+", *lane, *value),
+                None => lanes.push(binary("+", Value::of(ty, 0), *value)),
             }
         }
         tree(&lanes)
     });
-    let pieces: Vec<f32> = pieces.collect();
-    Value::F32(tree(&pieces))
+    let pieces: Vec<Value> = pieces.collect();
+    tree(&pieces)
 }
 
-fn tree(lanes: &[f32]) -> f32 {
+fn tree(lanes: &[Value]) -> Value {
     match lanes {
         [one] => *one,
         _ => {
             let (left, right) = lanes.split_at(lanes.len().next_power_of_two() / 2);
-            tree(left) + tree(right)
+            binary("+", tree(left), tree(right))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels of indices as text.
 
-use super::{Writer, tuple};
+use super::{ITEMS, Writer, tuple};
 use crate::program::{Argument, Expr, Function, IndexParts, Program, Read, Set, Ty};
 
 /// A function of an index.
@@ -29,7 +29,7 @@ pub(super) fn kernel(program: &Program, function: &Function, index: &IndexParts)
     };
     let mut text =
         format!("#[kernel(index)]\npub fn {}({}){result} {{\n", function.name, parameters.join(", "));
-    text += "const SLOPE: f32 = 0.1;\n";
+    text += ITEMS;
     let writer = Writer { program, function };
     writer.statements(&function.body, &mut Vec::new(), &mut text);
     text + &writer.ends(&function.results) + "\n}\n"
@@ -69,6 +69,9 @@ impl Writer<'_> {
                     let size = format!("{name}.dim({axis})");
                     match ty {
                         Ty::I32 => format!("({}).rem_euclid({size})", self.value(part)),
+                        Ty::I64 | Ty::I8 => {
+                            format!("({}).rem_euclid({size} as {})", self.value(part), ty.name())
+                        }
                         ty => format!("({}) % ({size} as {})", self.value(part), ty.name()),
                     }
                 });

@@ -1,6 +1,6 @@
 //! Kernels of rows as text.
 
-use super::{Writer, tuple};
+use super::{ITEMS, Writer, tuple};
 use crate::program::{Closure, Fold, Function, Outcome, Pipe, Program, Reduction, RowParts};
 
 /// A function of rows.
@@ -20,7 +20,7 @@ pub(super) fn kernel(program: &Program, function: &Function, row: &RowParts) -> 
     let form = if row.back.is_some() { "reduce" } else { "rows" };
     let (name, outputs) = (&function.name, tuple(outputs.collect()));
     let mut text = format!("#[kernel({form})]\npub fn {name}({}) -> {outputs} {{\n", parameters.join(", "));
-    text += "const SLOPE: f32 = 0.1;\n";
+    text += ITEMS;
     let writer = Writer { program, function };
     for (random, row, method) in &row.drawn {
         text += &format!("let {} = r{random}.map(|r| r.{method}());\n", writer.name(*row));

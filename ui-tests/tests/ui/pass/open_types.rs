@@ -26,7 +26,8 @@ fn next(n: i64) -> i64 {
 fn length(a: f64, b: f64) -> f64 {
     let s = hypotenuse(a, b);
     let length: f64 = s.sqrt();
-    if length.is_nan() { 0.0 } else { length.min(1e300).max(-1e300) }
+    let angle = s.exp_m1().powi(2).atan2(s.asinh()).to_degrees() + s.powf(0.5f64);
+    if length.is_nan() { angle.exp() } else { length.min(1e300).max(-1e300) }
 }
 
 #[kernel]
@@ -42,7 +43,7 @@ fn is_below(k: i32, x: i64, y: i64) -> bool {
 #[kernel]
 fn of_one_type(a: f32, n: i64) -> f32 {
     let (a, n) = both(a, n);
-    if n.wrapping_abs().is_positive() { a.sin().sqrt() } else { f32::max(a, 0.5) }
+    if n.wrapping_abs().is_positive() && a.to_bits() > 3 { a.sin().sqrt() } else { f32::max(a, 0.5) }
 }
 
 #[kernel(index)]
