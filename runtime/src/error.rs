@@ -634,6 +634,11 @@ pub enum Error {
 impl Error {
     /// The same error of an operation that called the one that it names.
     #[must_use]
+    /// Returns whether it is what a kernel reports while its results are complete nevertheless.
+    pub(crate) fn is_report(&self) -> bool {
+        matches!(self, Self::IndexOutOfRange { .. } | Self::LoopLimit { .. })
+    }
+
     pub(crate) fn of_operation(mut self, caller: &'static str) -> Self {
         if let Self::Shape { op, .. }
         | Self::Axis { op, .. }

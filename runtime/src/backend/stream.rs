@@ -40,7 +40,7 @@ pub trait PendingBytes: Send {
     /// [`wait`](Self::wait): where the host only follows what the device decides, as no graph stops there.
     ///
     /// # Errors
-    /// Returns failures of the stream itself.
+    /// Returns failures of the stream itself, and an operation of the user that failed, whose results hold anything.
     fn wait_without_faults(self: Box<Self>) -> Result<Vec<u8>>;
     /// Returns whether [`wait`](Self::wait) would return immediately.
     fn is_ready(&self) -> bool;

@@ -294,7 +294,7 @@ impl<'s> Call<'s> {
     /// With several, that depends on which of them are one.
     pub(super) fn ahead(&self) -> SmallVec<[u32; 2]> {
         if self.generators().nth(1).is_some() {
-            self.scope.compares_memory();
+            self.scope.compares_generators();
         }
         let ahead = self.generators().enumerate().map(|(i, state)| {
             let before = self.generators().take(i).filter(|other| other.addr == state.addr);

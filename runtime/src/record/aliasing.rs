@@ -1,5 +1,5 @@
-//! The only property of addresses that a body can observe: whether tensors refer to the same memory. A key
-//! must determine the answer.
+//! The only properties of addresses that a body can observe: whether tensors refer to the same memory, and, in a kernel with
+//! several random numbers, whether two generators are one. A key must determine the answers.
 //!
 //! Exact addresses determine it. A copied live-in has no address in its key, and a padded input is in a
 //! buffer of its own whatever was passed; so for bodies that query it, the way their live-ins overlap selects
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::{call::CallState, recorder::Recorder, replay::results_are_free};
 use crate::{
     memory::{Memory, Origin, Placement, SlotId},
-    tree::{Alias, Aliases, GroupId, GroupKey, Identity, Recording, Tree},
+    tree::{Alias, Aliases, Compared, GroupId, GroupKey, Identity, Recording, Tree},
     value::key::{KeyTensor, KeyWriter},
     value::raw::RawTensor,
 };
@@ -102,15 +102,18 @@ impl Overlaps<'_> {
         aliases
     }
 
-    /// As [`of`](Self::of), and which live-ins are one generator: recordings have its address in their key, but what
-    /// a group has learned must hold for all of its keys.
-    pub(super) fn of_group(&self, key: &KeyWriter) -> Aliases {
-        let mut aliases = self.of(key);
+    /// Returns what selects the group of a body that compares these.
+    pub(super) fn of_group(&self, key: &KeyWriter, compared: Compared) -> Aliases {
+        let mut aliases = if compared.memory { self.of(key) } else { Aliases::new() };
+        if !compared.generators {
+            return aliases;
+        }
+        // The keys of recordings have the addresses of generators; what a group has learned must hold for all of its keys.
         let mut first = FxHashMap::default();
         for (operand, of) in (0..).zip(&key.operands) {
             let Some(owner) = of.owner else { continue };
-            let with = *first.entry(owner).or_insert(operand);
-            if with != operand && key.addr(with) == key.addr(operand) {
+            let with = *first.entry((owner, of.addr)).or_insert(operand);
+            if with != operand {
                 aliases.push(Alias::Shared { operand, with, distance: 0 });
             }
         }
@@ -165,8 +168,8 @@ impl Overlaps<'_> {
     /// Returns the words of a separate group, if the body queried addresses and these live-ins overlap
     /// differently.
     fn apart(&self, tree: &Tree, group: GroupId, key: &KeyWriter) -> Option<Aliases> {
-        let warmed = tree.group_of(group).aliases.as_ref()?;
-        let aliases = self.of_group(key);
+        let (compared, warmed) = tree.group_of(group).aliases.as_ref()?;
+        let aliases = self.of_group(key, *compared);
         (**warmed != *aliases).then_some(aliases)
     }
 }

@@ -218,8 +218,7 @@ impl Replayer<'_> {
         });
         if let Err(error) = outcome {
             self.launcher.release_all(&entries);
-            // An operation that failed leaves anything, which differs.
-            return Err(self.launcher.stream.backend_mut().synchronize().err().unwrap_or(error));
+            return Err(error);
         }
         self.launcher.log.emit(Occurrence::Audited { site });
         Ok(entries)

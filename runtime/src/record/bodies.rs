@@ -174,7 +174,7 @@ impl BodyRunner<'_> {
     /// Outside a recording, what it described is run, if it is the outermost node.
     ///
     /// # Errors
-    /// Returns errors of the device, and faults of the work so far if the host decides what runs. The node has
+    /// Returns errors of the device. The node has
     /// ended nevertheless.
     pub(crate) fn end_conditional(
         &mut self,

@@ -35,9 +35,16 @@ impl Recorder {
     }
 
     /// The body that runs depends on which of its live-ins are in one place.
-    pub(crate) fn compares_memory(&self) {
+    pub(super) fn compares_memory(&self) {
         if let Some(run) = self.run() {
             run.asked.set(true);
+        }
+    }
+
+    /// The body that runs depends on which of its generators are one.
+    pub(crate) fn compares_generators(&self) {
+        if let Some(run) = self.run() {
+            run.compares_generators.set(true);
         }
     }
 

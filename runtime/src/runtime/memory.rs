@@ -71,7 +71,8 @@ impl Runtime {
     /// [`reset`](Self::reset), [`measure_memory`](Self::measure_memory), or this method.
     ///
     /// # Errors
-    /// Returns the error of `plan`, or [`Error::InsideEstimate`](crate::Error::InsideEstimate).
+    /// Returns the error of `plan`, or [`Error::InsideEstimate`](crate::Error::InsideEstimate). A `capture_all` of the plan returns what
+    /// kernels of earlier calls have reported and no read has seen.
     pub fn estimate_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
         self.core.get_mut().estimate.refuse("estimate_memory")?;
         self.core.get_mut().launcher().restore_snapshot_later();

@@ -318,9 +318,9 @@ impl<'s> Scope<'s> {
         self.rt.symbol_count(symbol)
     }
 
-    /// States that what runs here depends on which of its live-ins are in one place.
-    pub(crate) fn compares_memory(self) {
-        self.rt.core.borrow().recorder.compares_memory();
+    /// States that what runs here depends on which of its generators are one.
+    pub(crate) fn compares_generators(self) {
+        self.rt.core.borrow().recorder.compares_generators();
     }
 }
 

@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-/// One thing that [`Tensor::same_memory`](crate::Tensor::same_memory) depends on. Operands are positions in the key.
+/// One thing that [`Tensor::same_memory`](crate::Tensor::same_memory) depends on, or a kernel with several generators. Operands
+/// are positions in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Alias {
     /// A padded input stands for owned memory, at that address.
@@ -11,6 +12,15 @@ pub(crate) enum Alias {
     Shared { operand: u32, with: u32, distance: u64 },
     /// So many rows of a bucketed symbol are real: whether two layouts are one depends on that.
     RealSize(usize),
+}
+
+/// What a body compares of its live-ins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared {
+    /// If tensors show the same memory.
+    pub(crate) memory: bool,
+    /// If generators are one.
+    pub(crate) generators: bool,
 }
 
 /// The overlaps of the live-ins of a call.

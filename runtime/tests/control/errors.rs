@@ -107,6 +107,45 @@ fn only_real(
     ops::add(&rows, &grown)
 }
 
+/// Likewise, in front of code that waits for the device.
+#[graphable]
+fn looked_at(
+    #[host]
+    #[dims(B)]
+    x: &Tensor<f32>,
+    #[host]
+    #[dims(B)]
+    ids: &Tensor<u32>,
+) -> Result<Tensor<f32>> {
+    let rows = ops::index_select(x, 0, &ops::sub(ids, 10)?)?;
+    #[eager(cx)]
+    look(cx, &rows)?;
+    ops::scale(&rows, 2.0)
+}
+
+fn look(cx: &Eager<'_>, rows: &Tensor<'_, f32>) -> Result<()> {
+    cx.synchronize()?;
+    cx.read(rows).map(drop)
+}
+
+#[test]
+fn regions_of_zeros_see_no_error() {
+    let mut rt = runtime();
+    let graph = LookedAtGraph::builder()
+        .mode(Mode::Piecewise)
+        .bucket("B", Schedule::new([2]))
+        .build(&mut rt)
+        .unwrap();
+    graph.capture_all(&mut rt).unwrap();
+    let step = rt.step().unwrap();
+    assert!(matches!(
+        graph.call(&step, &[7.0, 8.0], &[11, 19]),
+        Err(Error::IndexOutOfRange { index: 9, .. })
+    ));
+    let y = graph.call(&step, &[7.0, 8.0], &[11, 10]).unwrap();
+    assert_eq!(step.read(&y).unwrap(), [16.0, 14.0]);
+}
+
 #[test]
 fn what_kernels_report_of_zeros_is_no_error() {
     for setup in setups() {

@@ -517,6 +517,8 @@ fn misuse_is_refused() {
         is_shape(ops::apply_temperature(&x, &column).err());
         is_shape(ops::apply_top_k(&x, &step.tensor(&[2, 1], &[1u32; 2]).unwrap()).err());
         is_shape(ops::apply_presence_penalty(&x, &seen, &column).err());
+        is_shape(ops::choose_token(&x, &column).err());
+        is_shape(ops::token_log_probs(&x, &step.tensor(&[2, 1], &[0u32; 2]).unwrap()).err());
         let three = step.tensor(&[3], &[0.5f32; 3]).unwrap();
         is_shape(ops::choose_token(&x, &three).err());
         is_shape(ops::apply_temperature(&x, &three).err());

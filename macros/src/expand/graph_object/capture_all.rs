@@ -41,7 +41,7 @@ impl Graph<'_> {
             /// Records for every combination of bucket sizes, largest first: segments, then whole calls. Restores written state.
             ///
             /// # Errors
-            /// Dimensions that have no buckets, and those of the calls.
+            /// Dimensions that have no buckets, what earlier calls left unread, and those of the calls.
             #[inline]
             pub fn capture_all<#(#lifetimes),*>(&self, #rt: &mut #k::Runtime, #(#params),*) -> #k::Result<()>
             #where_clause

@@ -35,29 +35,54 @@ pub(crate) enum Fault {
     },
 }
 
-/// The first fault that was not reported yet, and its place on the stream.
+/// The first fault that was not reported yet, and its place on the stream; likewise the first operation of the user that
+/// failed, since what it left is no value, unlike what the others leave.
 ///
-/// It stays here until somebody who has waited for work behind it takes it, so no answer that is dropped unseen can
+/// They stay here until somebody who has waited for work behind them takes them, so no answer that is dropped unseen can
 /// take a fault with it, and nobody gets values that were computed after a fault before it was reported.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Mutex<Option<(u64, Fault)>>);
+pub(super) struct Faults(Mutex<First>);
+
+#[derive(Debug, Default)]
+struct First {
+    reported: Option<(u64, Fault)>,
+    failed: Option<(u64, Fault)>,
+}
 
 impl Faults {
-    fn first(&self) -> MutexGuard<'_, Option<(u64, Fault)>> {
+    fn first(&self) -> MutexGuard<'_, First> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a fault of the command that is number `at` on the stream, if it is the first.
     pub(super) fn note(&self, at: u64, fault: Fault) {
-        self.first().get_or_insert((at, fault));
+        let mut first = self.first();
+        let First { reported, failed } = &mut *first;
+        let place = if matches!(fault, Fault::Failed { .. }) { failed } else { reported };
+        place.get_or_insert((at, fault));
     }
 
-    /// Returns the fault, once, to a caller that has waited for the command that is number `at`.
+    /// Returns the earlier of both, once, to a caller that has waited for the command that is number `at`.
     ///
     /// # Errors
     /// Returns the fault of that command, or of one before it.
     pub(super) fn check(&self, at: u64) -> Result<()> {
-        match self.first().take_if(|(place, _)| *place <= at) {
+        let mut first = self.first();
+        let First { reported, failed } = &mut *first;
+        let place_of = |fault: &Option<(u64, Fault)>| fault.as_ref().map_or(u64::MAX, |(place, _)| *place);
+        let earlier = if place_of(failed) < place_of(reported) { failed } else { reported };
+        match earlier.take_if(|(place, _)| *place <= at) {
+            Some((_, fault)) => Err(fault.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Likewise, of failed operations alone.
+    ///
+    /// # Errors
+    /// Returns the failure of that command, or of one before it.
+    pub(super) fn check_failed(&self, at: u64) -> Result<()> {
+        match self.first().failed.take_if(|(place, _)| *place <= at) {
             Some((_, fault)) => Err(fault.into()),
             None => Ok(()),
         }

@@ -91,7 +91,9 @@ impl PendingBytes for Waiting {
     }
 
     fn wait_without_faults(self: Box<Self>) -> Result<Vec<u8>> {
-        Ok(self.pending.wait()?.bytes)
+        let done = self.pending.wait()?;
+        self.faults.check_failed(done.at)?;
+        Ok(done.bytes)
     }
 
     fn is_ready(&self) -> bool {

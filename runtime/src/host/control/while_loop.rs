@@ -18,8 +18,8 @@ pub const DEFAULT_LIMIT: u32 = 1_000_000;
 /// types, shapes and padding. `pred` is called twice, for the first round and for all others, and `body` once,
 /// whatever the values are: they describe the loop. See [the module](crate::control) for what they can do.
 ///
-/// At most `limit` rounds take place. If the predicate is still true then, the loop ends, and the next read is
-/// [`Error::LoopLimit`]; without a graph, this call is.
+/// At most `limit` rounds take place. If the predicate is still true then, the loop ends, what follows it runs,
+/// and the next read is [`Error::LoopLimit`].
 ///
 /// ```
 /// use graphable::prelude::*;

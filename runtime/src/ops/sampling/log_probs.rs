@@ -35,6 +35,7 @@ pub fn token_log_probs<'s, T: Float>(
     composed("token_log_probs", || {
         let mut call = Call::new(of::token_log_probs::DEFINITION, &cast::<_, f32>(logits)?)?;
         call.argument::<u32>(tokens)?;
+        call.refuse_more_dimensions()?;
         call.launch_rows()
     })
 }

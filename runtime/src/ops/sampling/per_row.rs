@@ -8,7 +8,7 @@ use crate::{Argument, AsOperand, Result, kernel::call::Call};
 /// [`Param`](crate::Param) or a [`State`](crate::State) with a value for each row, which is read on the device.
 ///
 /// It has the dimensions of the logits without the last one, and broadcasts to these: `[B]` for logits of `[B, V]`, where a
-/// `[B, 1]` is refused. With logits of `[V]`, a `[B]` makes `B` rows of them.
+/// `[B, 1]` is refused. With logits of `[V]` or `[1, V]`, a `[B]` makes `B` rows of them.
 #[derive(Clone, Copy)]
 pub struct PerRow<'a, 's, T>(Value<'a, 's, T>);
 

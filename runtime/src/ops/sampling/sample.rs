@@ -152,6 +152,7 @@ pub fn choose_token<'s>(
     composed("choose_token", || {
         let mut call = Call::new(of::choose::DEFINITION, logits)?;
         call.argument::<f32>(uniforms)?;
+        call.refuse_more_dimensions()?;
         call.key((usize::BITS - last.leading_zeros()).div_ceil(2));
         call.launch_rows()
     })
