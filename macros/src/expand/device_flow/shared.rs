@@ -4,15 +4,17 @@
 //! a word: `pair.bump()` with a `&mut self`, `ref mut`, or an assignment that a macro writes. So every other place in it
 //! that could be borrowed mutably is written as one behind a shared reference, `*&pair.r`, which rustc lets nobody change
 //! (E0594, E0596). Nothing else changes: such a place has the same type, is read and called as before, and keeps the other
-//! fields free. Where a value is wanted, the place stays as it is, so it can be moved.
+//! fields free. Where a value is wanted, the place stays as it is, so it can be moved. A `Cell` of the copy is changed through a
+//! shared reference, and lost: nothing sees that.
 
 use std::collections::HashSet;
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::{
-    Block, Expr, ExprMethodCall, Ident, Local, Macro, Member, Pat, Token, parse::Parser, parse_quote_spanned,
-    punctuated::Punctuated, spanned::Spanned, visit::Visit, visit_mut, visit_mut::VisitMut,
+    Block, Expr, ExprMethodCall, Ident, Local, Macro, Member, Pat, Token, ext::IdentExt, parse::Parser,
+    parse_quote_spanned, punctuated::Punctuated, spanned::Spanned, visit::Visit, visit_mut,
+    visit_mut::VisitMut,
 };
 
 use crate::{
@@ -35,7 +37,7 @@ impl Shared {
     /// For the variables of which only fields leave the arms. `None` if there is none.
     pub(super) fn of<'c>(leaving: impl IntoIterator<Item = &'c Changed>) -> Option<Self> {
         let fields = |c: &Changed| match &c.how {
-            How::Fields(paths) => Some((c.ident.to_string(), paths.clone())),
+            How::Fields(paths) => Some((c.ident.unraw().to_string(), paths.clone())),
             _ => None,
         };
         let variables: Vec<_> = leaving.into_iter().filter_map(fields).collect();
@@ -44,6 +46,7 @@ impl Shared {
 
     /// The assigned fields of the variable that a name stands for.
     fn fields(&self, name: &Ident) -> Option<&[Vec<Member>]> {
+        let name = name.unraw();
         let (text, fields) = self.variables.iter().find(|(known, _)| name == known)?;
         (!self.own.iter().any(|names| names.contains(text))).then_some(fields)
     }
@@ -109,7 +112,7 @@ impl Shared {
 
     fn bind(&mut self, bound: &[syntax::Bound]) {
         if let Some(scope) = self.own.last_mut() {
-            scope.extend(bound.iter().map(|b| b.ident.to_string()));
+            scope.extend(bound.iter().map(|b| b.ident.unraw().to_string()));
         }
     }
 
@@ -117,7 +120,7 @@ impl Shared {
     fn names(&self, tokens: &TokenStream) -> bool {
         syntax::identifiers(tokens.clone())
             .iter()
-            .any(|name| self.variables.iter().any(|(known, _)| name == known))
+            .any(|name| self.variables.iter().any(|(known, _)| name.trim_start_matches("r#") == known))
     }
 
     /// Tokens of a macro that may do anything with the places in them.
@@ -145,7 +148,8 @@ impl Shared {
                 }
                 other => other,
             };
-            before = Some(token.clone());
+            // What follows the second dot of a range is no field.
+            before = (!ends_range(before.as_ref(), &token)).then(|| token.clone());
             out.extend([token]);
         }
         out
@@ -196,6 +200,17 @@ fn is_no_variable(before: Option<&TokenTree>, after: Option<&TokenTree>) -> bool
     is(before, &['.', '\'', '$'])
         || is(after, &[':', '!'])
         || matches!(before, Some(TokenTree::Ident(word)) if declares(word))
+}
+
+/// Returns whether two tokens are the `..` of a range.
+fn ends_range(before: Option<&TokenTree>, token: &TokenTree) -> bool {
+    let is_dot = |p: &Punct| p.as_char() == '.';
+    match (before, token) {
+        (Some(TokenTree::Punct(first)), TokenTree::Punct(second)) => {
+            is_dot(first) && first.spacing() == Spacing::Joint && is_dot(second)
+        }
+        _ => false,
+    }
 }
 
 /// Takes the fields that follow a name; not a method.
@@ -389,6 +404,12 @@ mod tests {
         becomes("let v = vec![p.go(), p.r, p.l.go()];", "let v = vec![(*&p).go(), p.r, p.l.go()];");
         becomes("assert!({ p.r = v; true });", "assert!({ *&p.r = v; true });");
         becomes("matches!(p.r, Some(ref mut r));", "matches!((*&p.r), Some(ref mut r));");
+        becomes(
+            "set!(0..p.go(), [..p.r], ..=p.at(), q..p);",
+            "set!(0..(*&p).go(), [..(*&p.r)], ..=(*&p).at(), q..(*&p));",
+        );
+        becomes("set!(r#p.go(), q.r#p); r#p.go();", "set!((*&r#p).go(), q.r#p); (*&r#p).go();");
+        stays("let r#p = q; p.go();");
         stays("assert!(matches!(p.r, Some(_)));");
         stays("println!(\"{p}\", p = f(p.r));");
     }
