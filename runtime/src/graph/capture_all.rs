@@ -35,12 +35,14 @@ impl<'r> Saving<'r> {
     }
 
     fn discard_reports(&self) -> Result<()> {
-        match self.0.synchronize() {
-            Err(error) if error.is_report() => {
-                tracing::warn!(target: "graphable::capture_all", %error, "with inputs of zeros; this is not an error of your calls");
-                Ok(())
+        // A failed operation of the user may wait behind a report.
+        loop {
+            match self.0.synchronize() {
+                Err(error) if error.is_report() => {
+                    tracing::warn!(target: "graphable::capture_all", %error, "with inputs of zeros; this is not an error of your calls");
+                }
+                other => return other,
             }
-            other => other,
         }
     }
 }
