@@ -24,7 +24,10 @@ pub use crate::{
             UserError,
         },
         control::{Carried, DEFAULT_LIMIT, Description, NextTensor, sealed::Sealed as CarriedSealed},
-        device_flow::{Carrying, OfArms, Own, OwnCopy, OwnReference, Round, limit, place},
+        device_flow::{
+            Carrying, ChangedByArms, CopyOfAnything, CopyOfReferent, CopyOfValue, NewValue, OfArms, Own,
+            OwnCopy, OwnReference, Round, end, limit, place,
+        },
         eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
         piecewise::Piecewise,
     },

@@ -85,7 +85,7 @@ const NOT_YET: &[(&str, Rule, &str)] = &[
         "rustc's own errors on names and methods, which are no different in a body",
     ),
     ("fail/device/limits_of_constants.stderr", Help, "rustc's own errors on the value of a constant"),
-    ("fail/device/uninitialised.stderr", Help, BORROW),
+    ("fail/device/stale.stderr", Help, BORROW),
     ("fail/host_reads/in_a_helper.stderr", Help, RUSTC),
     (
         "fail/kernels/calls_plain_function.stderr",

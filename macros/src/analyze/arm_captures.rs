@@ -3,7 +3,7 @@
 
 use proc_macro2::{Ident, Span};
 use syn::{
-    Block, Expr, ExprClosure, Local, Pat, Stmt,
+    Block, Expr, Local, Pat, Stmt,
     visit_mut::{self, VisitMut},
 };
 
@@ -100,17 +100,10 @@ impl VisitMut for Apart<'_> {
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
-/// Returns the name of a `let` that makes a closure whose parameters have no types.
+/// Returns the name of a `let` that makes a closure, unless that takes what it captures.
 pub(super) fn named(local: &Local) -> Option<&Ident> {
     let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
     let (Expr::Closure(closure), Pat::Ident(name)) = (&*init.expr, &local.pat) else { return None };
     let plain = name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none();
-    (plain && is_inferred(closure)).then_some(&name.ident)
-}
-
-/// Returns whether rustc finds out the types of a closure's parameters, and whether it takes nothing.
-fn is_inferred(closure: &ExprClosure) -> bool {
-    closure.capture.is_none()
-        && closure.asyncness.is_none()
-        && closure.inputs.iter().any(|input| !matches!(input, Pat::Type(_)))
+    (plain && closure.capture.is_none() && closure.asyncness.is_none()).then_some(&name.ident)
 }

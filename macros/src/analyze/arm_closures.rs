@@ -2,20 +2,25 @@
 //!
 //! The runtime calls arms as closures (`expand/device_flow.rs`), for which the lifetimes in the types of outer variables are
 //! fixed. If the parameters of an outer closure have no written type, `g` of `let g = |v| ops::neg(v);` would refuse a
-//! reference to a variable of the arm.
+//! reference to a variable of the arm. And what a closure captures that the arm assigns has the value of the arm in it.
 
 use std::collections::{BTreeSet, HashSet};
 
 use quote::ToTokens;
 use syn::{
-    Block, Expr, ExprBlock, Local, Pat, Stmt,
+    Block, Expr, ExprBlock, Item, ItemMacro, Local, Stmt,
+    visit::Visit,
     visit_mut::{self, VisitMut},
 };
 
 use super::{arm_captures, effects, macro_bindings, uses};
 use crate::{
     model::Header,
-    parse::{device, syntax},
+    parse::{
+        device,
+        scopes::{self, Binding, Scoped},
+        syntax,
+    },
 };
 
 /// Returns a body whose arms of `#[device]` control flow make the closures that they call; `None` if there is no such flow.
@@ -52,7 +57,7 @@ impl VisitMut for Blocks<'_> {
                 _ => None,
             };
             let unused = closure.is_some_and(|mut given| {
-                let direct = given.is_used_by(&rest);
+                let direct = given.is_used_by(&rest) || given.is_in_macro(&rest);
                 given.statements(&mut rest.stmts);
                 given.found && !given.left && !direct
             });
@@ -65,7 +70,7 @@ impl VisitMut for Blocks<'_> {
         visit_mut::visit_block_mut(self, block);
     }
 
-    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+    fn visit_item_mut(&mut self, _: &mut Item) {}
 }
 
 /// Returns the closure of a `let`, to be given to arms in `rest`, the statements after it.
@@ -120,6 +125,19 @@ impl Given<'_> {
         self.is_named_by(outside)
     }
 
+    /// Returns whether a macro that the code defines names the closure: it means the one outside, wherever it is called.
+    fn is_in_macro(&self, code: &Block) -> bool {
+        struct Macros<'n>(&'n str, bool);
+        impl<'a> Visit<'a> for Macros<'_> {
+            fn visit_item_macro(&mut self, item: &'a ItemMacro) {
+                self.1 |= syntax::identifiers(item.mac.tokens.clone()).contains(self.0);
+            }
+        }
+        let mut macros = Macros(&self.name, false);
+        macros.visit_block(code);
+        macros.1
+    }
+
     fn is_named_by(&self, block: Block) -> bool {
         let block = ExprBlock { attrs: Vec::new(), label: None, block };
         uses::of_expr(&Expr::Block(block)).has(&self.name)
@@ -146,14 +164,10 @@ impl Given<'_> {
     fn statements(&mut self, stmts: &mut [Stmt]) {
         for stmt in stmts {
             self.visit_stmt_mut(stmt);
-            match stmt {
-                Stmt::Local(local) => self.bind(&local.pat),
-                Stmt::Macro(m) => {
-                    // One of the user's may bind what it is given.
-                    let names = macro_bindings::named_by(&m.mac);
-                    self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
-                }
-                _ => {}
+            if let Stmt::Macro(m) = stmt {
+                // One of the user's may bind what it is given.
+                let names = macro_bindings::named_by(&m.mac);
+                self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
             }
         }
     }
@@ -167,24 +181,28 @@ impl Given<'_> {
             }
         }
     }
+}
 
-    fn bind(&mut self, pat: &Pat) {
-        for name in syntax::bound_always(pat).iter().map(|b| b.ident.to_string()) {
+impl Scoped for Given<'_> {
+    type Names = Meaning;
+    fn begin(&mut self) -> Meaning {
+        self.meaning
+    }
+    fn end(&mut self, around: Meaning) {
+        self.meaning = around;
+    }
+    fn bind(&mut self, binding: &Binding<'_>) {
+        // A capitalised name may be a variable, too: then the closure stays outside.
+        for name in syntax::bound_always(binding.pat).iter().map(|b| b.ident.to_string()) {
             self.meaning.hides_closure |= name == self.name;
             self.meaning.hides_used |= self.uses.contains(&name);
         }
-    }
-
-    fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
-        let around = self.meaning;
-        f(self);
-        self.meaning = around;
     }
 }
 
 impl VisitMut for Given<'_> {
     fn visit_block_mut(&mut self, block: &mut Block) {
-        self.scoped(|s| {
+        scopes::scoped(self, |s| {
             s.items(&block.stmts);
             s.statements(&mut block.stmts);
         });
@@ -195,45 +213,14 @@ impl VisitMut for Given<'_> {
             decided(expr).into_iter().for_each(|by| self.visit_expr_mut(by));
             return each_arm(expr, &mut |arm| self.arm(arm));
         }
-        match expr {
-            Expr::Closure(e) => self.scoped(|s| {
-                e.inputs.iter().for_each(|pat| s.bind(pat));
-                s.visit_expr_mut(&mut e.body);
-            }),
-            Expr::Let(e) => {
-                self.visit_expr_mut(&mut e.expr);
-                self.bind(&e.pat);
-            }
-            Expr::If(e) => {
-                self.scoped(|s| {
-                    s.visit_expr_mut(&mut e.cond);
-                    s.visit_block_mut(&mut e.then_branch);
-                });
-                e.else_branch.iter_mut().for_each(|(_, other)| self.visit_expr_mut(other));
-            }
-            Expr::While(e) => self.scoped(|s| {
-                s.visit_expr_mut(&mut e.cond);
-                s.visit_block_mut(&mut e.body);
-            }),
-            Expr::ForLoop(e) => {
-                self.visit_expr_mut(&mut e.expr);
-                self.scoped(|s| {
-                    s.bind(&e.pat);
-                    s.visit_block_mut(&mut e.body);
-                });
-            }
-            other => visit_mut::visit_expr_mut(self, other),
-        }
+        scopes::visit_expr(self, expr);
     }
 
-    fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
-        self.scoped(|s| {
-            s.bind(&arm.pat);
-            visit_mut::visit_arm_mut(s, arm);
-        });
+    fn visit_local_mut(&mut self, local: &mut Local) {
+        scopes::visit_local(self, local);
     }
 
-    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+    fn visit_item_mut(&mut self, _: &mut Item) {}
 }
 
 /// Removes the code of arms.
@@ -248,7 +235,7 @@ impl VisitMut for Cleared {
         each_arm(expr, &mut |arm| arm.stmts.clear());
     }
 
-    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+    fn visit_item_mut(&mut self, _: &mut Item) {}
 }
 
 /// What control flow of the device decides by.

@@ -5,16 +5,16 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use syn::{
-    Expr, Ident, Member, Stmt, UnOp,
-    visit::{self, Visit},
-};
+use syn::{Block, Expr, Ident, Local, Member, Stmt, UnOp, visit_mut::VisitMut};
 
 use super::{
     assigned,
     uses::{self, Use},
 };
-use crate::parse::syntax;
+use crate::parse::{
+    scopes::{self, Binding, Scoped},
+    syntax,
+};
 
 /// A variable around the control flow that it assigns.
 pub(crate) struct Changed {
@@ -29,8 +29,10 @@ pub(crate) struct Changed {
 pub(crate) enum How {
     /// All of it, on every path, before anything reads it.
     Anew,
-    /// All of it, or an element.
+    /// All of it.
     Whole,
+    /// Elements, which leave with all others.
+    Elements,
     /// What it refers to.
     Through,
     /// Fields, by their paths.
@@ -52,7 +54,7 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
     let uses = uses::of_expr(expr);
     let anew = if reads_first { HashSet::new() } else { assigned::by_stmt(&Stmt::Expr(expr.clone(), None)) };
     let mut places = Places::default();
-    places.visit_expr(expr);
+    places.visit_expr_mut(&mut expr.clone());
     let mut changed: Vec<Changed> = Vec::new();
     for Assigned { base, place, is_name } in places.assigned {
         let name = base.to_string();
@@ -64,6 +66,7 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
         let how = match place {
             Place::Whole if anew.contains(&name) => How::Anew,
             Place::Whole => How::Whole,
+            Place::Elements => How::Elements,
             Place::Through => How::Through,
             Place::Field(path) => How::Fields(vec![path]),
         };
@@ -98,6 +101,7 @@ impl Changed {
             (How::Fields(paths), How::Fields(more)) => paths.extend(more),
             (How::Through, _) => {}
             (mine, How::Through) => *mine = How::Through,
+            (mine, _) => *mine = How::Elements,
         }
         if let How::Fields(paths) = &mut self.how {
             // A field inside another one that is assigned is carried with it.
@@ -121,6 +125,7 @@ fn text(path: &[Member]) -> Vec<String> {
 /// The part of a variable on the left side of an assignment.
 enum Place {
     Whole,
+    Elements,
     Through,
     Field(Vec<Member>),
 }
@@ -133,11 +138,13 @@ struct Assigned {
     is_name: bool,
 }
 
-/// The places that code assigns, in order, and the variables on which it calls methods that may take them.
+/// The places of variables around code that it assigns, in order, and the variables that methods or closures in it may take.
 #[derive(Default)]
 struct Places {
     assigned: Vec<Assigned>,
     taken: HashSet<String>,
+    /// Names that the code binds itself, those in scope.
+    own: Vec<String>,
 }
 
 impl Places {
@@ -149,8 +156,16 @@ impl Places {
             Expr::Call(c) => c.args.iter().for_each(|e| self.target(e)),
             other => {
                 let is_name = syntax::plain_name(syntax::bare(other)).is_some();
-                self.assigned.extend(part(other).map(|(base, place)| Assigned { base, place, is_name }));
+                let outer = part(other).filter(|(base, _)| !self.own.contains(&base.to_string()));
+                self.assigned.extend(outer.map(|(base, place)| Assigned { base, place, is_name }));
             }
+        }
+    }
+
+    fn taken(&mut self, name: &Ident) {
+        let name = name.to_string();
+        if !self.own.contains(&name) {
+            self.taken.insert(name);
         }
     }
 }
@@ -160,9 +175,11 @@ fn part(place: &Expr) -> Option<(Ident, Place)> {
     match place {
         Expr::Paren(p) => part(&p.expr),
         Expr::Group(g) => part(&g.expr),
-        Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => {
-            Some((syntax::place_base(&u.expr)?.clone(), Place::Through))
-        }
+        Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => match part(&u.expr)? {
+            (base, Place::Whole) => Some((base, Place::Through)),
+            // What a field or an element holds in a box.
+            inner => Some(inner),
+        },
         Expr::Field(f) => {
             let (base, place) = part(&f.base)?;
             let place = match (place, syntax::bare(&f.base)) {
@@ -176,24 +193,52 @@ fn part(place: &Expr) -> Option<(Ident, Place)> {
             };
             Some((base, place))
         }
-        Expr::Index(i) => part(&i.expr),
+        Expr::Index(i) => match part(&i.expr)? {
+            (base, Place::Whole) => Some((base, Place::Elements)),
+            inner => Some(inner),
+        },
         other => Some((syntax::plain_name(other)?.clone(), Place::Whole)),
     }
 }
 
-impl<'a> Visit<'a> for Places {
-    fn visit_expr(&mut self, expr: &'a Expr) {
+impl Scoped for Places {
+    type Names = usize;
+    fn begin(&mut self) -> usize {
+        self.own.len()
+    }
+    fn end(&mut self, around: usize) {
+        self.own.truncate(around);
+    }
+    fn bind(&mut self, binding: &Binding<'_>) {
+        self.own.extend(binding.names().iter().map(|b| b.ident.to_string()));
+    }
+}
+
+impl VisitMut for Places {
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Assign(a) => self.target(&a.left),
             Expr::Binary(b) if syntax::is_assign(&b.op) => self.target(&b.left),
             Expr::MethodCall(m) if uses::consumes(&m.method) => {
-                self.taken.extend(syntax::plain_name(&m.receiver).map(ToString::to_string));
+                syntax::plain_name(&m.receiver).into_iter().for_each(|name| self.taken(name));
+            }
+            Expr::Closure(c) if c.capture.is_some() => {
+                uses::of_expr(expr).0.iter().for_each(|(_, u)| self.taken(&u.ident));
             }
             _ => {}
         }
-        visit::visit_expr(self, expr);
+        scopes::visit_expr(self, expr);
     }
-    fn visit_item(&mut self, _: &'a syn::Item) {}
+
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        scopes::visit_block(self, block);
+    }
+
+    fn visit_local_mut(&mut self, local: &mut Local) {
+        scopes::visit_local(self, local);
+    }
+
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
 #[cfg(test)]

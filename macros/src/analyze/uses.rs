@@ -471,11 +471,41 @@ impl<'a> Visit<'a> for Free {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Returns whether a method with this name takes its receiver by value, like those of `Option` and `Result`.
+/// Returns whether a method with this name may take its receiver by value, like those of `Option` and `Result`.
 pub(crate) fn consumes(method: &Ident) -> bool {
-    const TAKE: [&str; 10] =
-        ["map", "and_then", "and", "or", "or_else", "xor", "zip", "filter", "flatten", "transpose"];
     let name = method.to_string();
-    TAKE.contains(&name.as_str())
+    takes_option(method)
         || ["into_", "unwrap", "expect", "ok_or", "map_or"].iter().any(|p| name.starts_with(p))
+}
+
+/// Returns whether a method has the name of one that takes an `Option` or a `Result` by value.
+pub(crate) fn takes_option(method: &Ident) -> bool {
+    const NAMES: [&str; 25] = [
+        "map",
+        "map_or",
+        "map_or_else",
+        "map_or_default",
+        "map_err",
+        "is_some_and",
+        "is_none_or",
+        "is_ok_and",
+        "is_err_and",
+        "and_then",
+        "and",
+        "or",
+        "or_else",
+        "xor",
+        "zip",
+        "filter",
+        "flatten",
+        "transpose",
+        "unwrap",
+        "unwrap_or",
+        "unwrap_or_else",
+        "unwrap_or_default",
+        "expect",
+        "ok_or",
+        "ok_or_else",
+    ];
+    NAMES.iter().any(|name| method == name)
 }

@@ -25,7 +25,7 @@ use crate::{
         parameters::{self, Marks},
         referents,
         signature::{Owner, Param, Signature},
-        surroundings::Around,
+        surroundings::{self, Around},
         types,
     },
 };
@@ -106,7 +106,8 @@ impl<'a> Item<'a> {
         let around = if owner.is_none() { item_attributes::around(&sig, &block) } else { None };
         sig.inputs.iter().for_each(|argument| parameters::refuse_static(argument, errors));
         let marks = sig.inputs.iter_mut().map(|argument| parameters::take(argument, errors)).collect();
-        lifetimes::fill_fn(&mut sig, Some(&mut block), owner.map(|o| &o.generics));
+        let outer = owner.map(|o| &o.generics).or(around.as_ref().map(|a| &a.generics));
+        lifetimes::fill_fn(&mut sig, Some(&mut block), outer);
         device::spread(&mut block);
         let flow_is_wrong = !unparsed && check::device::check(&sig, &block, errors);
         referents::written(&sig, &mut block);
@@ -154,10 +155,10 @@ impl<'a> Item<'a> {
         }
         let declared = self.is_declared();
         // A graph cannot be an item of an `impl`; with an attribute of its own, the `impl` is the owner.
-        if let Some(around) = self.around.filter(|_| declared && self.helper.is_none()) {
-            match around {
-                Around::Impl => refuse_lone(&self.sig, errors),
-                Around::Trait => refuse_in_trait(&self.sig, &self.marks, self.boundaries, errors),
+        if let Some(around) = self.around.as_ref().filter(|_| declared && self.helper.is_none()) {
+            match around.kind {
+                surroundings::Kind::Impl => refuse_lone(&self.sig, errors),
+                surroundings::Kind::Trait => refuse_in_trait(&self.sig, &self.marks, self.boundaries, errors),
             }
         }
         if self.helper.is_some() || self.around.is_some() || !declared && self.owner.is_some() {

@@ -38,7 +38,7 @@ pub(crate) struct Flows {
     ret: Option<Type>,
     /// The variables in scope.
     names: Vec<Known>,
-    /// The variables that later code names: in each block around, what follows the current statement, and in each expression
+    /// The variables of which later code needs the value: in each block around, what follows the current statement, and in each expression
     /// around, what is evaluated after the current operand.
     later: Vec<BTreeSet<String>>,
     /// How many entries of `later` are around the condition that is visited, whose `let`s outlive it.
@@ -53,12 +53,19 @@ pub(crate) struct Known {
     around: usize,
     /// Whether it was declared without a value, and nothing has given it one.
     is_unset: bool,
+    /// Whether it is `mut`, as far as is known. If arms change parts of one that is not, it refers to what they change.
+    is_mut: bool,
 }
 
 impl Known {
     /// For a variable around the code.
     pub(crate) fn outer(ident: &Ident, is_unset: bool) -> Self {
-        Self { name: ident.to_string(), around: 0, is_unset }
+        Self { name: ident.to_string(), around: 0, is_unset, is_mut: true }
+    }
+
+    /// For a name that a pattern binds.
+    fn bound(bound: &syntax::Bound, around: usize, is_unset: bool) -> Self {
+        Self { name: bound.ident.to_string(), around, is_unset, is_mut: bound.mutable }
     }
 }
 
@@ -106,8 +113,7 @@ impl Flows {
     }
 
     fn bind_around(&mut self, around: usize, bound: &[syntax::Bound], is_unset: bool) {
-        let known = |b: &syntax::Bound| Known { name: b.ident.to_string(), around, is_unset };
-        self.names.extend(bound.iter().map(known));
+        self.names.extend(bound.iter().map(|b| Known::bound(b, around, is_unset)));
     }
 
     fn known(&self, ident: &Ident) -> Option<&Known> {
@@ -171,7 +177,7 @@ impl Flows {
         let predicate = self.before(&named, |s| s.argument(&e.cond, "DevicePredicate", "predicate"));
         let runtime = self.runtime(at);
         let given = given();
-        let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_if(&#predicate, |#arm: bool, #given: &mut _| -> #ran { #body }));
+        let node = |Arms { copies, body, ran }: Arms| quote_spanned!(at=> #runtime::device_if(&#predicate, { #copies |#arm: bool, #given: &mut _| -> #ran { #body } }));
         self.node(at, effects, &arms.to_token_stream(), node)
     }
 
@@ -203,7 +209,7 @@ impl Flows {
         let scrutinee = self.before(&named, |s| s.argument(&e.expr, "DeviceIndex", "index"));
         let runtime = self.runtime(at);
         let given = given();
-        let node = |body: TokenStream, ran: TokenStream| quote_spanned!(at=> #runtime::device_match(&#scrutinee, &[#(#table),*], |#index: usize, #given: &mut _| -> #ran { #body }));
+        let node = |Arms { copies, body, ran }: Arms| quote_spanned!(at=> #runtime::device_match(&#scrutinee, &[#(#table),*], { #copies |#index: usize, #given: &mut _| -> #ran { #body } }));
         self.node(at, effects, &arms.to_token_stream(), node)
     }
 
@@ -229,9 +235,11 @@ impl Flows {
     /// Returns whether a variable does not leave the arms: what they assign and move is gone after them, so it leaves them only
     /// where later code uses it. If code were missing in `later`, rustc would say so, because the variable is moved.
     fn is_gone(&self, changed: &Changed) -> bool {
+        let known = self.known(&changed.ident);
         let may_stay = match changed.how {
-            How::Anew => self.known(&changed.ident).is_some_and(|known| known.is_unset),
-            How::Whole | How::Fields(_) => true,
+            How::Anew => known.is_some_and(|known| known.is_unset),
+            How::Whole => true,
+            How::Elements | How::Fields(_) => known.is_none_or(|known| known.is_mut),
             How::Through => false,
         };
         changed.moved && may_stay && !self.is_used_later(&changed.ident)
@@ -248,12 +256,14 @@ impl Flows {
         at: Span,
         effects: Effects,
         arms: &TokenStream,
-        node: impl FnOnce(TokenStream, TokenStream) -> TokenStream,
+        node: impl FnOnce(Arms) -> TokenStream,
     ) -> TokenStream {
         let p = krate::private();
-        let (value, given, error) = (private("value"), given(), private("error"));
+        let (value, given, error, closure) =
+            (private("value"), given(), private("error"), private("closure"));
         let Effects { changed, moved, parted } = effects;
-        let begin: TokenStream = changed.iter().map(begin).collect();
+        let outer = Outer::of(changed.iter().map(|c| (c, self.is_gone(c))));
+        let begin: TokenStream = changed.iter().zip(&outer.names).map(|(c, copy)| begin(c, copy)).collect();
         let (gone, changed): (Vec<Changed>, Vec<Changed>) =
             changed.into_iter().partition(|c| self.is_gone(c));
         // Nothing but the arms says what a variable is that has no value yet.
@@ -284,7 +294,9 @@ impl Flows {
                 ::core::result::Result::Ok(())
             }
         };
-        let call = node(body, self.ran(at));
+        let Outer { names: outer, copies: outer_copies } = outer;
+        let outer = outer.iter().flatten();
+        let call = node(Arms { copies: outer_copies, body, ran: self.ran(at) });
         let names = fresh(&changed);
         let pattern = list(
             names.iter().map(|name| quote!(#p::Carrying(#name, _))).chain([quote!(#p::Carrying(#value, _))]),
@@ -292,21 +304,22 @@ impl Flows {
         let assigned = assigned(&changed, &names);
         let moved: Vec<&Ident> = moved.iter().chain(gone.iter().map(|c| &c.ident)).collect();
         // Arms changed variables of their own, and rustc would say that these need no `mut`.
-        let changed_too = gone.iter().map(
-            |Changed { ident, .. }| quote_spanned!(krate::generated_at(ident.span())=> let _ = &mut #ident;),
-        );
-        let moved = (!moved.is_empty()).then(|| quote!({ #(#changed_too)* let _moved = (#(#moved,)*); }));
+        let changed_too = gone.iter().map(changed_by_arms);
+        let moved = (!moved.is_empty()).then(|| quote!({ let _moved = (#(#moved,)*); }));
         let of_one_type: TokenStream = types.iter().map(|(name, variable)| of_type(name, variable)).collect();
         let types = types.iter().map(|(name, _)| name);
         quote_spanned! {at=>
             {
                 #(let #types = #p::OfArms::new();)*
+                #(let #outer;)*
                 #[allow(clippy::let_unit_value)]
-                let #pattern = match #call {
+                let (#pattern, #closure) = match #call {
                     ::core::result::Result::Ok(#value) => #value,
                     ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
                 };
                 #assigned
+                #(#changed_too)*
+                #p::end(#closure);
                 #moved
                 #of_one_type
                 #value
@@ -324,8 +337,8 @@ impl Flows {
             shared.visit_block_mut(&mut round.body);
         }
         let read = self.effects((*e.cond).clone(), true);
-        let (carried, given, error, rounds) =
-            (private("carried"), given(), private("error"), private("round"));
+        let (carried, given, error, rounds, closures) =
+            (private("carried"), given(), private("error"), private("round"), private("closures"));
         *round.cond = syn::parse_quote!(#p::Round::begins(&mut #rounds));
         round.while_token.span = at;
         let named = order::of_expr(&Expr::While(e.clone()));
@@ -334,24 +347,29 @@ impl Flows {
         let names = fresh(&changed);
         let initial = list(changed.iter().flat_map(initial));
         let pattern = list(names.iter().map(|name| quote!(#p::Carrying(#name, _))));
-        let (enter, outs) = (entered(&changed, &names, false), list(changed.iter().flat_map(outs)));
-        let shown_to_predicate = entered(&changed, &names, true);
+        let Outer { names: outer, copies: outer_copies } = Outer::of_fields(&changed);
+        let (enter, outs) = (entered(&changed, &outer, &names, false), list(changed.iter().flat_map(outs)));
+        let shown_to_predicate = entered(&changed, &outer, &names, true);
         let (copies, read) = (copies(&moved, &parted), copies(&read.moved, &read.parted));
         let assigned = assigned(&changed, &names);
-        let (runtime, ran) = (self.runtime(at), self.ran(at));
+        let (runtime, ran, outer) = (self.runtime(at), self.ran(at), outer.iter().flatten());
         let (limit, place) = (limit(e), place(e));
         quote_spanned! {at=>
             {
-                let #pattern = match #runtime::device_while(
+                #(let #outer;)*
+                let (#pattern, #closures) = match #runtime::device_while(
                     #limit,
                     #place,
                     #initial,
-                    |#carried: &_, #given: &mut _| -> #ran {
-                        let #pattern = ::core::clone::Clone::clone(#carried);
-                        #shown_to_predicate
-                        #read
-                        *#given = ::core::option::Option::Some(#predicate);
-                        ::core::result::Result::Ok(())
+                    {
+                        #outer_copies
+                        |#carried: &_, #given: &mut _| -> #ran {
+                            let #pattern = ::core::clone::Clone::clone(#carried);
+                            #shown_to_predicate
+                            #read
+                            *#given = ::core::option::Option::Some(#predicate);
+                            ::core::result::Result::Ok(())
+                        }
                     },
                     |#carried, #given: &mut _| -> #ran {
                         let #pattern = #carried;
@@ -367,6 +385,7 @@ impl Flows {
                     ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
                 };
                 #assigned
+                #p::end(#closures);
             }
         }
     }
@@ -386,9 +405,8 @@ pub(crate) fn written(sig: &Signature, block: &mut Block) {
         syn::FnArg::Typed(typed) => syntax::bound_always(&typed.pat),
         syn::FnArg::Receiver(_) => Vec::new(),
     });
-    let params: Vec<Ident> = params.map(|b| b.ident).collect();
-    arm_closures::given_to_arms(block, params.iter().map(ToString::to_string), |_| false);
-    let names: Vec<Known> = params.iter().map(|ident| Known::outer(ident, false)).collect();
+    let names: Vec<Known> = params.map(|b| Known::bound(&b, 0, false)).collect();
+    arm_closures::given_to_arms(block, names.iter().map(|known| known.name.clone()), |_| false);
     Flows::of(ret, names).visit_block_mut(block);
 }
 
@@ -408,7 +426,7 @@ fn nameable(ty: &Type) -> Option<Type> {
     (!opaque.0).then(|| ty.clone())
 }
 
-/// The variables that code names, in its order; not those that it binds itself.
+/// The variables of which code needs the value from before; not those that it binds itself.
 #[derive(Default)]
 pub(crate) struct Later {
     names: BTreeSet<String>,
@@ -417,7 +435,11 @@ pub(crate) struct Later {
 
 impl Later {
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
-        uses::of_stmt(stmt).names().for_each(|name| self.name(name));
+        uses::of_stmt(stmt).needed().for_each(|name| self.name(name));
+        if let Stmt::Expr(Expr::Assign(a), _) = stmt {
+            // After it, the name stands for another value.
+            self.bound.extend(syntax::plain_name(&a.left).map(ToString::to_string));
+        }
         self.bound.extend(syntax::bound_by(stmt).iter().map(|b| b.ident.to_string()));
     }
 
@@ -455,33 +477,98 @@ fn referent(ident: &Ident) -> Ident {
     format_ident!("__{}", ident, span = Span::mixed_site().located_at(ident.span()))
 }
 
-/// The variables of the closure's own for one that arms change.
-fn begin(changed: &Changed) -> TokenStream {
-    let ident = &changed.ident;
+/// A copy of a variable of which parts change; of what it refers to, where it is a `&mut`.
+fn copy_to_change(ident: &Ident) -> TokenStream {
     let shown = krate::generated_at(ident.span());
-    match &changed.how {
+    let p = krate::private_at(shown);
+    quote_spanned! {shown=>
+        {
+            #[allow(unused_imports)]
+            use #p::{CopyOfAnything as _, CopyOfReferent as _, CopyOfValue as _};
+            (&&&#p::Own(&#ident)).to_change()
+        }
+    }
+}
+
+/// What a call that describes arms is given.
+struct Arms {
+    /// The statements before the closure.
+    copies: TokenStream,
+    /// The closure's code.
+    body: TokenStream,
+    /// The type of its result.
+    ran: TokenStream,
+}
+
+/// Copies of the variables that arms change, made before the closure, which so has nothing of these variables. What else in it
+/// refers to one, as a reference or a macro of the function does, would mean the value from before: the closure lives until the
+/// new values are assigned, so rustc refuses it (E0506).
+#[derive(Default)]
+struct Outer {
+    /// The names of the copies, one for each variable that has a value.
+    names: Vec<Option<Ident>>,
+    /// The statements that make them.
+    copies: TokenStream,
+}
+
+impl Outer {
+    /// For variables of which the second values say that they do not leave the arms.
+    fn of<'c>(changed: impl Iterator<Item = (&'c Changed, bool)>) -> Self {
+        let mut outer = Self::default();
+        for (n, (changed, is_gone)) in changed.enumerate() {
+            outer.add(n, changed, is_gone);
+        }
+        outer
+    }
+
+    /// For the rounds of a loop, which begin with the other variables' values.
+    fn of_fields(changed: &[Changed]) -> Self {
+        Self::of(changed.iter().filter(|c| matches!(c.how, How::Fields(_))).map(|c| (c, false)))
+    }
+
+    fn add(&mut self, n: usize, Changed { ident, how, .. }: &Changed, is_gone: bool) {
+        let shown = krate::generated_at(ident.span());
+        let copy = match how {
+            How::Anew => return self.names.push(None),
+            How::Elements | How::Fields(_) if !is_gone => copy_to_change(ident),
+            How::Through => quote_spanned!(shown=> ::core::clone::Clone::clone(&*#ident)),
+            // A `&mut` has no such copy, so rustc refuses one whose changes would be lost.
+            How::Whole | How::Elements | How::Fields(_) => {
+                quote_spanned!(shown=> ::core::clone::Clone::clone(&#ident))
+            }
+        };
+        let name = private(&format!("before{n}"));
+        self.copies.extend(quote_spanned!(shown=> #name = #copy;));
+        self.names.push(Some(name));
+    }
+}
+
+/// The variable of the closure's own for one that arms change; `copy` is that from before.
+fn begin(Changed { ident, how, .. }: &Changed, copy: &Option<Ident>) -> TokenStream {
+    let shown = krate::generated_at(ident.span());
+    match how {
         How::Anew => quote!(#[allow(unused_mut)] let mut #ident;),
-        How::Whole | How::Fields(_) => {
-            quote_spanned!(shown=> #[allow(unused_mut)] let mut #ident = ::core::clone::Clone::clone(&#ident);)
+        How::Whole | How::Elements | How::Fields(_) => {
+            quote_spanned!(shown=> #[allow(unused_mut)] let mut #ident = ::core::clone::Clone::clone(&#copy);)
         }
         How::Through => {
             let own = referent(ident);
-            quote_spanned!(shown=> let mut #own = ::core::clone::Clone::clone(&*#ident); let #ident = &mut #own;)
+            quote_spanned!(shown=> let mut #own = ::core::clone::Clone::clone(&#copy); let #ident = &mut #own;)
         }
     }
 }
 
 /// The same for a round of a loop, to which the values are carried under `names`, or for the predicate before it, which
-/// gives nothing back: there they cannot be changed, or the change would be lost.
-fn entered(all: &[Changed], names: &[Ident], is_predicate: bool) -> TokenStream {
+/// gives nothing back: there they cannot be changed, or the change would be lost. `outer` are the copies of structs.
+fn entered(all: &[Changed], outer: &[Option<Ident>], names: &[Ident], is_predicate: bool) -> TokenStream {
     let mutable = (!is_predicate).then(|| quote!(mut));
-    let mut names = names.iter();
+    let (mut names, mut outer) = (names.iter(), outer.iter());
     let mut next = || names.next();
     let mut tokens = TokenStream::new();
     for Changed { ident, how, .. } in all {
         let shown = krate::generated_at(ident.span());
         match how {
-            How::Anew | How::Whole => {
+            How::Anew | How::Whole | How::Elements => {
                 let name = next();
                 tokens.extend(
                     quote_spanned!(shown=> #[allow(unused_mut, unused_variables)] let #mutable #ident = #name;),
@@ -495,8 +582,9 @@ fn entered(all: &[Changed], names: &[Ident], is_predicate: bool) -> TokenStream 
                 });
             }
             How::Fields(paths) => {
+                let copy = outer.next().and_then(Option::as_ref);
                 tokens.extend(
-                    quote_spanned!(shown=> #[allow(unused_variables)] let mut #ident = ::core::clone::Clone::clone(&#ident);),
+                    quote_spanned!(shown=> #[allow(unused_variables)] let mut #ident = ::core::clone::Clone::clone(&#copy);),
                 );
                 for path in paths {
                     let name = next();
@@ -514,8 +602,8 @@ fn entered(all: &[Changed], names: &[Ident], is_predicate: bool) -> TokenStream 
 /// The places that change, as host code names them.
 fn places(Changed { ident, how, .. }: &Changed) -> Vec<TokenStream> {
     match how {
-        How::Anew | How::Whole => vec![quote!(#ident)],
-        How::Through => vec![quote!(*#ident)],
+        How::Anew | How::Whole | How::Elements => vec![quote!(#ident)],
+        How::Through => vec![quote_spanned!(krate::generated_at(ident.span())=> *#ident)],
         How::Fields(paths) => paths.iter().map(|path: &Vec<Member>| quote!(#ident #(.#path)*)).collect(),
     }
 }
@@ -523,6 +611,21 @@ fn places(Changed { ident, how, .. }: &Changed) -> Vec<TokenStream> {
 /// Has the types say that arms may assign a variable that does not leave them.
 fn held(changed: &Changed) -> TokenStream {
     initial(changed).into_iter().map(|value| quote!(let _ = #value;)).collect()
+}
+
+/// Says that arms change a variable, which may be a `&mut`.
+fn changed_by_arms(Changed { ident, how, .. }: &Changed) -> TokenStream {
+    let shown = krate::generated_at(ident.span());
+    let p = krate::private_at(shown);
+    match how {
+        How::Elements | How::Fields(_) => quote_spanned! {shown=>
+            {
+                use #p::ChangedByArms as _;
+                #ident.is_changed_by_arms();
+            }
+        },
+        _ => quote_spanned!(shown=> let _ = &mut #ident;),
+    }
 }
 
 /// Gives a variable that has no value yet the type that `name` stands for, in the arms and around them: it does not leave
@@ -543,7 +646,7 @@ fn outs(changed: &Changed) -> Vec<TokenStream> {
     let shown = krate::generated_at(changed.ident.span());
     let p = krate::private_at(shown);
     let value = |place: TokenStream| match changed.how {
-        How::Anew | How::Whole => place,
+        How::Anew | How::Whole | How::Elements => place,
         _ => quote_spanned!(shown=> ::core::clone::Clone::clone(&#place)),
     };
     let leave = |place: TokenStream| {
@@ -557,16 +660,32 @@ fn outs(changed: &Changed) -> Vec<TokenStream> {
 fn initial(changed: &Changed) -> Vec<TokenStream> {
     let shown = krate::generated_at(changed.ident.span());
     let p = krate::private_at(shown);
-    let enter = |place: TokenStream| quote_spanned!(shown=> #p::CarriedByDevice::carry((::core::clone::Clone::clone(&#place),).0));
+    let copy = |place: TokenStream| match changed.how {
+        How::Elements => copy_to_change(&changed.ident),
+        _ => quote_spanned!(shown=> ::core::clone::Clone::clone(&#place)),
+    };
+    let enter = |place: TokenStream| {
+        let copy = copy(place);
+        quote_spanned!(shown=> #p::CarriedByDevice::carry((#copy,).0))
+    };
     places(changed).into_iter().map(enter).collect()
 }
 
 /// The assignments when all arms are described. That nothing may read them is not the user's fault: arms did.
 fn assigned(all: &[Changed], names: &[Ident]) -> TokenStream {
-    let places = all.iter().flat_map(|c| places(c).into_iter().map(move |place| (place, c.ident.span())));
-    let assign = |((place, span), name): ((TokenStream, Span), &Ident)| {
-        let shown = krate::generated_at(span);
-        quote_spanned!(shown=> #place = #name;)
+    let places = all.iter().flat_map(|c| places(c).into_iter().map(move |place| (c, place)));
+    let assign = |((changed, place), name): ((&Changed, TokenStream), &Ident)| {
+        let shown = krate::generated_at(changed.ident.span());
+        let p = krate::private_at(shown);
+        match changed.how {
+            How::Elements => quote_spanned! {shown=>
+                {
+                    use #p::NewValue as _;
+                    #place.set_to_new_value(#name);
+                }
+            },
+            _ => quote_spanned!(shown=> #place = #name;),
+        }
     };
     let assigns: TokenStream = places.zip(names).map(assign).collect();
     if assigns.is_empty() { assigns } else { quote!(#[allow(unused_assignments)] { #assigns }) }

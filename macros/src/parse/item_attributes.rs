@@ -2,14 +2,14 @@
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::{Attribute, Ident, Item, Macro, Signature, visit::Visit};
+use syn::{Attribute, Generics, Ident, Item, Macro, Signature, visit::Visit};
 
 use crate::{
     diag::{Code, Errors},
     krate,
 };
 
-use super::surroundings::{self, Around};
+use super::surroundings::{self, Around, Kind};
 
 /// Takes a second `#[graphable]` off an item, which would make its siblings again.
 pub(crate) fn once(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
@@ -89,7 +89,8 @@ pub(crate) fn around(sig: &Signature, body: &syn::Block) -> Option<Around> {
         found.visit_block(body);
         found.0
     };
-    surroundings::around(&sig.ident).or_else(|| names_self().then_some(Around::Impl))
+    surroundings::around(&sig.ident)
+        .or_else(|| names_self().then(|| Around { kind: Kind::Impl, generics: Generics::default() }))
 }
 
 /// Looks for `Self` outside items, which may have one of their own.

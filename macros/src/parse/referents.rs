@@ -1,15 +1,14 @@
 //! Parts of what a `&mut` refers to, which arms of `#[device]` control flow assign.
 //!
-//! Of `pair.l = …`, the tokens do not say whether `pair` is a struct or refers to one, and an arm cannot have a copy of a
-//! `&mut`. Where the code around says that it is one, the assignment is written as `(*pair).l = …`, which means the same.
+//! Of `pair.l = …`, the tokens do not say whether `pair` is a struct or refers to one. Where the code around says that it is
+//! a reference, the assignment is written as `(*pair).l = …`, which means the same, and all of what it refers to leaves the arm.
+//! Elsewhere, the types say it when the program is compiled, and only the assigned parts leave (`Own` in the runtime).
 
-use syn::{
-    Block, Expr, ExprBlock, FnArg, Ident, Local, Pat, Signature, Type, spanned::Spanned, visit_mut,
-    visit_mut::VisitMut,
-};
+use syn::{Block, Expr, FnArg, Ident, Local, Pat, Signature, Type, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
     device,
+    scopes::{self, Binding, Scoped, Source},
     syntax::{self, bare},
     types,
 };
@@ -32,7 +31,7 @@ fn follow(sig: &Signature, block: &mut Block) -> Vec<(Ident, Expr)> {
     let mut referents = Referents { names: Vec::new(), arms: 0, slices: Vec::new() };
     for argument in &sig.inputs {
         if let FnArg::Typed(typed) = argument {
-            referents.bind(&typed.pat, of_type(&typed.ty));
+            referents.bind_as(&typed.pat, of_type(&typed.ty));
         }
     }
     referents.visit_block_mut(block);
@@ -70,8 +69,12 @@ fn of_value(value: &Expr) -> Kind {
     }
 }
 
-/// What an iterator yields.
-fn of_items(iterator: &Expr) -> Kind {
+/// What an iterator yields under a pattern. A reference need not be `mut` to change what it refers to, so behind
+/// `for mut x in &mut iterator` are values.
+fn of_items(iterator: &Expr, pat: &Pat) -> Kind {
+    if matches!(pat, Pat::Ident(p) if p.mutability.is_some()) {
+        return Kind::Other;
+    }
     match bare(iterator) {
         Expr::MethodCall(m) if m.method == "iter_mut" || m.method == "values_mut" => Kind::Reference,
         other if of_value(other) == Kind::Reference => Kind::Reference,
@@ -103,31 +106,18 @@ struct Referents {
 
 impl Referents {
     /// Binds the names of a pattern; `kind` is what its value is, if that is one name.
-    fn bind(&mut self, pat: &Pat, kind: Kind) {
+    fn bind_as(&mut self, pat: &Pat, kind: Kind) {
         match pat {
             Pat::Ident(p) if p.by_ref.is_none() && p.subpat.is_none() => {
                 self.names.push((p.ident.to_string(), kind));
             }
-            Pat::Paren(p) => self.bind(&p.pat, kind),
-            Pat::Type(t) => self.bind(&t.pat, of_type(&t.ty)),
+            Pat::Paren(p) => self.bind_as(&p.pat, kind),
+            Pat::Type(t) => self.bind_as(&t.pat, of_type(&t.ty)),
             other => {
                 let others = syntax::bound_always(other);
                 self.names.extend(others.iter().map(|b| (b.ident.to_string(), Kind::Other)));
             }
         }
-    }
-
-    fn bind_value(&mut self, pat: &Pat, value: &Expr) {
-        self.bind(pat, of_value(value));
-        if let Some(inner) = of_option(pat, value) {
-            self.bind(inner, Kind::Reference);
-        }
-    }
-
-    fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
-        let depth = self.names.len();
-        f(self);
-        self.names.truncate(depth);
     }
 
     fn arm(&mut self, f: impl FnOnce(&mut Self)) {
@@ -180,16 +170,12 @@ impl Referents {
         }
     }
 
-    fn block(&mut self, block: &mut Block) {
-        self.scoped(|s| visit_mut::visit_block_mut(s, block));
-    }
-
     fn flow(&mut self, expr: &mut Expr) {
         match expr {
             Expr::If(e) => {
                 self.visit_expr_mut(&mut e.cond);
                 self.arm(|s| {
-                    s.block(&mut e.then_branch);
+                    s.visit_block_mut(&mut e.then_branch);
                     if let Some((_, other)) = &mut e.else_branch {
                         s.visit_expr_mut(other);
                     }
@@ -197,7 +183,7 @@ impl Referents {
             }
             Expr::While(e) => {
                 self.visit_expr_mut(&mut e.cond);
-                self.arm(|s| s.block(&mut e.body));
+                self.arm(|s| s.visit_block_mut(&mut e.body));
             }
             Expr::Match(e) => {
                 self.visit_expr_mut(&mut e.expr);
@@ -208,18 +194,36 @@ impl Referents {
     }
 }
 
+impl Scoped for Referents {
+    type Names = usize;
+    fn begin(&mut self) -> usize {
+        self.names.len()
+    }
+    fn end(&mut self, around: usize) {
+        self.names.truncate(around);
+    }
+    fn bind(&mut self, binding: &Binding<'_>) {
+        let pat = binding.pat;
+        match binding.of {
+            Source::Value(value) => {
+                self.bind_as(pat, of_value(value));
+                if let Some(inner) = of_option(pat, value) {
+                    self.bind_as(inner, Kind::Reference);
+                }
+            }
+            Source::Items(iterator) => self.bind_as(pat, of_items(iterator, pat)),
+            Source::Unknown => self.bind_as(pat, Kind::Other),
+        }
+    }
+}
+
 impl VisitMut for Referents {
     fn visit_block_mut(&mut self, block: &mut Block) {
-        self.block(block);
+        scopes::visit_block(self, block);
     }
 
     fn visit_local_mut(&mut self, local: &mut Local) {
-        let value = local.init.as_ref().map(|init| (*init.expr).clone());
-        visit_mut::visit_local_mut(self, local);
-        match value {
-            Some(value) => self.bind_value(&local.pat, &value),
-            None => self.bind(&local.pat, Kind::Other),
-        }
+        scopes::visit_local(self, local);
     }
 
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
@@ -235,47 +239,7 @@ impl VisitMut for Referents {
                 self.visit_expr_mut(&mut b.right);
                 self.assigned(&mut b.left);
             }
-            Expr::Let(l) => {
-                self.visit_expr_mut(&mut l.expr);
-                let (pat, value) = (l.pat.clone(), l.expr.clone());
-                self.bind_value(&pat, &value);
-            }
-            Expr::If(e) => {
-                self.scoped(|s| {
-                    s.visit_expr_mut(&mut e.cond);
-                    s.block(&mut e.then_branch);
-                });
-                if let Some((_, other)) = &mut e.else_branch {
-                    self.visit_expr_mut(other);
-                }
-            }
-            Expr::While(e) => self.scoped(|s| {
-                s.visit_expr_mut(&mut e.cond);
-                s.block(&mut e.body);
-            }),
-            Expr::ForLoop(e) => {
-                let kind = of_items(&e.expr);
-                self.visit_expr_mut(&mut e.expr);
-                self.scoped(|s| {
-                    s.bind(&e.pat, kind);
-                    s.block(&mut e.body);
-                });
-            }
-            Expr::Match(e) => {
-                self.visit_expr_mut(&mut e.expr);
-                for arm in &mut e.arms {
-                    self.scoped(|s| {
-                        s.bind_value(&arm.pat, &e.expr);
-                        visit_mut::visit_arm_mut(s, arm);
-                    });
-                }
-            }
-            Expr::Closure(c) => self.scoped(|s| {
-                c.inputs.iter().for_each(|pat| s.bind(pat, Kind::Other));
-                s.visit_expr_mut(&mut c.body);
-            }),
-            Expr::Block(ExprBlock { block, .. }) => self.block(block),
-            other => visit_mut::visit_expr_mut(self, other),
+            other => scopes::visit_expr(self, other),
         }
     }
 

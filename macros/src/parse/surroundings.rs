@@ -1,7 +1,7 @@
 //! The item around a function. An attribute macro is given only its own item, so it is looked up in the file.
 
 use syn::{
-    Ident, ImplItemFn, ItemImpl, TraitItemFn,
+    Generics, Ident, ImplItemFn, ItemImpl, ItemTrait, TraitItemFn,
     visit::{self, Visit},
 };
 
@@ -9,8 +9,16 @@ use syn::{
 const HERE: &str = "__graphable_here";
 
 /// The item around an associated function.
+#[derive(Clone)]
+pub(crate) struct Around {
+    pub(crate) kind: Kind,
+    /// The generics of the item, as far as they are known.
+    pub(crate) generics: Generics,
+}
+
+/// What an item is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Around {
+pub(crate) enum Kind {
     Impl,
     /// A trait, or an `impl` of one.
     Trait,
@@ -50,7 +58,7 @@ fn around_in(text: &str, line: usize, column: usize, name: &str) -> Option<Aroun
     let at = above.iter().map(|line| line.len()).sum::<usize>() + at;
     let rest = text[at..].strip_prefix(name)?;
     let file = syn::parse_file(&format!("{}{HERE}{rest}", &text[..at])).ok()?;
-    let mut find = Find { inner: Around::Impl, found: None };
+    let mut find = Find { inner: None, found: None };
     find.visit_file(&file);
     find.found
 }
@@ -69,29 +77,39 @@ fn may_be_associated(above: &[&str], own: &str) -> bool {
 
 /// Looks for the function [`HERE`] among associated functions.
 struct Find {
-    /// What functions of the `impl` or trait that is visited are part of.
-    inner: Around,
+    /// The `impl` or trait that is visited.
+    inner: Option<Around>,
     found: Option<Around>,
+}
+
+impl Find {
+    fn inside(&mut self, kind: Kind, generics: &Generics, visit: impl FnOnce(&mut Self)) {
+        let outer = self.inner.replace(Around { kind, generics: generics.clone() });
+        visit(self);
+        self.inner = outer;
+    }
 }
 
 impl<'ast> Visit<'ast> for Find {
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
-        let inner = if item.trait_.is_some() { Around::Trait } else { Around::Impl };
-        let outer = std::mem::replace(&mut self.inner, inner);
-        visit::visit_item_impl(self, item);
-        self.inner = outer;
+        let kind = if item.trait_.is_some() { Kind::Trait } else { Kind::Impl };
+        self.inside(kind, &item.generics, |s| visit::visit_item_impl(s, item));
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast ItemTrait) {
+        self.inside(Kind::Trait, &item.generics, |s| visit::visit_item_trait(s, item));
     }
 
     fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
         if function.sig.ident == HERE {
-            self.found = Some(self.inner);
+            self.found.clone_from(&self.inner);
         }
         visit::visit_impl_item_fn(self, function);
     }
 
     fn visit_trait_item_fn(&mut self, function: &'ast TraitItemFn) {
         if function.sig.ident == HERE {
-            self.found = Some(Around::Trait);
+            self.found.clone_from(&self.inner);
         }
         visit::visit_trait_item_fn(self, function);
     }
@@ -112,7 +130,7 @@ mod inner {
         }
     }
 }
-impl<T> Norm for Layer<T>
+impl<'s, T> Norm for Layer<'s, T>
 where
     T: Copy,
 {
@@ -123,11 +141,12 @@ trait Norm { fn norm() {} }
 ";
 
     /// Of the function in a line.
-    fn of(line: usize) -> Option<Around> {
+    fn of(line: usize) -> Option<(Kind, usize)> {
         let text = FILE.lines().nth(line - 1).unwrap();
         let at = text.find("fn ").unwrap() + 3;
         let name: String = text[at..].chars().take_while(|c| c.is_alphanumeric()).collect();
-        around_in(FILE, line, at + 1, &name)
+        let around = around_in(FILE, line, at + 1, &name)?;
+        Some((around.kind, around.generics.params.len()))
     }
 
     #[test]
@@ -135,11 +154,11 @@ trait Norm { fn norm() {} }
         for (line, expected) in [
             (1, None),
             (3, None),
-            (5, Some(Around::Impl)),
-            (6, Some(Around::Impl)),
+            (5, Some((Kind::Impl, 0))),
+            (6, Some((Kind::Impl, 0))),
             (7, None),
-            (16, Some(Around::Trait)),
-            (18, Some(Around::Trait)),
+            (16, Some((Kind::Trait, 2))),
+            (18, Some((Kind::Trait, 0))),
         ] {
             assert_eq!(of(line), expected, "line {line}");
         }
@@ -147,10 +166,10 @@ trait Norm { fn norm() {} }
 
     #[test]
     fn nothing_is_said_of_a_file_that_changed() {
-        assert_eq!(around_in(FILE, 5, 12, "renamed"), None);
-        assert_eq!(around_in(FILE, 500, 12, "own"), None);
-        assert_eq!(around_in(FILE, 5, 500, "own"), None);
-        assert_eq!(around_in(&format!("{FILE}}}"), 5, 12, "own"), None);
-        assert_eq!(around_in(FILE, 0, 0, "own"), None);
+        assert!(around_in(FILE, 5, 12, "renamed").is_none());
+        assert!(around_in(FILE, 500, 12, "own").is_none());
+        assert!(around_in(FILE, 5, 500, "own").is_none());
+        assert!(around_in(&format!("{FILE}}}"), 5, 12, "own").is_none());
+        assert!(around_in(FILE, 0, 0, "own").is_none());
     }
 }

@@ -25,6 +25,12 @@ pub(crate) fn scalar(ty: &Type) -> Option<&'static str> {
     })
 }
 
+/// Returns whether `ty` is an element type, by its name.
+pub(crate) fn is_element(ty: &Type) -> bool {
+    let Type::Path(path) = plain(ty) else { return false };
+    scalar(ty).is_some_and(|element| path.path.is_ident(element))
+}
+
 /// The element type, where `ty` is `Name<'s, T>`.
 pub(crate) fn named(ty: &Type, name: &str) -> Option<Type> {
     let Type::Path(path) = plain(ty) else { return None };

@@ -508,7 +508,7 @@ pub trait UserError: Sized {
     ///
     /// # Errors
     /// See [`control::cond`](crate::control::cond).
-    fn device_if<R, F>(predicate: &Tensor<'_, bool>, arms: F) -> Result<R, Self>
+    fn device_if<R, F>(predicate: &Tensor<'_, bool>, arms: F) -> Result<(R, F), Self>
     where
         R: Carried,
         F: Fn(bool, &mut Option<R>) -> Result<(), Self>;
@@ -517,7 +517,7 @@ pub trait UserError: Sized {
     ///
     /// # Errors
     /// See [`control::switch`](crate::control::switch).
-    fn device_match<'s, T, R, F>(index: &Tensor<'s, T>, table: &[&[T]], arms: F) -> Result<R, Self>
+    fn device_match<'s, T, R, F>(index: &Tensor<'s, T>, table: &[&[T]], arms: F) -> Result<(R, F), Self>
     where
         Tensor<'s, T>: SwitchIndex<'s, Case = T>,
         R: Carried,
@@ -533,7 +533,7 @@ pub trait UserError: Sized {
         carried: C,
         predicate: P,
         body: F,
-    ) -> Result<C, Self>
+    ) -> Result<(C, (P, F)), Self>
     where
         C: Carried,
         P: Fn(&C, &mut Option<Tensor<'s, bool>>) -> Result<(), Self>,
@@ -589,22 +589,22 @@ impl<E: From<Error>> UserError for E {
     }
 
     #[inline]
-    fn device_if<R, F>(predicate: &Tensor<'_, bool>, arms: F) -> Result<R, E>
+    fn device_if<R, F>(predicate: &Tensor<'_, bool>, arms: F) -> Result<(R, F), E>
     where
         R: Carried,
         F: Fn(bool, &mut Option<R>) -> Result<(), E>,
     {
-        device_flow::branches(predicate, arms)
+        Ok((device_flow::branches(predicate, &arms)?, arms))
     }
 
     #[inline]
-    fn device_match<'s, T, R, F>(index: &Tensor<'s, T>, table: &[&[T]], arms: F) -> Result<R, E>
+    fn device_match<'s, T, R, F>(index: &Tensor<'s, T>, table: &[&[T]], arms: F) -> Result<(R, F), E>
     where
         Tensor<'s, T>: SwitchIndex<'s, Case = T>,
         R: Carried,
         F: Fn(usize, &mut Option<R>) -> Result<(), E>,
     {
-        device_flow::selection(index, table, arms)
+        Ok((device_flow::selection(index, table, &arms)?, arms))
     }
 
     #[inline]
@@ -614,13 +614,13 @@ impl<E: From<Error>> UserError for E {
         carried: C,
         predicate: P,
         body: F,
-    ) -> Result<C, E>
+    ) -> Result<(C, (P, F)), E>
     where
         C: Carried,
         P: Fn(&C, &mut Option<Tensor<'s, bool>>) -> Result<(), E>,
         F: Fn(C, &mut Option<C>) -> Result<(), E>,
     {
-        device_flow::rounds(limit, at, carried, predicate, body)
+        Ok((device_flow::rounds(limit, at, carried, &predicate, &body)?, (predicate, body)))
     }
 }
 

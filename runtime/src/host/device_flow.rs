@@ -256,6 +256,12 @@ pub const fn limit(rounds: u32) -> u32 {
     rounds
 }
 
+/// Ends the closures that describe arms: until here, variables that they refer to cannot be assigned.
+#[inline]
+pub fn end<F>(closures: F) {
+    drop(closures);
+}
+
 /// Describes both arms of an `if`, by one closure.
 ///
 /// # Errors
@@ -371,3 +377,79 @@ impl<'a, T: ?Sized> OwnReference<'a> for &Own<'a, T> {
         self.0
     }
 }
+
+/// A copy of a variable of which an arm changes parts.
+pub trait CopyOfValue {
+    /// The type of the variable.
+    type Copy;
+    /// Returns the copy.
+    fn to_change(&self) -> Self::Copy;
+}
+
+impl<T: Clone> CopyOfValue for &&Own<'_, T> {
+    type Copy = T;
+    fn to_change(&self) -> T {
+        self.0.clone()
+    }
+}
+
+/// A copy of what a `&mut` refers to. In a box, its parts are named as those of the reference are.
+pub trait CopyOfReferent {
+    /// The type of what the variable refers to.
+    type Copy;
+    /// Returns the copy.
+    fn to_change(&self) -> Box<Self::Copy>;
+}
+
+impl<T: Clone> CopyOfReferent for &Own<'_, &mut T> {
+    type Copy = T;
+    fn to_change(&self) -> Box<T> {
+        Box::new((*self.0).clone())
+    }
+}
+
+/// What has no copy, so that rustc names its type.
+pub trait CopyOfAnything {
+    /// The type of the variable.
+    type Copy;
+    /// Is never called.
+    fn to_change(&self) -> Self::Copy
+    where
+        Self::Copy: Clone;
+}
+
+impl<T> CopyOfAnything for Own<'_, T> {
+    type Copy = T;
+    fn to_change(&self) -> T
+    where
+        T: Clone,
+    {
+        self.0.clone()
+    }
+}
+
+/// Gives a variable of which arms changed elements its new value; what it refers to, where it is a `&mut`.
+pub trait NewValue<V> {
+    /// Replaces the value.
+    fn set_to_new_value(&mut self, value: V);
+}
+
+impl<T> NewValue<T> for T {
+    fn set_to_new_value(&mut self, value: T) {
+        *self = value;
+    }
+}
+
+impl<T> NewValue<Box<T>> for T {
+    fn set_to_new_value(&mut self, value: Box<T>) {
+        *self = *value;
+    }
+}
+
+/// A variable of which arms change parts.
+pub trait ChangedByArms {
+    /// Does nothing. Like the arms, it needs the variable to be `mut`, or to refer to something that is.
+    fn is_changed_by_arms(&mut self) {}
+}
+
+impl<T: ?Sized> ChangedByArms for T {}

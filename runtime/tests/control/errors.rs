@@ -208,7 +208,7 @@ fn bodies_agree_in_what_they_return() {
         let mut rt = runtime();
         let graph =
             DifferingGraph::builder().mode(mode).bucket("B", Schedule::new([4])).build(&mut rt).unwrap();
-        for (which, what) in [(0, "padding"), (1, "lengths of vectors"), (2, "shape"), (3, "padding")] {
+        for (which, what) in [(0, "padding"), (1, "each vector and option"), (2, "shape"), (3, "padding")] {
             for size in [4, 3] {
                 let step = rt.step().unwrap();
                 let error = graph.call(&step, &vec![1.0; 3 * size], true, which).unwrap_err();

@@ -40,6 +40,12 @@ impl Use {
         self.assigned || (self.touched || self.through || self.in_macro) && mutable
     }
 
+    /// Returns whether the value from before does not matter: the code only replaces it.
+    pub(crate) fn only_replaces(&self) -> bool {
+        let reads = self.whole || self.by_value || self.touched || self.through || self.taken || self.called;
+        self.assigned && !reads && !self.parted && !self.handed_on && !self.in_macro && self.fields.is_empty()
+    }
+
     /// Returns whether other code may get the value: what is done with a `&mut` there is not seen.
     pub(crate) fn passes_on(&self) -> bool {
         self.by_value || self.handed_on && self.whole
@@ -84,6 +90,11 @@ impl Uses {
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(n, _)| n.as_str())
+    }
+
+    /// The names of which the value from before may matter.
+    pub(crate) fn needed(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, u)| !u.only_replaces()).map(|(n, _)| n.as_str())
     }
 
     pub(in crate::analyze) fn entry(&mut self, ident: &Ident) -> &mut Use {

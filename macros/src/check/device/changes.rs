@@ -167,7 +167,7 @@ impl Changes<'_> {
 
     /// Reports a change of a variable outside by something else than an assignment.
     fn refuse(&mut self, at: impl ToTokens, name: &Ident, help: impl std::fmt::Display) {
-        let is_host = matches!(self.variables.kind(name), Kind::Number(_) | Kind::Collection);
+        let is_host = matches!(self.variables.kind(name), Kind::Number(_) | Kind::Count | Kind::Collection);
         let message = if is_host {
             format!(
                 "`{name}` is a value of the host, which would change when the arms are described, whatever the device will choose"
@@ -191,8 +191,11 @@ impl Changes<'_> {
         match self.variables.kind(&name).clone() {
             // The lints on operators report it.
             _ if is_tensor(&b.left) || is_tensor(&b.right) => {}
-            Kind::Number(begins) => {
-                let begins = begins.unwrap_or_else(|| "0i32".to_owned());
+            kind @ (Kind::Number(_) | Kind::Count) => {
+                let begins = match kind {
+                    Kind::Number(Some(begins)) => begins,
+                    _ => "0i32".to_owned(),
+                };
                 self.refuse(
                     b,
                     &name,
@@ -231,19 +234,21 @@ impl Changes<'_> {
         format!("ops::{function}(&{place}, {}{text})?", if is_owned { "&" } else { "" })
     }
 
-    /// `f(&mut y)`.
-    fn lent(&mut self, at: &Expr, name: &Ident, callee: Option<&str>) {
+    /// `f(&mut y)`: `at`, of a place in the variable `name`.
+    fn lent(&mut self, at: &Expr, place: &Expr, name: &Ident, callee: Option<&str>) {
+        // Tokens of an expression are written apart.
+        let place = on_one_line(place).replace("* ", "*");
         let after = format!(
-            "give the arms a value, `let y = #[device] if … {{ … }} else {{ … }};`, and change `{name}` after it"
+            "give the arms a value, `let y = #[device] if … {{ … }} else {{ … }};`, and change `{place}` after it"
         );
         let help = match (self.variables.kind(name), callee) {
-            (Kind::Number(_) | Kind::Collection, _) => after,
+            (Kind::Number(_) | Kind::Count | Kind::Collection, _) => after,
             (_, Some(callee)) => {
                 format!(
-                    "assign it here, `{name} = {callee}(&{name})?;`, with a function that returns the new value; or {after}"
+                    "assign it here, `{place} = {callee}(&{place})?;`, with a function that returns the new value; or {after}"
                 )
             }
-            (_, None) => format!("assign it here, `{name} = …;`; or {after}"),
+            (_, None) => format!("assign it here, `{place} = …;`; or {after}"),
         };
         self.refuse(at, name, help);
     }
@@ -255,7 +260,7 @@ impl Changes<'_> {
                 if r.mutability.is_some()
                     && let Some(name) = self.outside(&r.expr)
                 {
-                    self.lent(argument, &name, callee);
+                    self.lent(argument, &r.expr, &name, callee);
                 }
                 self.visit_expr(&r.expr);
             }

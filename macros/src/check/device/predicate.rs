@@ -5,7 +5,10 @@ use syn::{BinOp, Expr, UnOp};
 use super::variables::{Kind, Variables};
 use crate::{
     diag::{Code, Errors, on_one_line},
-    parse::syntax::{self, bare},
+    parse::{
+        syntax::{self, bare},
+        types,
+    },
 };
 
 /// Where a predicate stands.
@@ -34,10 +37,11 @@ pub(super) fn check(cond: &Expr, place: Place<'_>, variables: &Variables, errors
                 (true, true) => format!("compare on the device, `{text}`"),
             }
         }
-        (Side::Host(text), true) => in_else(&text),
-        (Side::Host(text), false) => {
+        (Side::Host { text, .. }, true) => in_else(&text),
+        (Side::Host { text, .. }, false) => {
             format!("remove `#[device]`: `{} {text}` decides on the host", place.word)
         }
+        (Side::Unknown, chained) => in_general(bare(cond), chained),
     };
     let message = format!("{what}, and this predicate is on the device");
     errors.push(Code::DeviceOperator, bare(cond), message, help);
@@ -46,7 +50,7 @@ pub(super) fn check(cond: &Expr, place: Place<'_>, variables: &Variables, errors
 /// Reports a value that is known to be the host's in an `else if`, of which the types would say to remove a `#[device]`.
 fn chained_host(cond: &Expr, place: Place<'_>, variables: &Variables, errors: &mut Errors) {
     let Expr::Path(_) = bare(cond) else { return };
-    if let Side::Host(text) = side(cond, variables)
+    if let Side::Host { text, .. } = side(cond, variables)
         && place.chained
     {
         errors.push(
@@ -89,47 +93,106 @@ fn compares(cond: &Expr) -> bool {
     matches!(bare(cond), Expr::Binary(b) if comparison(&b.op).is_some())
 }
 
+/// The help where the tokens do not say what the operands are.
+fn in_general(cond: &Expr, chained: bool) -> String {
+    let function = match cond {
+        Expr::Binary(b) => match (logical(&b.op), comparison(&b.op)) {
+            (Some((_, function)), _) => function,
+            (None, Some(known)) => known.function,
+            (None, None) => "logical_and",
+        },
+        _ => "logical_not",
+    };
+    if !compares(cond) {
+        return format!(
+            "use `ops::{function}`, which takes tensors of `bool` by reference; that of a `State` is what `ops::load` returns"
+        );
+    }
+    let or = if chained { "" } else { "; or remove `#[device]`, if the host knows both" };
+    format!(
+        "use `ops::{function}`, which takes tensors by reference, and second also a number of their element type; the tensor of a \
+         `State` is what `ops::load` returns{or}"
+    )
+}
+
 /// A part of a predicate, as an argument of an operation.
 enum Side {
-    Host(String),
+    /// The host computes all of it. `fits` states that it has an element type.
+    Host {
+        text: String,
+        fits: bool,
+    },
     Device(String),
+    /// The tokens do not say what it is, or it would have to be converted.
+    Unknown,
 }
 
 /// What stands for an expression on the device, with the operations for its operators; the host's value where the host computes all
 /// of it.
 fn side(expr: &Expr, variables: &Variables) -> Side {
     let text = on_one_line(bare(expr));
+    let host = |fits| Side::Host { text: text.clone(), fits };
     match bare(expr) {
         Expr::Binary(b) => {
+            let sides = (side(&b.left, variables), side(&b.right, variables));
             let (function, swapped) = match (logical(&b.op), comparison(&b.op)) {
                 (Some((_, function)), _) => (function, function),
                 (None, Some(known)) => (known.function, known.swapped),
-                (None, None) => return Side::Host(text),
+                (None, None) => {
+                    return match sides {
+                        (Side::Host { fits: one, .. }, Side::Host { fits: two, .. }) => host(one && two),
+                        _ => Side::Unknown,
+                    };
+                }
             };
             // An operation takes a number second.
-            match (side(&b.left, variables), side(&b.right, variables)) {
-                (Side::Device(one), Side::Device(two) | Side::Host(two)) => {
+            match sides {
+                (Side::Device(one), Side::Device(two) | Side::Host { text: two, fits: true }) => {
                     Side::Device(format!("&ops::{function}({one}, {two})?"))
                 }
-                (Side::Host(one), Side::Device(two)) => {
+                (Side::Host { text: one, fits: true }, Side::Device(two)) => {
                     Side::Device(format!("&ops::{swapped}({two}, {one})?"))
                 }
-                (Side::Host(_), Side::Host(_)) => Side::Host(text),
+                (Side::Host { .. }, Side::Host { .. }) => host(true),
+                _ => Side::Unknown,
             }
         }
         Expr::Unary(u) if matches!(u.op, UnOp::Not(_)) => match side(&u.expr, variables) {
             Side::Device(of) => Side::Device(format!("&ops::logical_not({of})?")),
-            Side::Host(_) => Side::Host(text),
+            Side::Host { .. } => host(true),
+            Side::Unknown => Side::Unknown,
         },
         Expr::Path(_) => match syntax::plain_name(expr) {
-            Some(name) if !matches!(variables.kind(name), Kind::Number(_)) && !is_constant(&text) => {
-                Side::Device(if variables.is_param(&text) { text } else { format!("&{text}") })
-            }
-            _ => Side::Host(text),
+            Some(name) => match variables.kind(name) {
+                Kind::Number(_) => host(true),
+                Kind::Count => host(false),
+                // A constant has any type.
+                _ if is_constant(&text) => host(false),
+                _ => Side::Device(if variables.is_param(&text) { text } else { format!("&{text}") }),
+            },
+            None => host(false),
         },
         Expr::Reference(_) => Side::Device(text),
-        Expr::Try(_) | Expr::Field(_) => Side::Device(format!("&{text}")),
-        _ => Side::Host(text),
+        Expr::Try(_) => Side::Device(format!("&{text}")),
+        Expr::Lit(_) => host(true),
+        Expr::Unary(u) if matches!(u.op, UnOp::Neg(_)) => side(&u.expr, variables).of_host(text),
+        Expr::Cast(c) => host(types::is_element(&c.ty)),
+        Expr::MethodCall(m) if m.method == "clone" => match side(&m.receiver, variables) {
+            Side::Device(_) => Side::Device(format!("&{text}")),
+            other => other.of_host(text),
+        },
+        Expr::MethodCall(m) if ["rank", "len", "is_empty"].iter().any(|name| m.method == name) => host(false),
+        _ => Side::Unknown,
+    }
+}
+
+impl Side {
+    /// The host's value as another text; unknown, if it is not the host's.
+    fn of_host(self, text: String) -> Self {
+        match self {
+            Self::Host { fits, .. } => Self::Host { text, fits },
+            _ => Self::Unknown,
+        }
     }
 }
 

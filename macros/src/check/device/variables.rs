@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Tensor,
     /// A number or a `bool` of the host; as an argument of `ops::full`, if it begins with a literal.
     Number(Option<String>),
+    /// A number of the host that has no element type, such as a `usize`.
+    Count,
     /// A collection or a string of the host.
     Collection,
     /// A function's parameter or a variable of which nothing is known.
@@ -117,16 +119,14 @@ impl Found {
                     _ => Kind::Other,
                 }
             }
-            Expr::MethodCall(m) if ["rank", "len", "is_empty"].iter().any(|n| m.method == n) => {
-                Kind::Number(None)
-            }
-            Expr::Cast(c) if types::scalar(&c.ty).is_some() => Kind::Number(None),
-            Expr::Binary(b)
-                if [&b.left, &b.right].iter().any(|e| matches!(self.of_value(e), Kind::Number(_)))
-                    && ![&b.left, &b.right].iter().any(|e| self.of_value(e) == Kind::Tensor) =>
-            {
-                Kind::Number(None)
-            }
+            Expr::MethodCall(m) if ["rank", "len", "is_empty"].iter().any(|n| m.method == n) => Kind::Count,
+            Expr::Cast(c) => number(&c.ty).unwrap_or(Kind::Other),
+            Expr::Binary(b) => match (self.of_value(&b.left), self.of_value(&b.right)) {
+                (Kind::Tensor, _) | (_, Kind::Tensor) => Kind::Other,
+                (Kind::Count, _) | (_, Kind::Count) => Kind::Count,
+                (Kind::Number(_), _) | (_, Kind::Number(_)) => Kind::Number(None),
+                _ => Kind::Other,
+            },
             Expr::Macro(m) if ["vec", "format"].iter().any(|n| m.mac.path.is_ident(n)) => Kind::Collection,
             Expr::Call(call) => of_call(call),
             other => literal(other).map_or(Kind::Other, |text| Kind::Number(Some(text))),
@@ -149,12 +149,18 @@ fn of_call(call: &syn::ExprCall) -> Kind {
     }
 }
 
+/// What a number of this type is.
+fn number(ty: &Type) -> Option<Kind> {
+    types::scalar(ty)?;
+    Some(if types::is_element(ty) { Kind::Number(None) } else { Kind::Count })
+}
+
 fn of_type(ty: &Type) -> Kind {
     if types::is_tensor(ty) {
         return Kind::Tensor;
     }
-    if types::scalar(ty).is_some() {
-        return Kind::Number(None);
+    if let Some(number) = number(ty) {
+        return number;
     }
     let target = match types::plain(ty) {
         Type::Reference(r) => types::plain(&r.elem),

@@ -151,14 +151,14 @@ impl Flows {
     }
 }
 
-/// Returns the outer names of an expression.
+/// Returns the outer names of an expression of which the value from before may matter.
 pub(super) fn of_expr(expr: &Expr) -> Names {
-    uses::of_expr(expr).names().map(str::to_owned).collect()
+    uses::of_expr(expr).needed().map(str::to_owned).collect()
 }
 
 fn of_block(block: &Block) -> Names {
     let block = syn::ExprBlock { attrs: Vec::new(), label: None, block: block.clone() };
-    uses::of_stmt(&Stmt::Expr(Expr::Block(block), None)).names().map(str::to_owned).collect()
+    uses::of_stmt(&Stmt::Expr(Expr::Block(block), None)).needed().map(str::to_owned).collect()
 }
 
 /// Returns what the `let`s of a condition bind.

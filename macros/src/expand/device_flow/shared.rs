@@ -7,8 +7,6 @@
 //! fields free. Where a value is wanted, the place stays as it is, so it can be moved. A `Cell` of the copy is changed through a
 //! shared reference, and lost: nothing sees that.
 
-use std::collections::HashSet;
-
 use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::{
@@ -23,14 +21,17 @@ use crate::{
         macros, uses,
     },
     krate,
-    parse::syntax::{self, bare},
+    parse::{
+        scopes::{self, Binding, Scoped},
+        syntax::{self, bare},
+    },
 };
 
 /// The variables of which arms assign fields, with the paths of these.
 pub(super) struct Shared {
     variables: Vec<(String, Vec<Vec<Member>>)>,
-    /// Names that the code binds itself, by its scopes.
-    own: Vec<HashSet<String>>,
+    /// Names that the code binds itself, those in scope.
+    own: Vec<String>,
 }
 
 impl Shared {
@@ -41,14 +42,14 @@ impl Shared {
             _ => None,
         };
         let variables: Vec<_> = leaving.into_iter().filter_map(fields).collect();
-        (!variables.is_empty()).then(|| Self { variables, own: vec![HashSet::new()] })
+        (!variables.is_empty()).then(|| Self { variables, own: Vec::new() })
     }
 
     /// The assigned fields of the variable that a name stands for.
     fn fields(&self, name: &Ident) -> Option<&[Vec<Member>]> {
         let name = name.unraw();
         let (text, fields) = self.variables.iter().find(|(known, _)| name == known)?;
-        (!self.own.iter().any(|names| names.contains(text))).then_some(fields)
+        (!self.own.contains(text)).then_some(fields)
     }
 
     /// Returns whether a change of this place would not leave the arm.
@@ -91,29 +92,13 @@ impl Shared {
     /// A method that takes its receiver by value, as those of `Option` do, takes a copy, which cannot be changed either.
     fn taken(&self, call: &mut ExprMethodCall) -> Option<Expr> {
         let is_field = matches!(bare(&call.receiver), Expr::Field(_));
-        if !is_field || !uses::consumes(&call.method) || !self.is_lost(&call.receiver) {
+        if !is_field || !uses::takes_option(&call.method) || !self.is_lost(&call.receiver) {
             return None;
         }
         let shown = krate::generated_at(call.receiver.span());
         let taken = super::private("taken");
         let receiver = std::mem::replace(&mut *call.receiver, parse_quote_spanned!(shown=> #taken));
         Some(parse_quote_spanned!(shown=> match ::core::clone::Clone::clone(&#receiver) { #taken => #call }))
-    }
-
-    fn matched<'p>(&mut self, value: &mut Expr, mut pats: impl Iterator<Item = &'p Pat>) {
-        if pats.any(may_bind_mutably) { self.borrowed(value) } else { self.visit_expr_mut(value) }
-    }
-
-    fn scoped(&mut self, f: impl FnOnce(&mut Self)) {
-        self.own.push(HashSet::new());
-        f(self);
-        self.own.pop();
-    }
-
-    fn bind(&mut self, bound: &[syntax::Bound]) {
-        if let Some(scope) = self.own.last_mut() {
-            scope.extend(bound.iter().map(|b| b.ident.unraw().to_string()));
-        }
     }
 
     /// Returns whether tokens name such a variable.
@@ -235,6 +220,26 @@ fn place_among(
     }
 }
 
+impl Scoped for Shared {
+    type Names = usize;
+    fn begin(&mut self) -> usize {
+        self.own.len()
+    }
+    fn end(&mut self, around: usize) {
+        self.own.truncate(around);
+    }
+    fn bind(&mut self, binding: &Binding<'_>) {
+        self.own.extend(binding.names().iter().map(|b| b.ident.unraw().to_string()));
+    }
+    fn matched(&mut self, value: &mut Expr, pats: &[&Pat]) {
+        if pats.iter().any(|pat| may_bind_mutably(pat)) {
+            self.borrowed(value);
+        } else {
+            self.visit_expr_mut(value);
+        }
+    }
+}
+
 impl VisitMut for Shared {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         match expr {
@@ -265,61 +270,16 @@ impl VisitMut for Shared {
                 self.visit_expr_mut(&mut b.right);
                 self.assigned(&mut b.left);
             }
-            Expr::Match(m) => {
-                self.matched(&mut m.expr, m.arms.iter().map(|arm| &arm.pat));
-                m.arms.iter_mut().for_each(|arm| self.visit_arm_mut(arm));
-            }
-            Expr::Let(l) => {
-                self.matched(&mut l.expr, std::iter::once(&*l.pat));
-                self.bind(&syntax::bound(&l.pat));
-            }
-            Expr::If(e) => {
-                self.scoped(|s| {
-                    s.visit_expr_mut(&mut e.cond);
-                    s.visit_block_mut(&mut e.then_branch);
-                });
-                if let Some((_, other)) = &mut e.else_branch {
-                    self.visit_expr_mut(other);
-                }
-            }
-            Expr::While(e) => self.scoped(|s| {
-                s.visit_expr_mut(&mut e.cond);
-                s.visit_block_mut(&mut e.body);
-            }),
-            Expr::ForLoop(e) => {
-                self.visit_expr_mut(&mut e.expr);
-                self.scoped(|s| {
-                    s.bind(&syntax::bound_always(&e.pat));
-                    s.visit_block_mut(&mut e.body);
-                });
-            }
-            Expr::Closure(c) => self.scoped(|s| {
-                c.inputs.iter().for_each(|pat| s.bind(&syntax::bound_always(pat)));
-                s.visit_expr_mut(&mut c.body);
-            }),
-            other => visit_mut::visit_expr_mut(self, other),
+            other => scopes::visit_expr(self, other),
         }
     }
 
     fn visit_block_mut(&mut self, block: &mut Block) {
-        self.scoped(|s| visit_mut::visit_block_mut(s, block));
-    }
-
-    fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
-        self.scoped(|s| {
-            s.bind(&syntax::bound(&arm.pat));
-            visit_mut::visit_arm_mut(s, arm);
-        });
+        scopes::visit_block(self, block);
     }
 
     fn visit_local_mut(&mut self, local: &mut Local) {
-        if let Some(init) = &mut local.init {
-            self.matched(&mut init.expr, std::iter::once(&local.pat));
-            if let Some((_, diverge)) = &mut init.diverge {
-                self.visit_expr_mut(diverge);
-            }
-        }
-        self.bind(&syntax::bound_by_let(local));
+        scopes::visit_local(self, local);
     }
 
     fn visit_macro_mut(&mut self, mac: &mut Macro) {

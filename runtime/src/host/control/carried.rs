@@ -9,7 +9,7 @@ use crate::{
 
 /// A value that consists of tensors only, so that a body can return it, and a loop can carry it.
 ///
-/// Implemented for [`Tensor`], [`Scalar`] and `()`, and for tuples, arrays, vectors and options of such values; a struct of them
+/// Implemented for [`Tensor`], [`Scalar`] and `()`, and for tuples, arrays, vectors, options and boxes of such values; a struct of them
 /// derives it (`#[derive(Clone, Carried)]`, with [`graphable::Carried`](derive@crate::Carried)).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a value on the device, which a body of `control` can return",
@@ -78,7 +78,11 @@ impl Description {
         let lengths = (&other.lengths, &self.lengths);
         if lengths.0 != lengths.1 {
             let shown = |lengths: &[usize]| format!("{lengths:?}");
-            return Err(names.differ("the lengths of vectors", shown(lengths.0), shown(lengths.1)));
+            return Err(names.differ(
+                "the number of values in each vector and option",
+                shown(lengths.0),
+                shown(lengths.1),
+            ));
         }
         let number = (other.tensors.len(), self.tensors.len());
         if number.0 != number.1 {
@@ -188,6 +192,20 @@ impl<C: Carried> Carried for Option<C> {
     }
     fn share(&self) -> Self {
         self.as_ref().map(C::share)
+    }
+}
+
+impl<C: Carried> sealed::Sealed for Box<C> {}
+impl<C: Carried> Carried for Box<C> {
+    fn describe(&self, to: &mut Description) {
+        (**self).describe(to);
+    }
+    fn replace(mut self, next: &mut dyn FnMut(&Runtime, RawTensor) -> RawTensor) -> Self {
+        *self = (*self).replace(next);
+        self
+    }
+    fn share(&self) -> Self {
+        Self::new((**self).share())
     }
 }
 

@@ -199,7 +199,7 @@ impl Generator {
         self.fresh += 1;
         let net = format!("net{}", self.fresh);
         let (l, r, n) = (self.work(scope), self.tensor(scope), self.number(scope));
-        let mut stmts = vec![Stmt::text(format!("let mut {net} = Net::of({l}?, {r}, {n});"))];
+        let mut stmts = Vec::new();
         let arm = |g: &mut Self| {
             let Part::Block(mut arm) = g.arm_block(scope, depth) else { return Part::Block(Vec::new()) };
             for _ in 0..g.rng.random_range(1..4) {
@@ -222,13 +222,37 @@ impl Generator {
             }
             stmts.push(Stmt { condition: None, parts });
         }
-        stmts.push(Stmt::text(format!("{net}.sum()?")));
+        let stmts = self.owned_or_lent(&net, format!("Net::of({l}?, {r}, {n})"), stmts);
         let name = self.name();
         scope.add(&name, Kind::Tensor, true);
         // A struct that no recording can hold ends before the next boundary.
         let parts =
             vec![Part::Text(format!("let mut {name} = ")), Part::Block(stmts), Part::Text(";".into())];
         vec![Stmt { condition: None, parts }]
+    }
+
+    /// Statements about a struct, and a tensor of it. Where it is lent, nothing in the text says that the variable is a
+    /// reference.
+    fn owned_or_lent(&mut self, net: &str, value: String, used: Vec<Stmt>) -> Vec<Stmt> {
+        let (mut stmts, sum) = match self.rng.random_range(0..4) {
+            0 => {
+                let nets = Stmt::text(format!("let mut {net}s = vec![{value}];"));
+                let lent = Stmt::text(format!("let {net} = {net}s.last_mut().unwrap();"));
+                ([nets, lent].into_iter().chain(used).collect(), format!("{net}s[0].sum()?"))
+            }
+            1 => {
+                let nets = Stmt::text(format!("let mut {net}s = vec![{value}];"));
+                let head = Part::Text(format!("for (_, {net}) in {net}s.iter_mut().enumerate() "));
+                let turns = Stmt { condition: None, parts: vec![head, Part::Block(used)] };
+                (vec![nets, turns], format!("{net}s[0].sum()?"))
+            }
+            _ => {
+                let owned = Stmt::text(format!("let mut {net} = {value};"));
+                (std::iter::once(owned).chain(used).collect::<Vec<_>>(), format!("{net}.sum()?"))
+            }
+        };
+        stmts.push(Stmt::text(sum));
+        stmts
     }
 
     /// A statement of an arm about a struct; `deeper` arms may stand in it.
@@ -240,7 +264,7 @@ impl Generator {
                 0 | 1 => format!("{net}.l = {work}?; {net}.bump()?;"),
                 2 => format!("{net}.l = {work}?; {net}.all.push(({t}).clone());"),
                 3 => format!("{net}.l = {work}?; {net}.spare.take();"),
-                4 => format!("{net}.l = {work}?; let Net {{ ref mut r, .. }} = {net}; *r = ({t}).clone();"),
+                4 => format!("{net}.l = {work}?; let ref mut r = {net}.r; *r = ({t}).clone();"),
                 5 => format!("{net}.l = {work}?; put!({net}.r, ({t}).clone());"),
                 _ => format!("{net}.l = {work}?; for t in {net}.all.iter_mut() {{ *t = ops::neg(&*t)?; }}"),
             };
