@@ -121,9 +121,9 @@ impl Nvrtc {
                 *symbol.map_err(|_| format!("`{}`", $name.to_string_lossy()))?
             }};
         }
-        // SAFETY: as above.
+        // SAFETY: NVRTC's function of this name, if present, which writes a list of `int`s through its parameter in every version.
         let count = unsafe { library.get::<CountArchs>(b"nvrtcGetNumSupportedArchs\0") };
-        // SAFETY: as above.
+        // SAFETY: NVRTC's function of this name, if present, which writes one `int` through its parameter in every version.
         let archs = unsafe { library.get::<ListArchs>(b"nvrtcGetSupportedArchs\0") };
         let archs = count.ok().map(|f| *f).zip(archs.ok().map(|f| *f));
         let mut nvrtc = Self {

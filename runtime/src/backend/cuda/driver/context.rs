@@ -30,9 +30,11 @@ pub(crate) struct Context {
     modules: OnceMap<Unit, Arc<Module>>,
 }
 
-// SAFETY: the handle may be used on every thread that binds it; the driver locks inside.
+// SAFETY: a primary context belongs to its device and is shared by the process; `cuCtxSetCurrent` makes it current to any
+// thread (CUDA Driver API, "Primary Context Management" and "Context Management").
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: a context may be current to several threads at the same time (same document). The fields of ours that change are
+// behind locks (`OnceLock`, `OnceMap`).
 unsafe impl Sync for Context {}
 
 /// GPUs with a lower compute capability lack features that the kernels use (bf16 arithmetic, `cp.async`).

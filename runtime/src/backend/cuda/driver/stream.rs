@@ -21,9 +21,12 @@ pub(crate) struct Stream {
     owner: Option<Arc<cudarc::driver::CudaStream>>,
 }
 
-// SAFETY: a stream handle is valid on every thread of its context.
+// SAFETY: a stream belongs to its context, not to a thread (CUDA Driver API, "Stream Management"); `context` and `owner` keep
+// both alive. A capture in thread-local mode ends on the thread where it began: the backend that captures does not leave
+// that thread meanwhile.
 unsafe impl Send for Stream {}
-// SAFETY: as above; the driver locks inside.
+// SAFETY: the methods only pass the handle to the driver, which puts work from several threads into one order: only graphs
+// have to be serialised by the caller (CUDA Driver API, "Graph object thread safety").
 unsafe impl Sync for Stream {}
 
 impl fmt::Debug for Stream {
