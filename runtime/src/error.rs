@@ -545,9 +545,9 @@ pub enum Error {
         control: &'static str,
         /// The property that differs.
         what: String,
-        /// What one of the bodies has, and which.
+        /// The operation or value that one of the bodies has, and which body.
         first: String,
-        /// What the other one has, and which.
+        /// The operation or value that the other one has, and which body.
         second: String,
     },
 

@@ -69,7 +69,7 @@ fn may_be_associated(above: &[&str], own: &str) -> bool {
 
 /// Looks for the function [`HERE`] among associated functions.
 struct Find {
-    /// What functions of the `impl` or trait that is visited are part of.
+    /// The type or trait whose functions are visited.
     inner: Around,
     found: Option<Around>,
 }

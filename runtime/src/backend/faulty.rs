@@ -179,12 +179,13 @@ impl FaultPlan {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
-    /// If set, the device refuses every update from now on, which is not a failure: see [`Update::Refused`].
+    /// Makes the device refuse every update from now on, or accept them again, which is not a failure: see
+    /// [`Update::Refused`].
     pub fn refuse_updates(&self, on: bool) {
         self.refuses_updates.store(on, Ordering::Relaxed);
     }
 
-    /// If set, the device has no conditional nodes from now on, like a driver that is too old.
+    /// Makes the device lack conditional nodes from now on, like a driver that is too old, or have them again.
     pub fn lack_conditionals(&self, on: bool) {
         self.lacks_conditionals.store(on, Ordering::Relaxed);
     }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::argument::Argument;
 use crate::{Error, backend::View, value::layout::Marks};
 
-/// What was named so far.
+/// The operands that were named so far.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     pub(super) arguments: Vec<Argument>,

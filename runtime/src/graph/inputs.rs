@@ -108,7 +108,7 @@ impl<'a, T, const R: usize> From<(PinnedPart<'a, T>, &'a [usize; R])> for HostSl
 }
 
 impl<'a, T> From<&'a Tensor<'_, T>> for HostSlice<'a, T> {
-    /// What the parameter's memory was filled with; any other tensor is [`Error::Input`].
+    /// The tensor with which the parameter's memory was filled; any other one is [`Error::Input`].
     fn from(tensor: &'a Tensor<'_, T>) -> Self {
         Self(HostData::Filled { runtime: tensor.rt.id(), raw: tensor.raw })
     }

@@ -44,7 +44,7 @@ impl Drop for Restoring<'_> {
 }
 
 impl Runtime {
-    /// Like [`Step::graphs`], for all steps that `f` starts.
+    /// Switches graphs on or off for all steps that `f` starts, like [`Step::graphs`].
     pub fn with_graphs<R>(&mut self, on: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let id = self.switches.get_mut().push(on, false);
         let restoring = Restoring(self, id);

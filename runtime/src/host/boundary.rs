@@ -315,7 +315,7 @@ impl<'s, T, By: Leaves<'s, T>> LiveOut<'s> for Leaving<T, By> {
     }
 }
 
-/// What a segment changed through a `&mut`: its own copy, whose value leaves, and where host code puts it. Method resolution decides.
+/// A value that a segment changed through a `&mut`: its own copy, whose value leaves, and where host code puts it. Method resolution decides.
 #[derive(Debug)]
 pub struct Referent<'a, T: ?Sized>(pub &'a mut T);
 

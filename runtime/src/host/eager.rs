@@ -217,12 +217,12 @@ impl<'s> Eager<'s> {
         }
     }
 
-    /// See [`Runtime::memory`].
+    /// Returns the memory in use: see [`Runtime::memory`].
     pub fn memory(&self) -> crate::MemoryStats {
         self.rt.memory()
     }
 
-    /// See [`Runtime::check_memory`].
+    /// Checks the memory: see [`Runtime::check_memory`].
     ///
     /// # Errors
     /// See [`Runtime::check_memory`].

@@ -116,9 +116,9 @@ impl Step<'_> {
     /// }
     ///
     /// fn run(graph: &DoubleGraph, step: &mut Step<'_>) -> Result<()> {
-    ///     let scratch = step.scratch()?;
+    ///     let pool = step.borrow_pool()?;
     ///     graph.call(step, &[1.0])?; // the pool is borrowed
-    ///     drop(scratch);
+    ///     drop(pool);
     ///     Ok(())
     /// }
     /// ```

@@ -128,9 +128,9 @@ impl<T: Float> Weight<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::BlockFormat`] if the weight is not in blocks of `format`, since its format is part of recordings;
-    /// [`Error::ReadOnly`] if it is [used where it is mapped](Self::is_mapped); [`Error::Argument`] for a tensor or pinned memory on a
-    /// GPU; and the errors of [`Param::write`].
+    /// Returns [`Error::BlockFormat`] if the weight is not in blocks of `format`: its format is part of recordings. Returns
+    /// [`Error::ReadOnly`] if the weight is [used where it is mapped](Self::is_mapped). On a GPU, returns [`Error::Argument`] if the
+    /// contents are a tensor or pinned memory. Also returns the errors of [`Param::write`].
     pub fn write_blocks<'a>(
         &self,
         cx: &Eager<'_>,
@@ -140,12 +140,12 @@ impl<T: Float> Weight<T> {
         self.write_rows_of_blocks(cx, "Weight::write_blocks", None, format, blocks.into())
     }
 
-    /// Overwrites the blocks of the rows `rows`, as [`write_blocks`](Self::write_blocks) overwrites all. On a GPU, they are whole tiles:
-    /// they begin at a multiple of 8, and end at one or with the last row.
+    /// Overwrites the blocks of the rows `rows`, as [`write_blocks`](Self::write_blocks) overwrites all. On a GPU, the rows must be
+    /// whole tiles: they begin at a multiple of 8, and end at a multiple of 8 or at the last row.
     ///
     /// # Errors
-    /// Returns the errors of [`write_blocks`](Self::write_blocks), and [`Error::Argument`] for rows that do not exist, or that are no
-    /// whole tiles of a GPU.
+    /// Returns the errors of [`write_blocks`](Self::write_blocks). Returns [`Error::Argument`] if the rows do not exist, or if they are
+    /// not whole tiles of a GPU.
     pub fn write_block_rows<'a>(
         &self,
         cx: &Eager<'_>,

@@ -123,7 +123,7 @@ impl<'s> Call<'s> {
         Self { definition, scope, arguments: SmallVec::new() }
     }
 
-    /// The next argument.
+    /// Adds the next argument.
     ///
     /// # Errors
     /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes).
@@ -131,12 +131,12 @@ impl<'s> Call<'s> {
         argument.give(self)
     }
 
-    /// The next argument, which is a number.
+    /// Adds the next argument, which is a number.
     pub fn key(&mut self, value: impl Constant) {
         self.arguments.push(Given::Constant(value.number()));
     }
 
-    /// The next argument, which is a random number for each element.
+    /// Adds the next argument, which is a random number for each element.
     ///
     /// # Errors
     /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes).

@@ -71,7 +71,7 @@ pub use self::peft::Peft;
 /// The slot of a row to which no adapter adds anything.
 pub const NO_ADAPTER: u32 = u32::MAX;
 
-/// How many adapters there is room for, and of which rank.
+/// The number of adapters for which there is room, and their rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Room {
     /// The number of slots.
@@ -203,7 +203,7 @@ impl<T: Float> Lora<T> {
     }
 }
 
-/// What a slot is to hold.
+/// The contents for a slot.
 struct Slot<'l, T> {
     lora: &'l Lora<T>,
     slot: usize,
@@ -221,7 +221,7 @@ impl<T: Float> Slot<'_, T> {
 
 /// Orders the rows of a batch by the slots of their adapters, `[T]`, for [`Lora::add`] of all layers with this many slots.
 ///
-/// [`NO_ADAPTER`] is no slot; any other number that is none is a fault, which the next read reports, and counts as none. Padding of
+/// [`NO_ADAPTER`] stands for no slot. Any other number that is not a slot is a fault, which the next read reports, and counts as no slot. Padding of
 /// `T` propagates, and has no adapter.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::{
     load::{HostTensor, TensorSource},
 };
 
-/// What the name of each module begins with in PEFT's files.
+/// The prefix of each module's name in PEFT's files.
 const PREFIX: &str = "base_model.model.";
 
 /// An adapter as Hugging Face's PEFT saves it: `adapter_model.safetensors`, with the scales that `adapter_config.json` says.
@@ -33,7 +33,7 @@ struct Pair {
 }
 
 impl<'a> Peft<'a> {
-    /// The adapter in a file, with `lora_alpha` of its configuration.
+    /// Returns the adapter in a file, with `lora_alpha` of its configuration.
     pub fn new(source: &'a dyn TensorSource, alpha: f64) -> Self {
         Self { source, alpha, by_root: false, alphas: Vec::new() }
     }

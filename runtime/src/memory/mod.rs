@@ -108,7 +108,7 @@ pub(crate) struct Memory {
     slots: Slots,
     /// Weights that can sleep, once there may be any.
     weights: Option<WeightArena>,
-    /// Whether new weights are placed there.
+    /// Set if new weights are placed there.
     places_weights: bool,
     owned: OwnedTable,
     persistent: PersistentSet,

@@ -68,7 +68,7 @@ impl Drop for WeightBlock {
     }
 }
 
-/// What a block of the arena holds while it cannot be used.
+/// The contents of a block of the arena while it cannot be used.
 #[derive(Debug)]
 enum Asleep {
     /// Its contents, on the host.

@@ -63,7 +63,7 @@ pub struct FunctionUsage {
     pub nodes: usize,
     /// The largest [`NodeUsage::pool_extent_bytes`]: the bytes of the pool that the function needs.
     pub pool_bytes: u64,
-    /// The sum of [`NodeUsage::pool_peak_bytes`]: the bytes that it would need if its recordings shared
+    /// The sum of [`RecordingUsage::pool_peak_bytes`]: the bytes that it would need if its recordings shared
     /// nothing.
     pub pool_sum_bytes: u64,
     /// The sum over its executables.
@@ -125,7 +125,7 @@ pub struct MemoryStats {
     /// other graphs takes the driver half the time to launch. At most 64.
     pub eager_graphs: usize,
     /// The size of these graphs, measured by the free memory of the whole device like
-    /// [`NodeUsage::executable_bytes`].
+    /// [`RecordingUsage::executable_bytes`].
     pub eager_graph_bytes: u64,
     /// Every graph object with memory, in the order of creation.
     pub functions: Vec<FunctionUsage>,

@@ -45,7 +45,7 @@ pub struct Stats {
     pub skips: u64,
     /// Combinations of sizes for which `capture_all` did not converge.
     pub not_converged: u64,
-    /// Nodes evicted.
+    /// Recordings evicted.
     pub evicted: u64,
     /// Captures aborted.
     pub aborted: u64,
@@ -67,7 +67,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds one occurrence. Counts everything except what the tree and the device know: `copied_slots`, `nodes`,
+    /// Adds one occurrence. Counts everything except what the tree and the device know: `copied_slots`, `live_recordings`,
     /// `executables` and `staging_waits`.
     #[inline(always)]
     pub(crate) fn apply(&mut self, occurrence: &Occurrence<'_>) {

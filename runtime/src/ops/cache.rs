@@ -34,7 +34,7 @@ struct Padding<'a> {
     marks: Marks,
 }
 
-/// All of `state`, as an operand that can be narrowed and reshaped without a copy.
+/// Returns all of `state` as an operand that can be narrowed and reshaped without a copy.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -55,7 +55,7 @@ pub fn cache_view<T: Element>(state: &State<T>) -> CacheView<'_, T> {
 }
 
 impl<'a, T: Element> CacheView<'a, T> {
-    /// Sizes, outermost first.
+    /// Returns the sizes, outermost first.
     pub fn shape(&self) -> Shape<'a> {
         match self.padding {
             Some(padding) => Shape::new(padding.scope.rt, &self.layout, padding.marks),
@@ -110,7 +110,7 @@ impl<'a, T: Element> CacheView<'a, T> {
         Ok(Self { offset: self.offset + moved, ..self.with(layout, marks, scope) })
     }
 
-    /// The same elements, in row-major order, as `shape`.
+    /// Returns the same elements, in row-major order, as `shape`.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the number of elements differs, or if only a copy could have that shape;

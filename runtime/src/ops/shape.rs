@@ -73,7 +73,7 @@ pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Re
     Ok(())
 }
 
-/// The elements of `x`, in row-major order, as `shape`.
+/// Returns the elements of `x`, in row-major order, as `shape`.
 ///
 /// Returns a view if the strides allow it, and otherwise a copy. A padded dimension must remain a separate
 /// dimension, and is written as one: `reshape(x, (x.dim(0), heads, size))`.
@@ -136,7 +136,7 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     compute(x.scope(), COPY, &[x.view("contiguous")?], x.sizes(), x.raw.marks)
 }
 
-/// Elements `start .. start + len` along `axis`, as a view.
+/// Returns the elements `start .. start + len` along `axis`, as a view.
 ///
 /// `len` may be the size of a padded dimension, as in `narrow(&positions, 0, 0, x.dim(0))`: the result is
 /// then padded in the same way. Of an axis that is itself padded, only all of it can be taken
@@ -155,7 +155,7 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 ///
 /// # Errors
 /// Returns [`Error::Axis`]; [`Error::Shape`] if the range is not inside the axis; [`Error::PaddedMix`] for
-/// another range of a padded axis; [`Error::PaddedSize`] for a `start` that is no number.
+/// another range of a padded axis; [`Error::PaddedSize`] for a `start` that is not a number.
 pub fn narrow<'s, T: Element>(
     x: &Tensor<'s, T>,
     axis: usize,
@@ -281,7 +281,7 @@ pub(super) fn check_permutation(name: &'static str, axes: &[usize], rank: usize)
     Ok(())
 }
 
-/// A new dimension of size 1 at `axis` (at most the rank), as a view.
+/// Adds a new dimension of size 1 at `axis` (at most the rank), as a view.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -336,7 +336,7 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
     Ok(x.alias(Layout::strided(&shape, &strides)?, 0, marks_without(x.raw.marks, axis)))
 }
 
-/// `x` repeated to `shape`, as a view: sizes, aligned at the last dimension, are equal or 1 in `x`.
+/// Repeats `x` to `shape`, as a view: sizes, aligned at the last dimension, are equal or 1 in `x`.
 ///
 /// The result is padded where `shape` is: a padded dimension of `x` must be in it as one, and a dimension of
 /// size 1 can be repeated along a padded one.
@@ -380,7 +380,7 @@ pub(crate) fn broadcast_as<'s, T: Element>(
     }
 }
 
-/// `n` parts of equal size along `axis`, as views.
+/// Returns `n` parts of equal size along `axis`, as views.
 ///
 /// ```
 /// # use graphable::prelude::*;

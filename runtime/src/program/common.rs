@@ -37,12 +37,12 @@ pub(super) struct CommonSubexpressions {
     pub(super) ignored: Option<Rule>,
 }
 
-/// What keeps a launch from being dropped.
+/// A reason that keeps a launch from being dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// It writes in place: done again, it does more.
     InPlace,
-    /// What it reads was written since the earlier launch: only the views are equal.
+    /// A value that it reads was written since the earlier launch: only the views are equal.
     OtherInputs,
     /// Equal inputs need not give equal results.
     MayDiffer,

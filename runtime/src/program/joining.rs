@@ -19,7 +19,7 @@ use crate::{
     observe::inspect::{PassRefusal, PassReport},
 };
 
-/// What can be joined, and how.
+/// The launches that can be joined, and the way to join them.
 pub(super) trait Join {
     /// Returns whether a launch can be a member of a group.
     fn is_part(&self, launch: &Launch) -> bool;

@@ -75,11 +75,11 @@ enum AnyPass {
     Users(Arc<UserPass>),
 }
 
-/// What passes did to a program.
+/// The effects of passes on a program.
 #[derive(Debug, Default)]
 pub(crate) struct Rewritten {
     pub(crate) reports: Box<[PassReport]>,
-    /// What depends on launches that passes with a bound replaced.
+    /// The values that depend on launches that passes with a bound replaced.
     pub(crate) dependents: Vec<Dependents>,
 }
 
@@ -226,7 +226,7 @@ impl fmt::Debug for Passes {
     }
 }
 
-/// Where the ids of passes of users begin; those of built-in ones are their places.
+/// The first id of a user's pass; those of built-in ones are their places.
 const USERS: u64 = 1 << 32;
 
 fn default_list() -> &'static [Listed] {

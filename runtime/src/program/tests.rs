@@ -391,7 +391,7 @@ impl Writer {
         }
     }
 
-    /// What must hold the same bytes in the end.
+    /// Memory that must hold the same bytes in the end.
     fn lasting(&self) -> Vec<(u64, u64)> {
         self.live.iter().map(|made| (made.view.addr, made.bytes)).collect()
     }
@@ -519,7 +519,7 @@ fn passes_change_no_byte() {
     assert!(gone > 300 && all_gone > gone + 1500, "{gone}, {all_gone}");
 }
 
-/// What each rule is for: without it, some program computes something else, or accesses memory that it must not.
+/// The purpose of each rule: without it, some program computes something else, or accesses memory that it must not.
 #[test]
 fn each_rule_is_needed() {
     use PassRefusal::{OtherElements, PlaceInUse, ReadBetween, WrittenBetween};

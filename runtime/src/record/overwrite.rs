@@ -12,7 +12,7 @@ use crate::{
     value::raw::RawTensor,
 };
 
-/// What memory is overwritten with.
+/// The pattern with which memory is overwritten.
 #[derive(Debug)]
 pub(crate) enum Overwrite {
     /// Bytes of the host.

@@ -58,7 +58,7 @@ pub(crate) struct RecordingRun {
     pub(super) log: CommandLog,
     /// The live-ins that it reads from buffers of its own.
     pub(super) bindings: InputBindings,
-    /// When the capture began.
+    /// The time at which the capture began.
     pub(super) begun: Instant,
     /// The blocks that were live in the pool at its start.
     pub(super) alive: Alive,

@@ -127,7 +127,7 @@ impl Device {
         Self(Kind::Cuda(ordinal, options))
     }
 
-    /// The GPU of a stream of yours: work of the runtime goes to it, in order with your own launches.
+    /// Selects the GPU of a stream of yours: work of the runtime goes to it, in order with your own launches.
     ///
     /// The stream must not be the default stream, nor wait for it: `context.new_stream()` makes one that
     /// can be captured. One runtime a stream; launch on it between the runtime's calls only, on the thread
@@ -136,7 +136,7 @@ impl Device {
         Self::cuda_stream_with(stream, CudaOptions::default())
     }
 
-    /// As [`cuda_stream`](Self::cuda_stream), with options.
+    /// Selects the GPU of a stream as [`cuda_stream`](Self::cuda_stream) does, with options.
     pub fn cuda_stream_with(stream: Arc<cudarc::driver::CudaStream>, options: CudaOptions) -> Self {
         Self(Kind::Stream(stream, options))
     }

@@ -141,7 +141,7 @@ impl Runtime {
         self.core.borrow_mut().log.take()
     }
 
-    /// From now on, a call that would have to record something returns an error, so nothing is captured while
+    /// Closes capture: from now on, a call that would have to record something returns an error, so nothing is captured while
     /// serving. A device input at a different address than when it was captured, or an output that is still
     /// held when the next one is produced, costs a counted copy.
     pub fn close_capture(&self) {
@@ -172,13 +172,13 @@ impl Runtime {
         self.core.borrow().tree.topology(id.into())
     }
 
-    /// If set, recordings made from now on keep the data that [`topology`](Self::topology) returns, on
+    /// Sets whether recordings made from now on keep the data that [`topology`](Self::topology) returns, on
     /// devices where this has a cost. Off by default.
     pub fn keep_topology(&self, on: bool) {
         self.core.borrow_mut().stream.backend_mut().keep_topology(on);
     }
 
-    /// If set (the default), recordings made from now on free pool memory after its last use, even while a
+    /// Sets whether recordings made from now on free pool memory after its last use (the default), even while a
     /// variable still holds it; otherwise when its last handle is dropped. Values are the same in both cases.
     pub fn free_at_last_use(&self, on: bool) {
         self.core.borrow_mut().settings.free_at_last_use(on);

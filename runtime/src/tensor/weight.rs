@@ -73,9 +73,9 @@ struct Blocks<T> {
     shape: [usize; 2],
     /// Rows, and bytes of one.
     layout: Layout,
-    /// What they take in the device's memory.
+    /// The size in the device's memory.
     bytes: usize,
-    /// Whether they are in the order of the device, not in that of a file.
+    /// Set if they are in the order of the device, not in that of a file.
     is_in_tiles: bool,
     _type: PhantomData<fn() -> T>,
 }
@@ -124,10 +124,11 @@ impl<T: Float> Weight<T> {
 }
 
 impl<T: Float> Weight<T> {
-    /// As [`blocks`](Self::blocks), of a part of a mapped file. A GPU gets a copy, as of blocks. The CPU uses it where it is mapped,
-    /// without a copy, and keeps the file mapped while the weight or a recording uses it. Two weights of the same bytes are handles of
-    /// one memory there. (If they begin at the same byte, but do not end at the same, the second is copied.) Parts that overlap
-    /// are one memory of the machine, but [`MemoryStats::owned_bytes`](crate::MemoryStats::owned_bytes) counts each in full.
+    /// Creates a weight as [`blocks`](Self::blocks) does, of a part of a mapped file. A GPU gets a copy, as of
+    /// blocks. The CPU uses it where it is mapped, without a copy, and keeps the file mapped while the weight
+    /// or a recording uses it. Two weights of the same bytes are handles of one memory there. (If they begin at
+    /// the same byte, but do not end at the same, the second is copied.) Parts that overlap are one memory of
+    /// the machine, but [`MemoryStats::owned_bytes`](crate::MemoryStats::owned_bytes) counts each in full.
     ///
     /// # Errors
     /// As [`blocks`](Self::blocks); [`Error::Argument`] if `blocks` is not a part of `file`'s
@@ -332,7 +333,7 @@ impl WeightOperand {
     }
 }
 
-/// How the elements of a weight are stored.
+/// The storage of a weight's elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stored {
     Floats(Operand),

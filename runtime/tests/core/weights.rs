@@ -384,7 +384,7 @@ fn blocks_are_written_and_read() {
     weight.write_blocks(&step, format, &of(2.0)).unwrap();
     assert_eq!(read(&weight).unwrap(), of(2.0));
     let row = format.row_bytes(32).unwrap();
-    // A GPU has tiles, which the host makes as a whole (`tests/ops/quantized.rs`).
+    // A GPU has tiles, which the host makes as a whole (`tests/ops/quantized/`).
     if is_cpu {
         weight.write_block_rows(&step, 1..2, format, &of(3.0)[row..]).unwrap();
         assert_eq!(read(&weight).unwrap(), [&of(2.0)[..row], &of(3.0)[row..]].concat());

@@ -8,7 +8,7 @@ use crate::{
     parse::syntax::{self, bare},
 };
 
-/// Where a predicate stands.
+/// The place of a predicate.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'w> {
     /// The word in front of it.
@@ -73,7 +73,7 @@ fn pattern(cond: &Expr, word: &str, errors: &mut Errors) {
     );
 }
 
-/// What an operator does on the host.
+/// The meaning of an operator on the host.
 fn operator(cond: &Expr) -> Option<String> {
     match cond {
         Expr::Binary(b) => match logical(&b.op) {

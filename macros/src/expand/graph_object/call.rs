@@ -48,7 +48,7 @@ impl Graph<'_> {
             #[doc = #doc]
             ///
             /// # Errors
-            /// Those of the function, and what goes wrong on the device.
+            /// Returns the errors of the function, and those of the device.
             #[inline]
             pub fn call<#step, #(#user_lifetimes,)* #(#hosts),*>(
                 &self,

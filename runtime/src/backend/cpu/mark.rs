@@ -8,7 +8,7 @@ use std::{
 
 use crate::{Error, Result, backend::Mark};
 
-/// When the worker came by, or why it never will.
+/// The state of a mark: the worker has passed it, or the reason why it never will.
 type Reached = Result<Instant>;
 
 #[derive(Debug, Default)]

@@ -94,7 +94,7 @@ pub struct CpuBackend {
 /// The current capture.
 #[derive(Default)]
 struct Capture {
-    /// What is in no body.
+    /// The part of a capture that is in no body.
     main: Sequence,
     /// The conditional nodes that are open, the innermost last.
     open: Vec<OpenConditional>,

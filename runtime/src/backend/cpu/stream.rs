@@ -108,7 +108,7 @@ pub(super) struct Shared {
     /// The reason why the stream is lost.
     lost: OnceLock<String>,
     faults: Arc<Faults>,
-    /// What the worker drops when their addresses are retired and due.
+    /// Memory that the worker drops when its addresses are retired and due.
     kept: Mutex<FxHashMap<u64, Kept>>,
 }
 

@@ -76,7 +76,7 @@ pub(super) struct OpenConditional {
     bodies: Vec<GraphRef>,
     /// The number of bodies that have begun.
     begun: usize,
-    /// What a loop is told at the end of its body.
+    /// The condition that a loop receives at the end of its body.
     again: Option<ConditionalParams>,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn check_end(open: &[OpenConditional]) -> Result<(), &'static str> {
 /// The bodies of a captured graph's conditional nodes, and of those in their bodies.
 pub(super) type BodiesOf = FxHashMap<Node, Vec<GraphRef>>;
 
-/// Which conditional nodes the driver has.
+/// The conditional nodes that the driver has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConditionalSupport {
     /// CUDA's version: 12040 is 12.4.

@@ -89,7 +89,7 @@ pub struct CudaOptions {
     /// The folder in which compiled kernels and measured algorithms are kept for later processes. By default the user's.
     /// Modules are shared by the runtimes of a process: a kernel that one of them has compiled is not stored again.
     pub cache_folder: CacheFolder,
-    /// The bytes that the files of the folder may have together; `None` is no limit. When there are more, those that were not
+    /// The bytes that the files of the folder may have together; `None` sets no limit. When there are more, those that were not
     /// used for longest are removed. By default 1 GiB. Checked when something is stored.
     pub cache_limit: Option<u64>,
     /// The number of products of matrices whose algorithm is remembered, besides those of recordings; of more, half are
@@ -98,7 +98,7 @@ pub struct CudaOptions {
     /// The number of convolutions whose algorithm is remembered; of more, all are forgotten, and looked up again, with the
     /// same result. At least 1; by default 1024.
     pub convolution_plans: usize,
-    /// How long the host spins when it waits for the device, in reads and other waits, before it sleeps between two looks. A
+    /// The time for which the host spins when it waits for the device, in reads and other waits, before it sleeps between two looks. A
     /// wait that ends while it spins ends at once; a later one up to 250 us late, but never by more than a 64th of the wait
     /// (and what the system adds to a sleep, often 50 us). [`Duration::MAX`] always spins, [`Duration::ZERO`] never. By
     /// default 2 ms, so that reads of short calls are not delayed, and the host sleeps through loops on the device.
@@ -233,7 +233,7 @@ pub struct CudaBackend {
     /// Sizes of the parameters of users' kernels, where the driver can say.
     parameters: FxHashMap<Function, Option<Vec<usize>>>,
     capture: Option<Capture>,
-    /// Which conditional nodes the driver has.
+    /// The conditional nodes that the driver has.
     conditionals: ConditionalSupport,
     /// Set unless the driver has refused edges of dependent launch in the bodies of conditional nodes.
     bodies_overlap: bool,
@@ -270,7 +270,7 @@ impl CudaBackend {
         Self::with_stream(stream, options)
     }
 
-    /// On a stream of the user's.
+    /// Creates the backend on a stream of the user's.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for a stream that cannot be captured; as [`new`](Self::new).
@@ -409,7 +409,7 @@ impl CudaBackend {
         match UploadSizeClass::of(block, large) {
             Some(class) => self.put_kernel(class, block),
             None => {
-                // As behind `put_kernel`: the next kernel waits for all of it.
+                // As behind `upload_by_kernel`: the next kernel waits for all of it.
                 self.after_kernel &= self.capture.is_some();
                 staging::write(&self.shared, block)?;
                 let copies = HostBlock { copies: block.copies.clone(), ..HostBlock::default() };

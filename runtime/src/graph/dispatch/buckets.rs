@@ -45,7 +45,7 @@ impl Schedule {
         Self { sizes }
     }
 
-    /// 1, 2, 4, then multiples of 8 up to 256, then multiples of 16, up to and including `max`.
+    /// Returns the schedule 1, 2, 4, then multiples of 8 up to 256, then multiples of 16, up to and including `max`.
     ///
     /// This is meant for decodes, where every row of padding is expensive: 275 sizes for 4096. For prompts,
     /// [`prefill`](Self::prefill) has fewer. Above 65,536 the steps grow, so that there are 4096 sizes

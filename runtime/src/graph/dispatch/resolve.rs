@@ -72,7 +72,7 @@ impl Capability {
     /// | `FullAndPiecewise` | the same; without pieces `FullDecodeOnly` | as left | `Piecewise` | `Piecewise`; without pieces `None` |
     ///
     /// Nothing happens silently: a call that gets less than `asked` counts as a fallback, with
-    /// [`Resolution::why`], and is an error under `deny_fallback`.
+    /// [`Resolution::reason`], and is an error under `deny_fallback`.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for `FullAndPiecewise` of a function without boundaries: its only segment is

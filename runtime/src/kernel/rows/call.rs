@@ -37,7 +37,7 @@ impl<'s> Call<'s> {
         self.along(1)
     }
 
-    /// Likewise, for rows along dimension `axis` of the first parameter that is a row.
+    /// Launches likewise, for rows along dimension `axis` of the first parameter that is a row.
     ///
     /// # Errors
     /// As [`launch_rows`](Self::launch_rows), and [`Error::Axis`].

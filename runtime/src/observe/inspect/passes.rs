@@ -1,19 +1,19 @@
-//! What passes did to a recording.
+//! Reports of passes on a recording.
 
 use std::fmt;
 
 use crate::base::bound::Bound;
 
-/// What a pass did to a recording.
+/// The effect of a pass on a recording.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PassReport {
     /// The name of the pass.
     pub pass: &'static str,
-    /// How far results may be from those without it; `None` if no bit changes.
+    /// The largest difference of results from those without it; `None` if no bit changes.
     pub bound: Option<Bound>,
-    /// What a pass of yours says: see [`Program::note`](crate::passes::Program::note).
+    /// Notes of a pass of yours: see [`Program::note`](crate::passes::Program::note).
     pub notes: Vec<String>,
     /// The operations that it made.
     pub made: Vec<PassMade>,
@@ -30,7 +30,7 @@ pub struct PassMade {
     pub operation: &'static str,
     /// The number of operations that each replaces.
     pub replaces: usize,
-    /// How many there are.
+    /// The number of them.
     pub count: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct PassRefused {
     pub count: usize,
 }
 
-/// Why a pass left operations as they were.
+/// The reason why a pass left operations as they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -86,7 +86,7 @@ pub enum PassRefusal {
     Apart,
     /// It writes state, or keeps a part of what it writes.
     WritesInPlace,
-    /// The replacement reads or writes a tensor that is no operand of the launches, or writes one twice.
+    /// The replacement reads or writes a tensor that is not an operand of the launches, or writes one twice.
     OtherOperand,
     /// The replacement reads what the launches themselves compute.
     MadeInside,

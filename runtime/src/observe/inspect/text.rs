@@ -66,7 +66,7 @@ fn cut(list: &[impl fmt::Display]) -> String {
 }
 
 /// Formats operations, and the structure of control flow among them: `while { body: add, mul }`. Of the operations of a body,
-/// or outside all of them, the first few are named; every node and body is shown.
+/// or outside all of them, the first few are named; every recording and body is shown.
 pub(super) fn operations(list: &[String]) -> String {
     let mut text = String::new();
     // Of each body around the current place, and of the outermost level: the operations so far.
@@ -182,7 +182,7 @@ impl fmt::Display for GraphTree {
     }
 }
 
-/// A node and the prefix of its lines.
+/// A recording and the prefix of its lines.
 struct Place {
     id: RecordingId,
     first: String,

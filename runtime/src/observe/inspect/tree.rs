@@ -80,12 +80,12 @@ pub struct TreeNode {
     pub sizes: Vec<(String, usize)>,
     /// The recorded segment.
     pub segment: TreeSegment,
-    /// The node after which it was recorded; `None` if it came first in a call, or after something that ran
+    /// The recording after which it was recorded; `None` if it came first in a call, or after something that ran
     /// without a recording.
     pub parent: Option<RecordingId>,
-    /// All nodes that were observed to come directly before it, in order.
+    /// All recordings that were observed to come directly before it, in order.
     pub parents: Vec<RecordingId>,
-    /// All nodes that were observed to come directly after it, in the order of first occurrence.
+    /// All recordings that were observed to come directly after it, in the order of first occurrence.
     pub children: Vec<RecordingId>,
     /// Set if a call was observed to begin with it.
     pub root: bool,
@@ -95,9 +95,9 @@ pub struct TreeNode {
     pub entry: usize,
     /// The index in [`GraphTree::states`] of the blocks that are live after it.
     pub exit: usize,
-    /// Outputs of preceding nodes, on the path on which it was recorded, that are alive at its entry.
+    /// Outputs of preceding recordings, on the path on which it was recorded, that are alive at its entry.
     pub alive: Vec<OutputId>,
-    /// Outputs of the 64 preceding nodes, on the path on which it was recorded, that were in the pool and
+    /// Outputs of the 64 preceding recordings, on the path on which it was recorded, that were in the pool and
     /// have been freed.
     pub dead: Vec<OutputId>,
     /// The producers of other blocks that are live at its entry, mostly results of eager regions.
@@ -107,7 +107,7 @@ pub struct TreeNode {
     /// The names of the operations in its body, in order. One may be several kernels, or none. Control flow on the device
     /// is among them: `while {`, `cond {` or `switch {`, `body:` before each body, and `}`.
     pub operations: Vec<String>,
-    /// What the passes over its operations did: see [`Runtime::set_passes`](crate::Runtime::set_passes).
+    /// The effects of the passes on its operations: see [`Runtime::set_passes`](crate::Runtime::set_passes).
     pub passes: Vec<PassReport>,
     /// The number of nodes in its executable: kernels, copies, fills. See
     /// [`Runtime::topology`](crate::Runtime::topology).
@@ -117,9 +117,9 @@ pub struct TreeNode {
     /// The bytes of the pool, from its start, that its body and everything live meanwhile needed.
     pub pool_bytes: u64,
     /// The size of its executable in bytes, as far as the device knows; 0 if it shares that of an earlier
-    /// node.
+    /// recording.
     pub executable_bytes: u64,
-    /// The nodes that use the same executable, which is updated for each: see
+    /// The recordings that use the same executable, which is updated for each: see
     /// [`Runtime::share_executables`](crate::Runtime::share_executables).
     pub shares_with: Vec<RecordingId>,
 }
@@ -154,7 +154,7 @@ pub struct OutputId {
     pub output: usize,
 }
 
-/// An output of a node.
+/// An output of a recording.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -237,7 +237,7 @@ impl GraphTree {
         self.nodes.binary_search_by_key(&id, |n| n.id).ok().map(|at| &self.nodes[at])
     }
 
-    /// Returns the number of nodes with which calls were observed to begin.
+    /// Returns the number of recordings with which calls were observed to begin.
     pub fn roots(&self) -> usize {
         self.nodes.iter().filter(|n| n.root).count()
     }

@@ -42,7 +42,7 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
     Ok(Heads { view: View { layout, ..x.view }, batch, rows: x.marks.get(rank - 3) })
 }
 
-/// `softmax(scale * q k^T) v` for each head, with softmax in f32.
+/// Computes `softmax(scale * q k^T) v` for each head, with softmax in f32.
 ///
 /// `q` is `[B, T, Hq, D]`, `k` `[B, S, Hkv, D]`, `v` `[B, S, Hkv, Dv]`, and the result `[B, T, Hq, Dv]`; `B`
 /// can be omitted in all of them. `Hq` is a multiple of `Hkv`: query head `h` uses key head `h / (Hq / Hkv)`.

@@ -26,8 +26,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     k::all().into_iter()
 }
 
-/// Group norm: the channels of `x`, `[N, C, ..]`, are divided into `groups`; each group of an item has mean 0 and variance 1,
-/// and is then multiplied by `weight` and added to `bias`, both `[C]`.
+/// Applies group norm: the channels of `x`, `[N, C, ..]`, are divided into `groups`; each group of an item has
+/// mean 0 and variance 1, and is then multiplied by `weight` and added to `bias`, both `[C]`.
 ///
 /// As `torch.nn.functional.group_norm`. Computed in f32; what is multiplied by the weight has been rounded to `T`. With as many
 /// groups as channels, it is the instance norm. Padding of `N` propagates.
@@ -79,8 +79,9 @@ pub fn group_norm<'s, T: Float>(
     call.launch()
 }
 
-/// Batch norm with known statistics, as for inference: `(x - mean) / sqrt(variance + eps) * weight + bias` with one value of
-/// each for every channel of `x`, `[N, C, ..]`.
+/// Applies batch norm with known statistics, as for inference:
+/// `(x - mean) / sqrt(variance + eps) * weight + bias` with one value of each for every channel of `x`,
+/// `[N, C, ..]`.
 ///
 /// As `torch.nn.functional.batch_norm` with `training=False`; with `True`, it is [`batch_norm_training`]. Statistics, weight and
 /// bias may have another float type than `x`, such as `f32` beside 16 bits. Padding of all dimensions but the channels

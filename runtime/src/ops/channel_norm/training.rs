@@ -10,8 +10,8 @@ use crate::{
 
 const NAME: &str = "batch_norm_training";
 
-/// Batch norm as in training: each channel of `x`, `[N, C, ..]`, is normalised by its own mean and variance, multiplied by
-/// `weight` and added to `bias`, and moves its running statistics, all `[C]`.
+/// Applies batch norm as in training: each channel of `x`, `[N, C, ..]`, is normalised by its own mean and
+/// variance, multiplied by `weight` and added to `bias`, and moves its running statistics, all `[C]`.
 ///
 /// As `torch.nn.functional.batch_norm` with `training=True`. The result is that of [`batch_norm`](super::batch_norm) with the
 /// mean of the channel and its variance, the mean of the squared distances. The running mean becomes

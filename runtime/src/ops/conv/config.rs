@@ -90,7 +90,7 @@ setters! { ConvTransposeConfig:
 }
 
 impl<const N: usize> ConvConfig<N> {
-    /// A stride and dilation of 1, no padding, one group.
+    /// Creates a configuration with a stride and dilation of 1, no padding, and one group.
     #[must_use]
     pub const fn new() -> Self {
         Self { stride: [1; N], padding: [0; N], dilation: [1; N], groups: 1 }
@@ -104,7 +104,7 @@ impl<const N: usize> ConvConfig<N> {
 }
 
 impl<const N: usize> ConvTransposeConfig<N> {
-    /// A stride and dilation of 1, no padding, one group.
+    /// Creates a configuration with a stride and dilation of 1, no padding, and one group.
     #[must_use]
     pub const fn new() -> Self {
         Self { stride: [1; N], padding: [0; N], output_padding: [0; N], dilation: [1; N], groups: 1 }

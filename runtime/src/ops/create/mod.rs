@@ -95,7 +95,7 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
     }
 }
 
-/// A tensor of zeros (`false`) of `shape`.
+/// Returns a tensor of zeros (`false`) of `shape`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -166,7 +166,7 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     full_like(x, T::from_f64(1.0))
 }
 
-/// `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate, as in
+/// Returns `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate, as in
 /// [`arange_step`].
 ///
 /// `n` may be the size of a tensor, as in `arange(x.scope(), x.dim(0))`: the result is padded where that is.
@@ -187,7 +187,7 @@ pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Te
     numbered(scope, n, 0.0, 1.0)
 }
 
-/// `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
+/// Returns `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
 /// to the nearest of a float type, truncated and saturated to integers, as [`cast`](super::cast) does.
 ///
 /// ```

@@ -26,7 +26,7 @@ pub(super) use cpu::picked as picked_rows;
 pub(super) use cuda::Picks;
 pub(super) use operation::Counts as PickCounts;
 
-/// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
+/// Returns the rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
 ///
 /// An id without a row is a fault, which the next read reports; its row reads as zeros. Padding of `ids` and
 /// of `D` propagates; an id in the padding of `V` has no row, and ids that are padding themselves are not

@@ -32,7 +32,7 @@ pub(crate) use operation::plain as plain_product;
 pub(super) use thin::{ROWS as FEW_ROWS, launch_blocks, lines_up};
 pub(super) use thin::{fuse as fuse_product, may_fuse as may_fuse_product};
 
-/// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
+/// Computes `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///
 /// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of the leading dimensions of `x` and of `N`
 /// propagates. With a weight in blocks, a row of the result has the same bits whatever other rows are computed with it; see
@@ -64,7 +64,7 @@ pub fn linear<'s, T: Number>(
     }
 }
 
-/// `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
+/// Computes `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -151,7 +151,7 @@ pub(super) fn project<'s, T: Number>(
     Ok(out)
 }
 
-/// The product of the last two dimensions: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
+/// Multiplies matrices in the last two dimensions: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
 /// `[.., M, N]`; the dimensions in front broadcast.
 ///
 /// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of `M`, `N` and the dimensions in front
@@ -179,7 +179,7 @@ pub fn matmul<'s, T: Number>(
     product("matmul", "`[.., M, K]` and `[.., K, N]`", scope, own("matmul", a)?, b)
 }
 
-/// As [`matmul`] with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
+/// Multiplies as [`matmul`] does, with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
 /// `[.., N, K]`, the result `[.., M, N]`.
 ///
 /// ```

@@ -23,7 +23,7 @@ mod kernels;
 
 pub use grouped::{grouped_mm, grouped_mm_nt};
 
-/// Where tokens go, each to `K` experts: the choices in the order of their experts.
+/// The routes of tokens, each to `K` experts: the choices in the order of their experts.
 ///
 /// Made by [`moe_route`]. The choices have places, which are those of `[T, K]` in row-major order.
 #[derive(Clone, Debug, GraphOutput)]
@@ -54,7 +54,7 @@ impl<'s> MoeRoutes<'s> {
 /// Orders the choices of `choices`, `[T, K]` numbers of `experts` experts, by expert; those of one expert keep their order.
 ///
 /// `choices` are for example the indices that [`topk`](super::topk) returns for the logits of a router. A choice of
-/// `u32::MAX` is of no expert; any other number that is no expert is a fault, which the next read reports, and counts as none.
+/// `u32::MAX` stands for no expert; any other number that is not an expert is a fault, which the next read reports, and counts as none.
 /// Choices without an expert come last. Padding of `T` propagates, and goes to no expert.
 ///
 /// A layer whose experts are matrices, and whose tokens each go to two:
@@ -136,8 +136,8 @@ pub fn moe_route<'s>(choices: &Tensor<'s, u32>, experts: usize) -> Result<MoeRou
     })
 }
 
-/// The rows of `x`, `[T, D]`, in the order of the experts that they go to: `[T, K, D]`, whose rows, counted through `T` and
-/// `K`, are at the places of `routes`.
+/// Returns the rows of `x`, `[T, D]`, in the order of the experts that they go to: `[T, K, D]`, whose rows,
+/// counted through `T` and `K`, are at the places of `routes`.
 ///
 /// Padding of `T` and `D` propagates.
 ///
@@ -167,8 +167,8 @@ pub fn moe_permute<'s, T: Element>(x: &Tensor<'s, T>, routes: &MoeRoutes<'s>) ->
     composed(NAME, || embedding(tokens, x))
 }
 
-/// For each token the sum of the rows of its choices, each multiplied by its weight: from `x`, `[T, K, D]` at the places of
-/// `routes`, and `weights`, `[T, K]`, to `[T, D]`.
+/// Returns for each token the sum of the rows of its choices, each multiplied by its weight: from `x`,
+/// `[T, K, D]` at the places of `routes`, and `weights`, `[T, K]`, to `[T, D]`.
 ///
 /// The rows are added in the order of the choices, in f32, and the sum is rounded once. Padding of `T` and `D` propagates.
 /// Choices without an expert count with their rows, which [`grouped_mm`] makes 0: give them the weight 0 if anything follows it.

@@ -29,7 +29,7 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
     Ok(())
 }
 
-/// Layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
+/// Applies layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
 ///
 /// `x` is `[.., D]`, `w` and `b` are `[D]`. The variance is that of the population; statistics are
 /// computed in f32. Padding of the other dimensions propagates.
@@ -62,7 +62,7 @@ pub fn layer_norm<'s, T: Float>(
     kernels::layer_norm(x, w, b, eps)
 }
 
-/// Root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
+/// Applies root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
 ///
 /// `x` is `[.., D]`, `w` is `[D]`. Statistics are computed in f32. Padding of the other dimensions
 /// propagates.
@@ -92,7 +92,7 @@ pub fn rms_norm<'s, T: Float>(
     kernels::rms_norm(x, w, eps)
 }
 
-/// `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
+/// Returns `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
 ///
 /// `x` and `added` are `[.., D]` of one shape, `w` is `[D]`. The sum is rounded to the element type before
 /// it is normalised, so the results are those of [`add`](super::add) and [`rms_norm`]. Padding of the

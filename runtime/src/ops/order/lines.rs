@@ -23,7 +23,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Finds the lines of `x`, whose axis may not be padded.
     ///
-    /// Those in the padding of other dimensions are lines as well: computing one is no fault.
+    /// Those in the padding of other dimensions are lines as well: computing one is not a fault.
     pub(super) fn of<'s, T: Element>(
         name: &'static str,
         x: &Tensor<'s, T>,

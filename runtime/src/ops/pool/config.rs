@@ -23,7 +23,7 @@ pub struct MaxPoolConfig<const N: usize> {
     pub padding: [usize; N],
     /// Elements of the input from one element of a window to the next.
     pub dilation: [usize; N],
-    /// Whether a last window has a result that the input and its padding fill only in part, lacking less than a stride.
+    /// If set, a last window has a result even if the input and its padding fill it only in part, lacking less than a stride.
     pub ceil_mode: bool,
 }
 
@@ -44,9 +44,9 @@ pub struct AvgPoolConfig<const N: usize> {
     pub stride: [usize; N],
     /// Zeros around the input; at most half a window.
     pub padding: [usize; N],
-    /// Whether a last window has a result that the input and its padding fill only in part, lacking less than a stride.
+    /// If set, a last window has a result even if the input and its padding fill it only in part, lacking less than a stride.
     pub ceil_mode: bool,
-    /// Whether the zeros of the padding count as elements.
+    /// If set, the zeros of the padding count as elements.
     pub count_include_pad: bool,
 }
 

@@ -93,8 +93,9 @@ impl RopeOptions {
         Self { sections: Sections::new(pairs, false), ..self }
     }
 
-    /// As [`sections`](Self::sections), but the sections take turns: pair `i` belongs to section `i % N` until that section
-    /// is full, and to section 0 after that. This is the layout of Qwen3-VL (`mrope_interleaved`).
+    /// Divides pairs into sections that alternate, unlike [`sections`](Self::sections): pair `i` belongs to
+    /// section `i % N` until that section is full, and to section 0 after that. This is the layout of Qwen3-VL
+    /// (`mrope_interleaved`).
     #[must_use]
     pub fn interleaved_sections<const N: usize>(self, pairs: [usize; N]) -> Self {
         Self { sections: Sections::new(pairs, true), ..self }
@@ -121,14 +122,14 @@ impl RopeOptions {
 /// Most sections.
 const MOST: usize = 4;
 
-/// Which position turns a pair.
+/// The position that turns a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sections {
     /// Pairs of each section.
     pub(crate) pairs: [usize; MOST],
     /// Number of sections; 0 if positions have no dimension for them.
     pub(crate) count: usize,
-    /// Whether the sections take turns.
+    /// If set, the sections alternate.
     pub(crate) take_turns: bool,
 }
 

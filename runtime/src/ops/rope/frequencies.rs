@@ -65,7 +65,7 @@ fn exponent(op: &'static str, dim: usize) -> Result<f64> {
 }
 
 impl Frequencies {
-    /// Whether the frequencies depend on the positions.
+    /// Returns whether the frequencies depend on the positions.
     pub(in crate::ops) fn is_dynamic(&self) -> bool {
         self.dynamic.is_some() || self.long.is_some()
     }

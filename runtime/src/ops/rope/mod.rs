@@ -28,7 +28,7 @@ pub use operation::RopeStyle;
 pub(super) use operation::{Rope, RopeScatter};
 pub use scaling::{LongRopeConfig, RopeScaling, YarnConfig};
 
-/// Rotary position embedding: turns pairs of elements of each head by an angle that grows with the
+/// Applies rotary position embedding: turns pairs of elements of each head by an angle that grows with the
 /// position.
 ///
 /// `x` is `[B, T, H, D]` or `[T, H, D]`; `positions` is `[B, T]` or `[T]` (then the same for the
@@ -132,7 +132,7 @@ fn by_section(positions: View, sections: usize, batched: bool, [batches, times]:
     Ok(View { layout: Layout::strided(&[sections.max(1), batches, times], &each)?, ..positions })
 }
 
-/// [`rope`] and [`scatter_rows`](super::scatter_rows) by one kernel: rotates each row of `x` and writes
+/// Computes [`rope`] and [`scatter_rows`](super::scatter_rows) by one kernel: rotates each row of `x` and writes
 /// it to a row of `state`, which is how keys enter a cache.
 ///
 /// `x` is `[N, H, D]`, `positions` (with sections, `[sections, N]`) and `index` are `[N]`, and `state` is `[R, H, D]`, or

@@ -1,4 +1,4 @@
-//! Which tokens were seen.
+//! The tokens that were seen.
 
 use super::kernels::{NO_TOKEN, of};
 use crate::{

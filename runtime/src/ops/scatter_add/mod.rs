@@ -22,7 +22,7 @@ mod kernels;
 /// The index of an entry that is added to nothing.
 const SKIP: u32 = u32::MAX;
 
-/// `x` with each element of `src` added at its index along `axis`: of two dimensions and axis 0,
+/// Returns `x` with each element of `src` added at its index along `axis`: of two dimensions and axis 0,
 /// `y[index[i, j], j] += src[i, j]`.
 ///
 /// As `torch.scatter_add`: `index` has as many dimensions as `x` and `src`, and is nowhere larger than `src`, nor, but for
@@ -85,7 +85,8 @@ pub fn scatter_add<'s, T: Number>(
     added(NAME, x, axis, &around(NAME, &src, axis)?, &groups)
 }
 
-/// `x` with each slice of `src` along `axis` added at its index: of two dimensions and axis 0, `y[index[i], j] += src[i, j]`.
+/// Returns `x` with each slice of `src` along `axis` added at its index: of two dimensions and axis 0,
+/// `y[index[i], j] += src[i, j]`.
 ///
 /// As `torch.index_add`: `index` is `[N]`, and `src` has the shape of `x` with `N` in place of `axis`. Order, faults and padding
 /// are those of [`scatter_add`], in which every element of `src` has an index of its own.

@@ -20,7 +20,7 @@ use crate::{
     program::users::Operands,
 };
 
-/// Where a part has a tensor.
+/// The place of a tensor in a part.
 #[derive(Clone, Copy, Debug)]
 enum Base {
     Input(usize),

@@ -1,4 +1,4 @@
-//! What a pass of a user sees of a program.
+//! The view that a user's pass has of a program.
 
 use std::{cell::RefCell, fmt, slice};
 
@@ -67,7 +67,7 @@ pub struct LaunchId {
     pub(super) at: usize,
 }
 
-/// What a launch is a part of.
+/// The joined launch of which a launch is a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Nesting {

@@ -27,7 +27,7 @@ const OPTIONS: [&str; 3] = ["--std=c++17", "--extra-device-vectorization", LINE_
 /// Lines of the source in machine code, for profilers: the code is the same without them.
 const LINE_INFO: &str = "-lineinfo";
 
-/// How many units this process compiled, and how many it found on disk.
+/// The number of units that this process compiled, and of those that it found on disk.
 static COMPILED: AtomicU64 = AtomicU64::new(0);
 static FOUND: AtomicU64 = AtomicU64::new(0);
 

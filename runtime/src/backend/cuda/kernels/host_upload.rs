@@ -10,7 +10,7 @@ static PUT: SourceFile = SourceFile::ours("put.cu", include_str!("put.cu"));
 /// The same, with more than 4 KB of them.
 static PUT_LARGE: SourceFile = SourceFile::ours("put_large.cu", include_str!("put_large.cu"));
 
-/// Mirrors `Put` of `put.cu`.
+/// Mirrors `Upload` of `host_upload.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Put {
@@ -21,7 +21,7 @@ struct Put {
     size: u64,
 }
 
-/// In [`Put::size`]: the bytes are copied from device memory.
+/// In [`Upload::size`]: the bytes are copied from device memory.
 const FROM_DEVICE: u64 = 1 << 63;
 /// Bytes before the payload.
 const HEADER: usize = 16;

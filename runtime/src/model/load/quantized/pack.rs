@@ -14,7 +14,7 @@ use crate::{
 
 const NAME: &str = "Packing::pack";
 
-/// How weights of floats are written to safetensors files that [`QuantizedTensors`](super::QuantizedTensors) reads.
+/// The form in which weights of floats are written to safetensors files that [`QuantizedTensors`](super::QuantizedTensors) reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Packing {

@@ -15,7 +15,7 @@ use crate::{
 /// The number of bytes before the header, which contain its length.
 const PREFIX: usize = 8;
 
-/// Where the bytes are.
+/// The place of the bytes.
 pub(super) enum Bytes {
     Owned(Vec<u8>),
     Mapped(MappedFile),

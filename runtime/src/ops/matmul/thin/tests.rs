@@ -77,7 +77,7 @@ struct Case {
     /// Columns of each set, whether its products have biases, and its steps.
     sets: Vec<(usize, bool, Vec<Kind>)>,
     together: usize,
-    /// Which results of steps and products are read by others, besides the last of each set.
+    /// The results of steps and products that others read, besides the last of each set.
     kept: u64,
 }
 
@@ -139,13 +139,13 @@ struct Built<'s, T: Float> {
     rng: StdRng,
     parts: Vec<Launch>,
     kept: Vec<u8>,
-    /// What is kept, in the order of the parts.
+    /// The results that are kept, in the order of the parts.
     results: Vec<Tensor<'s, T>>,
     memory: Vec<Tensor<'s, T>>,
     words: Vec<Tensor<'s, u32>>,
     blocks: Vec<Tensor<'s, u8>>,
     masks: Vec<Tensor<'s, bool>>,
-    /// Whether the device has blocks in tiles.
+    /// Set if the device has blocks in tiles.
     in_tiles: bool,
 }
 
@@ -471,7 +471,7 @@ fn one_launch_has_the_bits_of_its_parts() {
         let mut drawn = 0;
         while drawn < cases {
             let case = Case::draw(&mut rng);
-            // One product alone is no launch of several parts.
+            // One product alone is not a launch of several parts.
             if case.norm.is_none() && case.together == 1 && case.sets.len() == 1 && case.sets[0].2.is_empty()
             {
                 continue;

@@ -19,7 +19,7 @@ mod cpu;
 mod cuda;
 mod operation;
 
-/// The product of each row of `x`, `[.., K]`, with the matrix of its group, one of `w`, `[G, K, N]`: the result is `[.., N]`.
+/// Multiplies each row of `x`, `[.., K]`, by the matrix of its group, one of `w`, `[G, K, N]`: the result is `[.., N]`.
 ///
 /// As `torch.nn.functional.grouped_mm`. Rows are counted through all dimensions but the last; those of group `g` are the rows
 /// from `ends[g - 1]`, or 0, to `ends[g]`, and the rows behind all groups become 0 and are not read. `ends` is `[G]`; an end
@@ -51,7 +51,7 @@ pub fn grouped_mm<'s, T: Float>(
     product(NAME, "`[.., K]`, `[G, K, N]` and `[G]`", x, w, ends)
 }
 
-/// As [`grouped_mm`] with the matrices transposed, as weights are stored: `w` is `[G, N, K]`.
+/// Multiplies as [`grouped_mm`] does, with the matrices transposed, as weights are stored: `w` is `[G, N, K]`.
 ///
 /// ```
 /// # use graphable::prelude::*;
