@@ -117,7 +117,7 @@ impl<T: Element> LogReader<T> {
     }
 
     fn check_current(&self) -> Result<()> {
-        let refuse = |why: &str| Err(Error::Argument { op: "LogReader::take", why: why.into() });
+        let refuse = |reason: &str| Err(Error::Argument { op: "LogReader::take", reason: reason.into() });
         if self.memory.reading.load(Ordering::Relaxed) != self.number {
             return refuse(
                 "another reading of the log has begun, which `PinnedLog::reader` returned; use that one",

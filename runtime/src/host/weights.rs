@@ -221,7 +221,7 @@ impl<'w> Place<'w> {
 
     fn rows(self, rows: Range<usize>) -> Result<Self> {
         let View { addr, dtype, layout } = self.view;
-        let refuse = |why| Err(Error::Argument { op: self.op, why });
+        let refuse = |reason| Err(Error::Argument { op: self.op, reason });
         let Some((&all, row)) = layout.shape().split_first() else {
             return refuse("the parameter has one element, and no rows; use `write`".into());
         };
@@ -272,9 +272,9 @@ impl<'w> Place<'w> {
         }
         let mut core = rt.core.borrow_mut();
         if core.memory.has_view_of(owned.memory.addr()) {
-            let why = "a tensor of this step is a view of the parameter, and tensors do not change; drop it first, or compute another \
+            let reason = "a tensor of this step is a view of the parameter, and tensors do not change; drop it first, or compute another \
                        one from it (`ops::scale(&view, 1.0)`)";
-            return Err(Error::Argument { op, why: why.into() });
+            return Err(Error::Argument { op, reason: reason.into() });
         }
         core.launcher().overwrite(op, &view, with)
     }
@@ -285,8 +285,8 @@ impl<'w> Place<'w> {
             return Ok(());
         }
         let shape = self.view.layout.shape();
-        let why = format!("{shape:?} has {count} elements, the data {given}");
-        Err(Error::Argument { op: self.op, why })
+        let reason = format!("{shape:?} has {count} elements, the data {given}");
+        Err(Error::Argument { op: self.op, reason })
     }
 
     fn of_tensor<T: Element>(&self, cx: &Eager<'_>, tensor: &Tensor<'_, T>) -> Result<Overwrite> {
@@ -297,8 +297,8 @@ impl<'w> Place<'w> {
         let given = tensor.view(op)?;
         (0..tensor.rank()).try_for_each(|axis| cx.scope().refuse_padded(op, tensor.raw.marks, axis))?;
         if tensor.sizes() != view.layout.shape() {
-            let why = "what is written must have the shape of what it overwrites";
-            return Err(Error::shape(op, &[view.layout.shape(), tensor.sizes()], why));
+            let reason = "what is written must have the shape of what it overwrites";
+            return Err(Error::shape(op, &[view.layout.shape(), tensor.sizes()], reason));
         }
         cx.rt.views.check_launch(op, &[given], &[])?;
         Ok(Overwrite::Tensor(tensor.raw))

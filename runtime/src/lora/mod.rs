@@ -98,8 +98,9 @@ impl<T: Float> Lora<T> {
     pub fn new(rt: &Runtime, room: Room, shape: [usize; 2]) -> Result<Self> {
         let (Room { slots, rank }, [out, width]) = (room, shape);
         if slots == 0 || rank == 0 {
-            let why = format!("{slots} slots for adapters of rank {rank}; at least one of rank 1 is needed");
-            return Err(Error::Argument { op: "Lora::new", why });
+            let reason =
+                format!("{slots} slots for adapters of rank {rank}; at least one of rank 1 is needed");
+            return Err(Error::Argument { op: "Lora::new", reason });
         }
         Ok(Self { a: Param::zeros(rt, &[slots, rank, width])?, b: Param::zeros(rt, &[slots, out, rank])? })
     }
@@ -173,7 +174,7 @@ impl<T: Float> Lora<T> {
         scale: f64,
     ) -> Result<Slot<'_, T>> {
         let (Room { slots, rank: most }, [out, width]) = (self.room(), self.shape());
-        let refuse = |why| Err(Error::Argument { op, why });
+        let refuse = |reason| Err(Error::Argument { op, reason });
         if slot >= slots {
             return refuse(format!("slot {slot} of {slots}"));
         }

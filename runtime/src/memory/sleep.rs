@@ -83,8 +83,9 @@ impl Memory {
             Some(weights) => weights.sleep(backend, saves),
             None => Err(Error::Config {
                 what: "Runtime::sleep".into(),
-                why: "no weight can sleep; call `Runtime::weights_can_sleep(true)` before a model is loaded"
-                    .into(),
+                reason:
+                    "no weight can sleep; call `Runtime::weights_can_sleep(true)` before a model is loaded"
+                        .into(),
             }),
         }
     }

@@ -100,7 +100,7 @@ fn finite(op: &'static str, what: &str, value: f32) -> Result<f32> {
     if value.is_finite() {
         return Ok(value);
     }
-    Err(Error::Argument { op, why: format!("{what} is {value}; it must be finite") })
+    Err(Error::Argument { op, reason: format!("{what} is {value}; it must be finite") })
 }
 
 /// The kernels of this file, for CI to compile: those that call all others.

@@ -14,7 +14,7 @@ use crate::{
     AsOperand, Element, Error, IntoShape, Result, Scope, Tensor,
     kernel::{call::Call, definition::Kernel as _},
     tensor::Shown,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod of {
@@ -147,8 +147,8 @@ pub fn roll<'s, T: Element>(x: &Tensor<'s, T>, shift: isize, axis: usize) -> Res
 /// padded dimension is repeated.
 pub fn repeat<'s, T: Element>(x: &Tensor<'s, T>, times: &[usize]) -> Result<Tensor<'s, T>> {
     if times.len() != x.rank() {
-        let why = format!("{} numbers for {} dimensions; one for each is needed", times.len(), x.rank());
-        return Err(Error::Argument { op: "repeat", why });
+        let reason = format!("{} numbers for {} dimensions; one for each is needed", times.len(), x.rank());
+        return Err(Error::Argument { op: "repeat", reason });
     }
     let mut all = x.clone();
     for (axis, &times) in times.iter().enumerate().filter(|(_, times)| **times != 1) {
@@ -167,7 +167,7 @@ fn repeated<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, times: usize) -> Res
     let shape = Layout::contiguous(&shape)?;
     let (rows, inside): (usize, usize) =
         (x.sizes()[..axis].iter().product(), x.sizes()[axis..].iter().product());
-    let whole = contiguous(x)?.alias(Layout::contiguous(&[rows, 1, inside])?, 0, Marks::NONE);
+    let whole = contiguous(x)?.alias(Layout::contiguous(&[rows, 1, inside])?, 0, PaddedDims::NONE);
     let wide = contiguous(&broadcast_to(&whole, [rows, times, inside])?)?;
     Ok(wide.alias(shape, 0, x.raw.marks))
 }
@@ -236,8 +236,8 @@ macro_rules! triangles {
         /// Returns [`Error::Shape`] if `x` has fewer than two dimensions.
         pub fn $name<'s, T: Element>($x: &Tensor<'s, T>, $diagonal: i32) -> Result<Tensor<'s, T>> {
             let Some(rows) = $x.rank().checked_sub(2) else {
-                let why = "a matrix is needed, at least two dimensions";
-                return Err($x.scope().shape_error(stringify!($name), &[$x.into()], why));
+                let reason = "a matrix is needed, at least two dimensions";
+                return Err($x.scope().shape_error(stringify!($name), &[$x.into()], reason));
             };
             composed(stringify!($name), || {
                 let $mask = tri($x.scope(), ($x.dim(rows), $x.dim(rows + 1)), $which)?;

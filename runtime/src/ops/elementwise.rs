@@ -226,7 +226,7 @@ unary! {
 /// Returns [`Error::Argument`] if `factor` is not finite.
 pub fn scale<'s, T: Float>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, T>> {
     if !factor.is_finite() {
-        return Err(Error::Argument { op: "scale", why: format!("factor {factor}; it must be finite") });
+        return Err(Error::Argument { op: "scale", reason: format!("factor {factor}; it must be finite") });
     }
     let mut call = Call::new(scaled::scale::DEFINITION, x)?;
     call.key(factor);

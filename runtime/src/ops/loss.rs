@@ -246,8 +246,8 @@ fn check_smoothing(op: &'static str, label_smoothing: f32) -> Result<()> {
     if (0.0..=1.0).contains(&label_smoothing) {
         return Ok(());
     }
-    let why = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
-    Err(Error::Argument { op, why })
+    let reason = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
+    Err(Error::Argument { op, reason })
 }
 
 /// Adds the weights of the classes, which are the same for all rows.
@@ -263,8 +263,8 @@ fn weighted<'s, T: Float>(
         refuse(name, rows.scope(), weights.marks, [0])?;
     }
     if weights.view.layout.shape() != classes.as_slice() {
-        let why = "there must be a weight for each class, which are along the last dimension of the rows";
-        return Err(rows.scope().shape_error(name, &[rows.into(), (&weights).into()], why));
+        let reason = "there must be a weight for each class, which are along the last dimension of the rows";
+        return Err(rows.scope().shape_error(name, &[rows.into(), (&weights).into()], reason));
     }
     call.operand(weights);
     Ok(call)
@@ -288,8 +288,8 @@ fn of_labels<'s, T: Float>(
         }
     }
     if rows.size(last) == 0 || labels.view.layout.shape() != &rows.sizes()[..last] {
-        let why = "the labels have the dimensions of the rows without the last one, which is not empty";
-        return Err(rows.scope().shape_error(name, &[rows.into(), (&labels).into()], why));
+        let reason = "the labels have the dimensions of the rows without the last one, which is not empty";
+        return Err(rows.scope().shape_error(name, &[rows.into(), (&labels).into()], reason));
     }
     call.operand(labels);
     Ok(call)

@@ -51,8 +51,8 @@ fn counted<'s, T: Float>(
     check_axis(name, axis, x.rank())?;
     let given = mask.operand(name, scope)?;
     if given.view.layout.rank() > x.rank() || given.view.layout.broadcast_to(x.sizes()).is_none() {
-        let why = "the mask does not broadcast to the tensor; its sizes, aligned at the last dimension, must be equal or 1";
-        return Err(scope.shape_error(name, &[(&given).into(), x.into()], why));
+        let reason = "the mask does not broadcast to the tensor; its sizes, aligned at the last dimension, must be equal or 1";
+        return Err(scope.shape_error(name, &[(&given).into(), x.into()], reason));
     }
     let (places, end) = (places(x, axis)?, size(x, axis)?);
     let mut call = Call::new(of::counted::DEFINITION, x)?;

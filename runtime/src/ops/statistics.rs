@@ -192,8 +192,8 @@ fn over<'s, T: Element, U: Element>(
     check_axis(name, axis, x.rank())?;
     x.scope().refuse_padded(name, x.raw.marks, axis)?;
     if x.size(axis) == 0 && !of_nothing {
-        let why = format!("axis {axis} is empty, so it has no {name}");
-        return Err(x.scope().shape_error(name, &[x.into()], why));
+        let reason = format!("axis {axis} is empty, so it has no {name}");
+        return Err(x.scope().shape_error(name, &[x.into()], reason));
     }
     let mut call = Call::new(definition, x)?;
     if let Some(correction) = correction {

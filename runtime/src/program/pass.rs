@@ -167,8 +167,8 @@ impl Passes {
         let chosen: std::result::Result<_, &str> = names.into_iter().map(find).collect();
         chosen.map(Self::of).map_err(|name| {
             let known: Vec<&str> = self.names().collect();
-            let why = format!("there is no pass `{name}`; there are: {}", known.join(", "));
-            Error::Argument { op: "Passes::only", why }
+            let reason = format!("there is no pass `{name}`; there are: {}", known.join(", "));
+            Error::Argument { op: "Passes::only", reason }
         })
     }
 

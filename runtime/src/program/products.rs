@@ -92,7 +92,7 @@ fn is_wired(piece: &Piece<'_>, members: &[usize]) -> bool {
                 let part = outputs.enumerate().rfind(|(_, output)| output.overlaps(view))?.0;
                 Some((writer, part as u8))
             });
-            last.is_none() || piece.made_by(at, input, members) == last
+            last.is_none() || piece.producer(at, input, members) == last
         })
     })
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     DType,
     backend::{
-        Arenas as _, HostBlock, Launch, Op, Operation, SharedMemory, Stream as _, View,
+        Arenas as _, HostUpload, Launch, Op, Operation, SharedMemory, Stream as _, View,
         cpu::{Access, CpuBackend, CpuOptions, Fault},
     },
     base::plan::Site,
@@ -453,7 +453,7 @@ impl Machine {
     fn run(&mut self, program: &Program, ranges: &[(u64, u64)]) -> Result<Vec<Vec<u8>>, String> {
         let bytes = self.contents.clone();
         let writes = vec![(self.memory.addr(), 0, bytes.len())];
-        self.backend.host_write(HostBlock { bytes, writes, ..HostBlock::default() }).unwrap();
+        self.backend.host_write(HostUpload { bytes, writes, ..HostUpload::default() }).unwrap();
         for command in program.commands() {
             command.issue(&mut self.backend).map_err(|error| error.to_string())?;
         }

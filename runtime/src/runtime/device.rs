@@ -108,7 +108,7 @@ impl Device {
     fn named_cuda(ordinal: usize) -> Result<Self> {
         Err(Error::NoDevice {
             device: format!("cuda:{ordinal}"),
-            why: "graphable was built without its feature `cuda`".into(),
+            reason: "graphable was built without its feature `cuda`".into(),
         })
     }
 }
@@ -168,7 +168,7 @@ impl FromStr for Device {
                 Some(ordinal) => Self::named_cuda(ordinal),
                 None => Err(Error::NoDevice {
                     device: format!("device `{s}`"),
-                    why: "there are `cpu`, `cuda:0` (or another number) and `auto`".into(),
+                    reason: "there are `cpu`, `cuda:0` (or another number) and `auto`".into(),
                 }),
             },
         }

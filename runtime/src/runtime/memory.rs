@@ -19,9 +19,9 @@ impl Runtime {
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) (the arena is unchanged) or
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
-    pub fn prime(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
+    pub fn preallocate(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
         let core = self.core.get_mut();
-        core.estimate.refuse("prime")?;
+        core.estimate.refuse("preallocate")?;
         core.memory.preallocate(core.stream.backend_mut(), arena, bytes)
     }
 

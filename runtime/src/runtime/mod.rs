@@ -30,7 +30,7 @@ use std::{
 
 use crate::{
     CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
-    backend::{Backend, HostBlock, HostLog, HostMemory, Op, View, cpu::MappedFile},
+    backend::{Backend, HostLog, HostMemory, HostUpload, Op, View, cpu::MappedFile},
     memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
@@ -39,7 +39,7 @@ use crate::{
     value::{
         entry::Entry,
         key::KeyWriter,
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         memory::SharedMemory,
         owned::{Caller, Owned, OwnerId, next_id},
         persistent::{DroppedMemory, Piece},
@@ -264,7 +264,7 @@ impl Runtime {
             memory: &owned.memory,
             dtype,
             layout,
-            marks: Marks::NONE,
+            marks: PaddedDims::NONE,
         })
     }
 
@@ -274,7 +274,7 @@ impl Runtime {
         owned: &Arc<Owned>,
         dtype: DType,
         layout: Layout,
-        marks: Marks,
+        marks: PaddedDims,
     ) -> RawTensor {
         self.core.borrow_mut().memory.adopt_static(OwnedView {
             owner: Some(owned.id),
@@ -290,7 +290,7 @@ impl Runtime {
         op: &'static str,
         dtype: DType,
         layout: Layout,
-        marks: Marks,
+        marks: PaddedDims,
     ) -> Result<RawTensor> {
         self.core.borrow_mut().allocate_output(NewTensor { marks, ..NewTensor::of(op, dtype, layout) })
     }
@@ -431,10 +431,10 @@ impl Runtime {
             && !bytes.is_empty()
         {
             let len = bytes.len();
-            core.stream.backend_mut().host_write(HostBlock {
+            core.stream.backend_mut().host_write(HostUpload {
                 bytes,
                 writes: vec![(memory.addr(), 0, len)],
-                ..HostBlock::default()
+                ..HostUpload::default()
             })?;
         }
         let owned = owned(memory, Arc::clone(&self.retire));

@@ -150,9 +150,10 @@ impl<T: Float> Weight<T> {
             Some(range) => range,
             None if blocks.is_empty() => 0..0,
             None => {
-                let why = "the blocks are not a part of the file's bytes; take them from `MappedFile::bytes`"
-                    .into();
-                return Err(Error::Argument { op: "Weight::mapped", why });
+                let reason =
+                    "the blocks are not a part of the file's bytes; take them from `MappedFile::bytes`"
+                        .into();
+                return Err(Error::Argument { op: "Weight::mapped", reason });
             }
         };
         if rt.blocks_in_tiles() {
@@ -180,7 +181,7 @@ fn in_tiles(shape: [usize; 2], format: BlockFormat, blocks: &[u8]) -> Result<Vec
 
 /// The shape, and the layout of its bytes.
 fn layout_of(op: &'static str, shape: &[usize], format: BlockFormat) -> Result<([usize; 2], Layout)> {
-    let refuse = |why| Err(Error::Argument { op, why });
+    let refuse = |reason| Err(Error::Argument { op, reason });
     let &[rows, width] = shape else {
         return refuse(format!(
             "the shape is {shape:?}; a weight in blocks has two dimensions, rows and their width"
@@ -208,8 +209,8 @@ fn check_bytes(
     if expected == found {
         return Ok(());
     }
-    let why = format!("{shape:?} in {format} takes {expected} bytes, not {found}");
-    Err(Error::Argument { op, why })
+    let reason = format!("{shape:?} in {format} takes {expected} bytes, not {found}");
+    Err(Error::Argument { op, reason })
 }
 
 impl<T: Element> Weight<T> {

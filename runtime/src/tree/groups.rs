@@ -391,7 +391,7 @@ impl Tree {
             self.remove_edge(edge);
         }
         if let Identity::Full(function) = gone.identity {
-            self.let_go(function, |holders| holders.groups.remove(&group));
+            self.release_owner(function, |holders| holders.groups.remove(&group));
         }
     }
 }

@@ -425,7 +425,10 @@ fn writes_fail_as_everything_does() {
             2 => w.write(&step, &buffer),
             _ => w.read(&step).map(drop),
         };
-        assert!(matches!(&failed, Err(Error::Device { why, .. }) if why == "the test said so"), "{failed:?}");
+        assert!(
+            matches!(&failed, Err(Error::Device { reason, .. }) if reason == "the test said so"),
+            "{failed:?}"
+        );
         assert!(!plan.disarm());
         let y = apply(&graph, &step, In::Host((&[1.0, 1.0]).into()), &w, |_| Ok(())).unwrap();
         assert_eq!(step.read(&y).unwrap(), [4.0, 4.0], "round {round}: the old ones");

@@ -43,7 +43,8 @@ impl Graph<'_> {
         let where_clause = self.call_bounds();
         let body =
             if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.call_body(&given) };
-        let doc = format!("Calls `{}`: replays what is recorded, and records what is not.", sig.name);
+        let doc =
+            format!("Calls `{}`: replays the segments that are recorded, and records the others.", sig.name);
         quote! {
             #[doc = #doc]
             ///

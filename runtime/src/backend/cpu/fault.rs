@@ -94,7 +94,7 @@ impl From<Fault> for Error {
         match fault {
             Fault::Index { op, index, bound } => Self::IndexOutOfRange { op, index, bound },
             Fault::LoopLimit { at, limit } => Self::LoopLimit { at, limit },
-            Fault::Failed { op, reason } => Self::OperationFailed { op, why: reason },
+            Fault::Failed { op, reason } => Self::OperationFailed { op, reason },
         }
     }
 }

@@ -180,7 +180,7 @@ impl CudaBackend {
 
     pub(super) fn open_body(&mut self, index: usize) -> Result<()> {
         const CALL: &str = "begin_body";
-        let failed = |backend: &Self, why: &str| Err(backend.failed(CALL, why.into()));
+        let failed = |backend: &Self, reason: &str| Err(backend.failed(CALL, reason.into()));
         let (next, begun) = match self.open_capture(CALL)?.open.last() {
             Some(open) => (open.bodies.get(index).copied(), open.begun),
             None => return failed(self, "no conditional node is open"),

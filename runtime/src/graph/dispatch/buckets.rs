@@ -147,7 +147,7 @@ impl Schedule {
     }
 
     pub(crate) fn check(&self, symbol: &str) -> Result<()> {
-        let why = match self.sizes.first() {
+        let reason = match self.sizes.first() {
             None => "a schedule needs at least one size".to_owned(),
             Some(0) => "a bucket of 0 holds nothing; sizes start at 1".to_owned(),
             Some(_) if self.sizes.len() > MOST => {
@@ -155,7 +155,7 @@ impl Schedule {
             }
             Some(_) => return Ok(()),
         };
-        Err(Error::Config { what: format!("buckets of `{symbol}`"), why })
+        Err(Error::Config { what: format!("buckets of `{symbol}`"), reason })
     }
 }
 

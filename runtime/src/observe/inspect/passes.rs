@@ -47,8 +47,8 @@ pub struct PassRefused {
     /// The name of the operation by which a pass of yours would have replaced it.
     pub by: Option<&'static str>,
     /// The reason.
-    pub why: PassRefusal,
-    /// How many there are.
+    pub reason: PassRefusal,
+    /// The number of them.
     pub count: usize,
 }
 
@@ -129,7 +129,7 @@ impl fmt::Display for PassRefusal {
             Self::ReplacedBefore => "the pass has replaced it before",
             Self::Apart => "a branch or a body begins or ends between them",
             Self::WritesInPlace => "it writes state, or keeps a part of what it writes",
-            Self::OtherOperand => "a tensor is no operand of it, or is written twice",
+            Self::OtherOperand => "a tensor is not an operand of it, or is written twice",
             Self::MadeInside => "the new operation would read what it replaces",
             Self::MissingResult => "the new operation does not write a result that is needed",
             Self::OtherType => "the new operation takes elements of another type",
@@ -165,8 +165,8 @@ impl PassReport {
     }
 
     /// Adds two operations that were not joined.
-    pub(crate) fn add_refused(&mut self, after: &'static str, operation: &'static str, why: PassRefusal) {
-        self.refuse(PassRefused { operation, after: Some(after), by: None, why, count: 1 });
+    pub(crate) fn add_refused(&mut self, after: &'static str, operation: &'static str, reason: PassRefusal) {
+        self.refuse(PassRefused { operation, after: Some(after), by: None, reason, count: 1 });
     }
 
     /// Adds operations that were not replaced by another one.
@@ -174,14 +174,14 @@ impl PassReport {
         &mut self,
         operations: &[&'static str],
         by: &'static str,
-        why: PassRefusal,
+        reason: PassRefusal,
     ) {
         let (operation, after) = match operations {
             [] => ("", None),
             [one] => (*one, None),
             [first, .., last] => (*last, Some(*first)),
         };
-        self.refuse(PassRefused { operation, after, by: Some(by), why, count: 1 });
+        self.refuse(PassRefused { operation, after, by: Some(by), reason, count: 1 });
     }
 
     fn refuse(&mut self, new: PassRefused) {
@@ -214,11 +214,11 @@ impl fmt::Display for PassReport {
             between = ",";
         }
         between = if between.is_empty() { "" } else { ";" };
-        for PassRefused { operation, after, by, why, count } in &self.refused {
+        for PassRefused { operation, after, by, reason, count } in &self.refused {
             write!(f, "{between} not {operation}")?;
             after.iter().try_for_each(|after| write!(f, " with {after}"))?;
             by.iter().try_for_each(|by| write!(f, " by {by}"))?;
-            write!(f, " ({count} x): {why}")?;
+            write!(f, " ({count} x): {reason}")?;
             between = ";";
         }
         Ok(())

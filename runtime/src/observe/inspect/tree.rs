@@ -17,9 +17,9 @@ pub struct GraphTree {
     /// Graph objects whose recordings ran, in the order of their creation.
     pub functions: Vec<TreeFunction>,
     /// Recordings, in the order in which they were made.
-    pub nodes: Vec<TreeNode>,
-    /// The states of the pool at the ends of nodes. The first is the empty one; the others are in the order
-    /// of the nodes.
+    pub recordings: Vec<TreeRecording>,
+    /// The states of the pool at the ends of recordings. The first is the empty one; the others are in the order
+    /// of the recordings.
     pub states: Vec<TreeState>,
     /// Segments that ran in warm-up and have no recording yet, in the order of their first use.
     pub waiting: Vec<TreeWaiting>,
@@ -59,7 +59,7 @@ pub struct TreeWaiting {
     /// The segment to be recorded.
     pub segment: TreeSegment,
     /// The reason why it was not recorded when it last ran: a [`WaitReason`](crate::WaitReason) as text.
-    pub why: String,
+    pub reason: String,
     /// The number of warm-ups since its last recording.
     pub warmups: u64,
 }
@@ -68,7 +68,7 @@ pub struct TreeWaiting {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct TreeNode {
+pub struct TreeRecording {
     /// Its id in events, which is never reused.
     pub id: RecordingId,
     /// The function in whose call it was recorded.
@@ -219,7 +219,7 @@ impl GraphTree {
         Self {
             device,
             functions: Vec::new(),
-            nodes: Vec::new(),
+            recordings: Vec::new(),
             states: vec![TreeState { blocks: Vec::new() }],
             waiting: Vec::new(),
             pool_bytes: 0,
@@ -231,21 +231,21 @@ impl GraphTree {
         }
     }
 
-    /// Returns the node with that id.
-    pub fn node(&self, id: impl Into<RecordingId>) -> Option<&TreeNode> {
+    /// Returns the recording with that id.
+    pub fn recording(&self, id: impl Into<RecordingId>) -> Option<&TreeRecording> {
         let id = id.into();
-        self.nodes.binary_search_by_key(&id, |n| n.id).ok().map(|at| &self.nodes[at])
+        self.recordings.binary_search_by_key(&id, |n| n.id).ok().map(|at| &self.recordings[at])
     }
 
     /// Returns the number of recordings with which calls were observed to begin.
     pub fn roots(&self) -> usize {
-        self.nodes.iter().filter(|n| n.root).count()
+        self.recordings.iter().filter(|n| n.root).count()
     }
 
     /// Returns the bytes of the pool that the recordings need. Paths through the tree overlap in memory, so
     /// this is the need of the largest of them, not their sum.
     pub fn needed_pool_bytes(&self) -> u64 {
-        self.nodes.iter().map(|n| n.pool_bytes).max().unwrap_or(0)
+        self.recordings.iter().map(|n| n.pool_bytes).max().unwrap_or(0)
     }
 
     /// Returns Graphviz, for `dot -Tsvg`. Nodes are recordings, and arrows point to their followers.

@@ -189,7 +189,7 @@ impl<'a, 's, T: Element> AttentionConfig<'a, 's, T> {
         {
             return Err(Error::Argument {
                 op,
-                why: format!("the soft cap is {cap}; it must be a positive number"),
+                reason: format!("the soft cap is {cap}; it must be a positive number"),
             });
         }
         Ok(Variant {

@@ -57,13 +57,13 @@ pub fn group_norm<'s, T: Float>(
     let owned = [weight.operand(NAME, scope)?, bias.operand(NAME, scope)?];
     check_eps(NAME, eps)?;
     if groups == 0 {
-        return Err(Error::Argument { op: NAME, why: "0 groups; at least 1 is needed".to_owned() });
+        return Err(Error::Argument { op: NAME, reason: "0 groups; at least 1 is needed".to_owned() });
     }
     check(NAME, x, &owned, 1..x.rank())?;
     let channels = x.size(1);
     if !channels.is_multiple_of(groups) {
-        let why = format!("{channels} channels do not divide into {groups} groups");
-        return Err(x.scope().shape_error(NAME, &[x.into()], why));
+        let reason = format!("{channels} channels do not divide into {groups} groups");
+        return Err(x.scope().shape_error(NAME, &[x.into()], reason));
     }
     let row: usize = x.sizes()[1..].iter().product::<usize>() / groups;
     let rows = reshape(x, [x.dim(0), groups.into(), row.into()])?;
@@ -138,9 +138,9 @@ fn check<T: Float>(
 ) -> Result<()> {
     // So that errors of the tensor name this operation.
     x.view(op)?;
-    let wrong = |why: String| {
+    let wrong = |reason: String| {
         let shown: Vec<Shown<'_>> = std::iter::once(x.into()).chain(owned.iter().map(Into::into)).collect();
-        Err(x.scope().shape_error(op, &shown, why))
+        Err(x.scope().shape_error(op, &shown, reason))
     };
     if x.rank() < 2 {
         return wrong("the input must be `[N, C, ..]`".to_owned());

@@ -118,10 +118,10 @@ impl<const N: usize> ConvTransposeConfig<N> {
             let (more, stride, dilation) =
                 (self.output_padding[axis], self.stride[axis], self.dilation[axis]);
             if more >= stride.max(dilation) {
-                let why = format!(
+                let reason = format!(
                     "the output padding is {more}; it must be less than the stride ({stride}) or the dilation ({dilation})"
                 );
-                return Err(Error::Argument { op, why });
+                return Err(Error::Argument { op, reason });
             }
         }
         Ok(())
@@ -132,5 +132,5 @@ fn check_positive(op: &'static str, what: &str, values: &[usize]) -> Result<()> 
     if !values.contains(&0) {
         return Ok(());
     }
-    Err(Error::Argument { op, why: format!("{what} is 0; it must be at least 1") })
+    Err(Error::Argument { op, reason: format!("{what} is 0; it must be at least 1") })
 }

@@ -19,7 +19,7 @@ use crate::{
     kernel::{call::Call, definition::Kernel as _},
     memory::COPY,
     tensor::Operand,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod config;
@@ -228,11 +228,11 @@ fn matrix<'s, T: Float>(
 ) -> Result<(Operand, Option<Tensor<'s, T>>)> {
     let w = operands.w.view;
     if let Some(layout) = viewed(&w.layout, shape) {
-        return Ok((Operand { view: View { layout, ..w }, marks: Marks::NONE }, None));
+        return Ok((Operand { view: View { layout, ..w }, marks: PaddedDims::NONE }, None));
     }
-    let copy = compute::<T>(operands.scope(), COPY, &[w], w.layout.shape(), Marks::NONE)?;
+    let copy = compute::<T>(operands.scope(), COPY, &[w], w.layout.shape(), PaddedDims::NONE)?;
     let layout = Layout::contiguous(shape)?;
-    Ok((Operand { view: View { layout, ..copy.raw.view() }, marks: Marks::NONE }, Some(copy)))
+    Ok((Operand { view: View { layout, ..copy.raw.view() }, marks: PaddedDims::NONE }, Some(copy)))
 }
 
 fn one_product<'s, T: Float, const N: usize>(

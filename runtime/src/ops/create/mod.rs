@@ -5,7 +5,7 @@ use super::{check::check_axis, launch::compute};
 use crate::{
     Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor,
     memory::COPY,
-    value::{dim::MarkedSize, layout::Marks},
+    value::{dim::MarkedSize, layout::PaddedDims},
 };
 
 mod cpu;
@@ -86,7 +86,7 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
     let scope = x.scope();
     let count = x.raw.marks.get(axis).and_then(|symbol| scope.real_count(symbol));
     match count {
-        Some(count) => compute(scope, COPY, &[count], &[], Marks::NONE),
+        Some(count) => compute(scope, COPY, &[count], &[], PaddedDims::NONE),
         None => {
             let size =
                 u32::try_from(x.size(axis)).map_err(|_| Error::TooLarge { shape: x.sizes().to_vec() })?;
@@ -208,13 +208,13 @@ pub fn arange_step<'s, T: Number>(
     step: f64,
 ) -> Result<Tensor<'s, T>> {
     if !start.is_finite() || !step.is_finite() {
-        let why = format!("start {start}, step {step}; both must be finite");
-        return Err(Error::Argument { op: "arange_step", why });
+        let reason = format!("start {start}, step {step}; both must be finite");
+        return Err(Error::Argument { op: "arange_step", reason });
     }
     let n = scope.resolve_dim("arange_step", n.into_dim())?;
     numbered(scope, n, start, step)
 }
 
 fn numbered<'s, T: Number>(scope: Scope<'s>, n: MarkedSize, start: f64, step: f64) -> Result<Tensor<'s, T>> {
-    compute(scope, Arange { start, step }, &[], &[n.size], Marks::NONE.with(0, n.symbol))
+    compute(scope, Arange { start, step }, &[], &[n.size], PaddedDims::NONE.with(0, n.symbol))
 }

@@ -13,7 +13,7 @@ use crate::{
     backend::View,
     base::rank::MAX_RANK,
     tensor::weight::Stored,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod cpu;
@@ -126,7 +126,7 @@ pub(super) fn picked<'s, T: Element>(
 pub(super) fn add_counts(
     scope: Scope<'_>,
     inputs: &mut SmallVec<[View; 4]>,
-    index: Marks,
+    index: PaddedDims,
     rows: Option<u8>,
 ) -> Counts {
     let places = (0..MAX_RANK).map(|axis| (axis, index.get(axis))).chain([(Counts::ROWS, rows)]);

@@ -107,12 +107,12 @@ pub fn moe_route<'s>(choices: &Tensor<'s, u32>, experts: usize) -> Result<MoeRou
     const NAME: &str = "moe_route";
     let scope = choices.scope();
     if experts == 0 || experts > 1 << 30 {
-        let why = format!("{experts} experts; from 1 to {} are possible", 1 << 30);
-        return Err(Error::Argument { op: NAME, why });
+        let reason = format!("{experts} experts; from 1 to {} are possible", 1 << 30);
+        return Err(Error::Argument { op: NAME, reason });
     }
     let &[tokens, each] = choices.sizes() else {
-        let why = "the choices must be `[T, K]`, `K` experts for each token";
-        return Err(scope.shape_error(NAME, &[choices.into()], why));
+        let reason = "the choices must be `[T, K]`, `K` experts for each token";
+        return Err(scope.shape_error(NAME, &[choices.into()], reason));
     };
     refuse(NAME, scope, choices.raw.marks, [1])?;
     let all = broadcast_to(&full(scope, [1], 0u32)?, [experts])?;
@@ -161,8 +161,8 @@ pub fn moe_permute<'s, T: Element>(x: &Tensor<'s, T>, routes: &MoeRoutes<'s>) ->
         meet(NAME, x.scope(), 0, x.raw.marks.get(0), tokens.raw.marks.get(0))?;
     }
     if x.rank() != 2 || x.size(0) != tokens.size(0) {
-        let why = "the input must be `[T, D]`, a row for each token of the second, `[T, K]`";
-        return Err(x.scope().shape_error(NAME, &[x.into(), tokens.into()], why));
+        let reason = "the input must be `[T, D]`, a row for each token of the second, `[T, K]`";
+        return Err(x.scope().shape_error(NAME, &[x.into(), tokens.into()], reason));
     }
     composed(NAME, || embedding(tokens, x))
 }
@@ -201,8 +201,8 @@ pub fn moe_unpermute<'s, T: Float, W: Float>(
         }
     }
     if x.rank() != 3 || x.sizes()[..2] != *places.sizes() || weights.sizes() != places.sizes() {
-        let why = "the input must be `[T, K, D]` and the weights `[T, K]`, as the third";
-        return Err(scope.shape_error(NAME, &[x.into(), weights.into(), places.into()], why));
+        let reason = "the input must be `[T, K, D]` and the weights `[T, K]`, as the third";
+        return Err(scope.shape_error(NAME, &[x.into(), weights.into(), places.into()], reason));
     }
     if T::DTYPE == W::DTYPE {
         return unpermuted(x, weights, places);

@@ -22,8 +22,8 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
     for w in weights {
         refuse(name, scope, w.marks, [0])?;
         if w.view.layout.shape() != [d] {
-            let why = format!("weight and bias must be [{d}], as the last dimension of the input is {d}");
-            return Err(scope.shape_error(name, &[(&x).into(), w.into()], why));
+            let reason = format!("weight and bias must be [{d}], as the last dimension of the input is {d}");
+            return Err(scope.shape_error(name, &[(&x).into(), w.into()], reason));
         }
     }
     Ok(())
@@ -129,8 +129,8 @@ pub fn add_rms_norm<'s, T: Float>(
         marks = marks.with(axis, meet(NAME, scope, axis, summand.marks.get(axis), other.marks.get(axis))?);
     }
     if shape != other_shape {
-        let why = "both summands must have one shape";
-        return Err(scope.shape_error(NAME, &[(&summand).into(), (&other).into()], why));
+        let reason = "both summands must have one shape";
+        return Err(scope.shape_error(NAME, &[(&summand).into(), (&other).into()], reason));
     }
     last_axis(NAME, scope, Operand { marks, ..summand }, &[weight])?;
     kernels::add_rms_norm(x, added, w, eps)

@@ -229,8 +229,8 @@ pub fn topk<'s, T: Number>(
 ) -> Result<(Tensor<'s, T>, Tensor<'s, u32>)> {
     let (lines, rows) = Lines::of("topk", x, axis)?;
     if k > lines.length {
-        let why = format!("k is {k}, and axis {axis} has {} elements", lines.length);
-        return Err(Error::Argument { op: "topk", why });
+        let reason = format!("k is {k}, and axis {axis} has {} elements", lines.length);
+        return Err(Error::Argument { op: "topk", reason });
     }
     let order = sorted_places(&rows, k, true)?;
     Ok((lines.restore(&picked(&rows, &order)?)?, lines.restore(&order)?))

@@ -132,12 +132,13 @@ impl Window {
         let values =
             [("the kernel", self.kernel), ("the stride", self.stride), ("the dilation", self.dilation)];
         if let Some((what, _)) = values.iter().find(|(_, value)| *value == 0) {
-            return Err(Error::Argument { op, why: format!("{what} is 0; it must be at least 1") });
+            return Err(Error::Argument { op, reason: format!("{what} is 0; it must be at least 1") });
         }
         let whole = self.reach().saturating_add(1);
         if self.padding > whole / 2 {
-            let why = format!("the padding is {}; it must be at most half a window of {whole}", self.padding);
-            return Err(Error::Argument { op, why });
+            let reason =
+                format!("the padding is {}; it must be at most half a window of {whole}", self.padding);
+            return Err(Error::Argument { op, reason });
         }
         Ok(())
     }

@@ -235,24 +235,24 @@ fn pooled<'s, T: Float, const N: usize>(
     for (axis, window) in (2..).zip(windows) {
         let size = x.size(axis);
         if size.saturating_add(window.padding.saturating_mul(2)) > LARGEST {
-            let why = format!("dimension {axis} has more places with its padding than {LARGEST}");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has more places with its padding than {LARGEST}");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         // Even without an element, and of a dimension that a bucket pads.
         if window.keeps_size() {
             continue;
         }
         if size == 0 {
-            let why = format!("dimension {axis} has no element, so its windows have no value");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has no element, so its windows have no value");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         refuse(op, x.scope(), x.raw.marks, [axis])?;
         shape[axis] = match window.count(size) {
             Some(count) => count.into(),
             None => {
-                let why =
+                let reason =
                     format!("a window is larger than dimension {axis}, which has {size}, with its padding");
-                return Err(x.scope().shape_error(op, &[x.into()], why));
+                return Err(x.scope().shape_error(op, &[x.into()], reason));
             }
         };
     }
@@ -266,9 +266,9 @@ fn check_rank<T: Float>(op: &'static str, x: &Tensor<'_, T>, dimensions: usize) 
     if x.rank() == rank {
         return Ok(());
     }
-    let why =
+    let reason =
         format!("the input must have {rank} dimensions: batch, channels, and {dimensions} to be pooled");
-    Err(x.scope().shape_error(op, &[x.into()], why))
+    Err(x.scope().shape_error(op, &[x.into()], reason))
 }
 
 fn adaptive<'s, T: Float, const N: usize>(
@@ -283,13 +283,13 @@ fn adaptive<'s, T: Float, const N: usize>(
     for (axis, parts) in (2..).zip(size) {
         let have = x.size(axis);
         if have == 0 && parts > 0 {
-            let why = format!("dimension {axis} has no element, so its parts have no value");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has no element, so its parts have no value");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         if (have + 1).saturating_mul(parts) > LARGEST {
             return Err(Error::Argument {
                 op,
-                why: format!("{parts} parts of {have} elements are too many"),
+                reason: format!("{parts} parts of {have} elements are too many"),
             });
         }
         shape[axis] = parts.into();

@@ -9,7 +9,7 @@ use crate::kernel::definition::Definition;
 use crate::{
     DType, Error, Float, Integer, IntoDim, IntoShape, Result, Rng, Scope, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    value::layout::Marks,
+    value::layout::PaddedDims,
 };
 
 mod kernels;
@@ -78,8 +78,8 @@ pub fn normal<'s, T: Float>(
     std: f32,
 ) -> Result<Tensor<'s, T>> {
     if !mean.is_finite() || !std.is_finite() || std < 0.0 {
-        let why = format!("mean {mean}, std {std}; both must be finite, and std not negative");
-        return Err(Error::Argument { op: "normal", why });
+        let reason = format!("mean {mean}, std {std}; both must be finite, and std not negative");
+        return Err(Error::Argument { op: "normal", reason });
     }
     kernels::normal::<T>(scope, rng, mean, std, shape)
 }
@@ -113,9 +113,9 @@ pub fn exponential<'s, T: Float>(
     const LARGEST: f32 = 45.5;
     let mean = rate.recip();
     if !(mean * SMALLEST >= f32::MIN_POSITIVE && (mean * LARGEST).is_finite()) {
-        let why =
+        let reason =
             format!("rate {rate}; it must be between 1.4e-37 and 2.3e18, so that no number is 0 or infinite");
-        return Err(Error::Argument { op: "exponential", why });
+        return Err(Error::Argument { op: "exponential", reason });
     }
     kernels::exponential::<T>(scope, rng, mean, shape)
 }
@@ -173,7 +173,7 @@ pub fn randint<'s, T: Integer>(
     // Every integer has one.
     let [low, high] = [range.start, range.end].map(|end| end.to_i64().unwrap_or_default());
     if low >= high {
-        return Err(Error::Argument { op: NAME, why: format!("range {low}..{high}; it is empty") });
+        return Err(Error::Argument { op: NAME, reason: format!("range {low}..{high}; it is empty") });
     }
     let kernel = match T::DTYPE {
         DType::I32 => kernels::i32s::DEFINITION,
@@ -243,7 +243,7 @@ pub fn bernoulli<'s, T: Float>(rng: &Rng, p: &Tensor<'s, T>) -> Result<Tensor<'s
 /// Returns [`Error::Argument`] if `p` is not a number of `[0, 1]`.
 pub fn dropout<'s, T: Float>(rng: &Rng, x: &Tensor<'s, T>, p: f32) -> Result<Tensor<'s, T>> {
     if !(0.0..=1.0).contains(&p) {
-        return Err(Error::Argument { op: "dropout", why: format!("p is {p}; it must be in [0, 1]") });
+        return Err(Error::Argument { op: "dropout", reason: format!("p is {p}; it must be in [0, 1]") });
     }
     // Of p = 1 nothing is left to be scaled.
     let scale = if p < 1.0 { (1.0 - p).recip() } else { 0.0 };
@@ -274,7 +274,7 @@ pub fn dropout<'s, T: Float>(rng: &Rng, x: &Tensor<'s, T>, p: f32) -> Result<Ten
 pub fn randperm<'s>(rng: &Rng, scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Tensor<'s, u32>> {
     const NAME: &str = "randperm";
     let n = scope.resolve_dim(NAME, n.into_dim())?;
-    refuse(NAME, scope, Marks::NONE.with(0, n.symbol), [0])?;
+    refuse(NAME, scope, PaddedDims::NONE.with(0, n.symbol), [0])?;
     composed(NAME, || {
         let (first, second) = kernels::bits(scope, rng, [n.size])?;
         // By the second words, and then, stably, by the first.

@@ -138,10 +138,10 @@ impl Cell {
         {
             refuse(op, scope, operand.marks, first..operand.view.layout.rank())?;
         }
-        let wrong = |why: String| {
+        let wrong = |reason: String| {
             let owned: Vec<Operand> = [x, h, memory].into_iter().chain(self.owned()).collect();
             let shown: Vec<Shown<'_>> = owned.iter().map(Shown::from).collect();
-            Err(scope.shape_error(op, &shown, why))
+            Err(scope.shape_error(op, &shown, reason))
         };
         let (&[batch, inner], &[rows, width]) = (x.view.layout.shape(), h.view.layout.shape()) else {
             return wrong("the input must be `[B, I]` and each state `[B, H]`".to_owned());

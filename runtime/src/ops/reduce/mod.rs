@@ -38,8 +38,8 @@ fn reduce<'s, T: Number>(
     check_axis(name, axis, x.rank())?;
     refuse(name, x.scope(), x.raw.marks, [axis])?;
     if x.size(axis) == 0 && !of_nothing {
-        let why = format!("axis {axis} is empty, so it has no {name}");
-        return Err(x.scope().shape_error(name, &[x.into()], why));
+        let reason = format!("axis {axis} is empty, so it has no {name}");
+        return Err(x.scope().shape_error(name, &[x.into()], reason));
     }
     if let Some(definition) = further.of::<T>() {
         return Call::new(definition, x)?.launch_along(axis);

@@ -106,12 +106,13 @@ impl RopeOptions {
         let RopeConfig { theta, style, dim } = self.config;
         let dim = dim.unwrap_or(d);
         if !dim.is_multiple_of(2) || dim > d {
-            let why = format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
-            return Err(Error::Argument { op, why });
+            let reason =
+                format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
+            return Err(Error::Argument { op, reason });
         }
         if !(theta.is_finite() && theta > 0.0) {
-            let why = format!("theta is {theta}; it must be a positive number");
-            return Err(Error::Argument { op, why });
+            let reason = format!("theta is {theta}; it must be a positive number");
+            return Err(Error::Argument { op, reason });
         }
         self.sections.check(op, dim / 2)?;
         let frequencies = Frequencies::new(op, theta, dim, &self.scaling)?;
@@ -148,9 +149,9 @@ impl Sections {
         let given = &self.pairs[..self.count];
         let sum = given.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
         if self.count > 0 && sum != Some(half) {
-            let why =
+            let reason =
                 format!("sections of {given:?} pairs; together they must have the {half} pairs that rotate");
-            return Err(Error::Argument { op, why });
+            return Err(Error::Argument { op, reason });
         }
         Ok(())
     }

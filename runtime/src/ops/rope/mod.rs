@@ -64,7 +64,7 @@ pub fn rope<'s, T: Float>(
     let (x, given) = (own(NAME, x)?, positions.view.layout);
     let layout = x.view.layout;
     let shape = layout.shape();
-    let wrong = |why: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], why));
+    let wrong = |reason: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], reason));
     let (time, (t, d)) = match *shape {
         [t, _, d] => (0, (t, d)),
         [_, t, _, d] => (1, (t, d)),
@@ -174,11 +174,11 @@ pub fn rope_scatter<'s, T: Float>(
         meet(NAME, scope, 0, rows.padded, positions.marks.get(first))?;
     }
     if given.shape() != &[sections, n][1 - first..] {
-        let why = match first {
+        let reason = match first {
             0 => "positions must be `[N]`, one for each row of the source",
             _ => "positions must be `[sections, N]`, a row for each section",
         };
-        return Err(scope.shape_error(NAME, &[x.into(), (&positions).into()], why));
+        return Err(scope.shape_error(NAME, &[x.into(), (&positions).into()], reason));
     }
     let mut rotation = config.operation(NAME, d)?;
     rotation.padded = [false, rows.count.is_some()];

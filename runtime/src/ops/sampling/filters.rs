@@ -253,7 +253,7 @@ fn check(
 ) -> Result<()> {
     match value.number() {
         Some(number) if !is_valid(number) => {
-            Err(Error::Argument { op, why: format!("{name} is {number}; it must be {valid}") })
+            Err(Error::Argument { op, reason: format!("{name} is {number}; it must be {valid}") })
         }
         _ => Ok(()),
     }

@@ -65,7 +65,7 @@ pub fn top_log_probs<'s, T: Float>(
 ) -> Result<(Tensor<'s, f32>, Tensor<'s, u32>)> {
     const NAME: &str = "top_log_probs";
     if let Some(&size) = logits.sizes().last().filter(|size| n > **size) {
-        return Err(Error::Argument { op: NAME, why: format!("n is {n}, and there are {size} tokens") });
+        return Err(Error::Argument { op: NAME, reason: format!("n is {n}, and there are {size} tokens") });
     }
     composed(NAME, || {
         let logits: Tensor<'s, f32> = cast(logits)?;

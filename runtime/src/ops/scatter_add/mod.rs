@@ -64,8 +64,8 @@ pub fn scatter_add<'s, T: Number>(
         index.size(at) <= src.size(at).min(of_target)
     };
     if [index.rank(), src.rank()] != [x.rank(); 2] {
-        let why = "the index and the source must have the dimensions of the first tensor";
-        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], why));
+        let reason = "the index and the source must have the dimensions of the first tensor";
+        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], reason));
     }
     for at in 0..x.rank() {
         let mark = meet(NAME, x.scope(), at, index.raw.marks.get(at), src.raw.marks.get(at))?;
@@ -74,10 +74,10 @@ pub fn scatter_add<'s, T: Number>(
         }
     }
     if !(0..x.rank()).all(fits) {
-        let why = format!(
+        let reason = format!(
             "the index must not be larger than the source, nor, but for axis {axis}, than the first tensor"
         );
-        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], why));
+        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], reason));
     }
     let (index, src) = completed(x, axis, index, src)?;
     let index = around(NAME, &index, axis)?;
@@ -112,7 +112,8 @@ pub fn index_add<'s, T: Number>(
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "index_add";
     check_axis(NAME, axis, x.rank())?;
-    let wrong = |why: String| Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], why));
+    let wrong =
+        |reason: String| Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], reason));
     if index.rank() != 1 || src.rank() != x.rank() {
         return wrong(
             "the index must be `[N]`, and the source have the dimensions of the first tensor".into(),

@@ -116,18 +116,19 @@ fn upsample<'s, T: Float, const N: usize>(
     x.view(op)?;
     let rank = N + 2;
     if x.rank() != rank {
-        let why = format!("the input must have {rank} dimensions: batch, channels, and {N} of another size");
-        return Err(x.scope().shape_error(op, &[x.into()], why));
+        let reason =
+            format!("the input must have {rank} dimensions: batch, channels, and {N} of another size");
+        return Err(x.scope().shape_error(op, &[x.into()], reason));
     }
     let mut shape: Vec<Dim<'s>> = x.shape().to_vec();
     let mut call = Call::new(kernel, x)?;
     for (axis, size) in (2..).zip(size) {
         if x.size(axis) == 0 && size > 0 {
-            let why = format!("dimension {axis} has no element that the result could repeat");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has no element that the result could repeat");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         let out = i32::try_from(size)
-            .map_err(|_| Error::Argument { op, why: format!("a size of {size} is too large") })?;
+            .map_err(|_| Error::Argument { op, reason: format!("a size of {size} is too large") })?;
         shape[axis] = size.into();
         call.key(out);
     }

@@ -190,7 +190,8 @@ impl UserPass {
     ) -> Result<Option<Dependents>> {
         report.bound = self.bound;
         let segment = target.segment;
-        let failed = |why| Err(Error::PassFailed { pass: self.name, segment: segment.to_string(), why });
+        let failed =
+            |reason| Err(Error::PassFailed { pass: self.name, segment: segment.to_string(), reason });
         let seen = Program::new(&program.commands, target, report);
         match catch_unwind(AssertUnwindSafe(|| self.pass.get().map(|pass| pass.run(&seen)))) {
             Ok(None | Some(Ok(()))) => {}

@@ -58,8 +58,8 @@ impl BlockFormat {
     }
 }
 
-fn refuse<T>(why: String) -> Result<T> {
-    Err(Error::Argument { op: NAME, why })
+fn refuse<T>(reason: String) -> Result<T> {
+    Err(Error::Argument { op: NAME, reason })
 }
 
 /// The largest number in half precision.

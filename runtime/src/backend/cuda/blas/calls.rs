@@ -47,7 +47,7 @@ fn check(table: &Table, call: &'static str, status: Status) -> Result<()> {
     if status == 0 {
         return Ok(());
     }
-    Err(Error::Device { device: "cuBLASLt".into(), call, why: name_of(table, status) })
+    Err(Error::Device { device: "cuBLASLt".into(), call, reason: name_of(table, status) })
 }
 
 fn data_type(dtype: DType) -> c_int {

@@ -30,7 +30,7 @@ fn check(table: &Table, call: &'static str, status: Status) -> Result<()> {
     if status == 0 {
         return Ok(());
     }
-    Err(Error::Device { device: "cuDNN".into(), call, why: name_of(table, status) })
+    Err(Error::Device { device: "cuDNN".into(), call, reason: name_of(table, status) })
 }
 
 /// Returns whether a status says that the library does not do such a thing, rather than that something went wrong.

@@ -50,7 +50,7 @@ pub(crate) fn device_count() -> Result<usize> {
     // SAFETY: the driver is initialised; it writes one integer.
     let code = unsafe { (table.device_count)(&mut count) };
     if code != 0 {
-        return Err(Error::NoDevice { device: "cuda".into(), why: name_of(table, code) });
+        return Err(Error::NoDevice { device: "cuda".into(), reason: name_of(table, code) });
     }
     Ok(usize::try_from(count).unwrap_or(0))
 }
@@ -77,9 +77,9 @@ impl Context {
 
     fn new(ordinal: usize) -> Result<Self> {
         let name = format!("cuda:{ordinal}");
-        let missing = |why: String| Error::NoDevice { device: name.clone(), why };
+        let missing = |reason: String| Error::NoDevice { device: name.clone(), reason };
         let count = device_count().map_err(|error| match error {
-            Error::NoDevice { why, .. } => missing(why),
+            Error::NoDevice { reason, .. } => missing(reason),
             other => other,
         })?;
         if ordinal >= count {
@@ -205,13 +205,13 @@ impl Context {
     pub(super) fn failed(&self, call: &'static str, code: CUresult) -> Error {
         let said = name_of(self.table, code);
         if let Some(cause) = error::lost(code, || self.ask()) {
-            let why = self.lost.get_or_init(|| format!("{call} said {said}: {cause}"));
-            return Error::ContextLost { device: self.name.clone(), why: why.clone() };
+            let reason = self.lost.get_or_init(|| format!("{call} said {said}: {cause}"));
+            return Error::ContextLost { device: self.name.clone(), reason: reason.clone() };
         }
         if code == error::OUT_OF_MEMORY {
             return Error::OutOfMemory { device: self.name.clone(), bytes: 0, what: call };
         }
-        Error::Device { device: self.name.clone(), call, why: said }
+        Error::Device { device: self.name.clone(), call, reason: said }
     }
 
     /// Returns the error of a library. It does not show whether the context is lost, so this queries the

@@ -345,12 +345,12 @@ impl Graph {
         // SAFETY: one handle and the outcome are written; the graph and the stream live.
         let code = unsafe { (self.context.table.graph_instantiate)(&mut raw, self.raw, &mut params) };
         self.context.check("cuGraphInstantiate", code).map_err(|error| match error {
-            Error::Device { device, call, why } => {
+            Error::Device { device, call, reason } => {
                 let more = FAILED.get(params.result as usize).copied().unwrap_or_default();
                 Error::Device {
                     device,
                     call,
-                    why: if more.is_empty() { why } else { format!("{why}: {more}") },
+                    reason: if more.is_empty() { reason } else { format!("{reason}: {more}") },
                 }
             }
             Error::OutOfMemory { device, .. } => {
@@ -449,7 +449,7 @@ mod tests {
         let of = |theirs: Theirs| refusal(theirs as i32);
         assert_eq!(sys::CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE as i32, UPDATE_REFUSED);
         assert!(matches!(of(Theirs::CU_GRAPH_EXEC_UPDATE_ERROR), Updated::Broken(_)));
-        for (theirs, why) in [
+        for (theirs, reason) in [
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "topology"),
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, "another kind"),
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, "kernel"),
@@ -458,7 +458,7 @@ mod tests {
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, "cannot be updated"),
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, "attribute"),
         ] {
-            assert!(matches!(of(theirs), Updated::Refused(said) if said.contains(why)), "{theirs:?}");
+            assert!(matches!(of(theirs), Updated::Refused(said) if said.contains(reason)), "{theirs:?}");
         }
     }
 }

@@ -89,7 +89,7 @@ impl Module {
             return Err(Error::Device {
                 device: context.name().to_owned(),
                 call: "cuModuleLoadData",
-                why: "the code is neither a cubin nor PTX to its end".into(),
+                reason: "the code is neither a cubin nor PTX to its end".into(),
             });
         }
         let mut raw = std::ptr::null_mut();
@@ -125,7 +125,7 @@ impl Module {
     fn find(&self, context: &Context, name: &'static str) -> Result<Function> {
         let symbol = CString::new(name).map_err(|_| Error::Config {
             what: format!("kernel name {name:?}"),
-            why: "it holds a zero byte".into(),
+            reason: "it holds a zero byte".into(),
         })?;
         let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();

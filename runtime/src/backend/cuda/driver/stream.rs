@@ -52,7 +52,7 @@ impl Stream {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         let failed = |error: cudarc::driver::DriverError| Error::NoDevice {
             device: context.name().to_owned(),
-            why: format!("no stream could be made: {error}"),
+            reason: format!("no stream could be made: {error}"),
         };
         // cudarc makes the context current, and leaves it so.
         let _bound = context.bind()?;
@@ -75,7 +75,7 @@ impl Stream {
     /// Returns [`Error::Config`] for a stream that cannot be captured: the legacy default stream, one that
     /// waits for it, or one of another context.
     pub(crate) fn borrow(context: &Arc<Context>, stream: Arc<cudarc::driver::CudaStream>) -> Result<Self> {
-        let refuse = |why: &str| Err(Error::Config { what: "the stream".into(), why: why.into() });
+        let refuse = |reason: &str| Err(Error::Config { what: "the stream".into(), reason: reason.into() });
         let _bound = context.bind()?;
         let raw: Handle = stream.cu_stream().cast();
         const LEGACY: usize = 1;
@@ -266,7 +266,7 @@ impl Stream {
             graph.ok_or_else(|| Error::Device {
                 device: self.context.name().to_owned(),
                 call: "cuStreamEndCapture",
-                why: "the capture was invalidated and gave no graph".into(),
+                reason: "the capture was invalidated and gave no graph".into(),
             })
         });
         (code == super::error::CAPTURE_INVALIDATED, graph)

@@ -314,7 +314,7 @@ pub(super) fn table() -> Result<&'static Table> {
     TABLE
         .get_or_init(open)
         .as_ref()
-        .map_err(|why| Error::NoDevice { device: "cuda".into(), why: why.clone() })
+        .map_err(|reason| Error::NoDevice { device: "cuda".into(), reason: reason.clone() })
 }
 
 /// The newest major version of CUDA that the driver runs; `None` without a driver.
@@ -370,7 +370,7 @@ pub(super) fn name_of(table: &Table, code: CUresult) -> String {
         Some(text.to_string_lossy().into_owned())
     };
     match (text(table.error_name), text(table.error_string)) {
-        (Some(name), Some(why)) => format!("{name} ({why})"),
+        (Some(name), Some(reason)) => format!("{name} ({reason})"),
         (Some(name), None) => name,
         _ => format!("error {code}"),
     }

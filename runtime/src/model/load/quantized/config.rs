@@ -63,7 +63,7 @@ impl Quantization {
     pub fn from_config(path: impl AsRef<Path>, json: &[u8]) -> Result<Option<Self>> {
         let config: Value = serde_json::from_slice(json).map_err(|e| Error::File {
             path: path.as_ref().display().to_string(),
-            why: format!("is damaged, or not JSON: {e}; fetch it again"),
+            reason: format!("is damaged, or not JSON: {e}; fetch it again"),
         })?;
         let found = ["quantization_config", "compression_config"].into_iter().map(|key| &config[key]);
         let Some(found) = found.into_iter().find(|found| !found.is_null()) else { return Ok(None) };
@@ -90,8 +90,8 @@ impl Found<'_> {
         self.0[key].as_str()
     }
 
-    fn refuse<T>(&self, key: &str, value: impl std::fmt::Display, why: &str) -> Result<T> {
-        Err(Error::Config { what: format!("`{key}` {value} of quantised weights"), why: why.into() })
+    fn refuse<T>(&self, key: &str, value: impl std::fmt::Display, reason: &str) -> Result<T> {
+        Err(Error::Config { what: format!("`{key}` {value} of quantised weights"), reason: reason.into() })
     }
 
     /// The first of these keys that is there.

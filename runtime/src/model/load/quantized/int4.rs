@@ -88,12 +88,12 @@ impl<'a> Int4<'a> {
         let names = layout.names();
         let of = |part: &str| format!("{name}.{part}");
         let &[first, second] = integers.shape else {
-            let why = format!(
+            let reason = format!(
                 "has `{}` with shape {:?}; it has two dimensions",
                 of(names.integers),
                 integers.shape
             );
-            return wrong(path, why);
+            return wrong(path, reason);
         };
         if first == 0 || second == 0 {
             return wrong(path, format!("has `{}` without elements; it is damaged", of(names.integers)));
@@ -132,11 +132,11 @@ impl<'a> Int4<'a> {
         match groups {
             Some(groups) => groups.check(path, &of(names.groups), &[Dtype::I32], &[width])?,
             None if layout.is_sorted() => {
-                let why = format!(
+                let reason = format!(
                     "does not have `{}`, by which config.json says that columns are sorted (`desc_act`, `actorder`); it is incomplete",
                     of(names.groups)
                 );
-                return wrong(path, why);
+                return wrong(path, reason);
             }
             None => {}
         }

@@ -93,7 +93,7 @@ impl SafeTensors {
         let found = [WHOLE, SHARDED].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
         found.ok_or_else(|| Error::File {
             path: path.display().to_string(),
-            why: format!("has neither {WHOLE} nor {SHARDED}; fetch one of them, with its shards"),
+            reason: format!("has neither {WHOLE} nor {SHARDED}; fetch one of them, with its shards"),
         })
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     },
     ops::{self, quantized::QuantizedLinear},
     quantized::{testing::blocks_of_scale, tiles},
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 #[kernel]
@@ -187,7 +187,7 @@ impl<'s, T: Float> Built<'s, T> {
     fn part(&mut self, op: Op, inputs: &[View], shapes: &[&[usize]], kept: u8) -> Vec<View> {
         let mut outputs = Vec::new();
         for (i, shape) in shapes.iter().enumerate() {
-            let out = self.scope.empty::<T>(&op, shape, Marks::NONE).unwrap();
+            let out = self.scope.empty::<T>(&op, shape, PaddedDims::NONE).unwrap();
             outputs.push(out.view("test").unwrap());
             if kept & 1 << i != 0 { self.results.push(out) } else { self.memory.push(out) }
         }

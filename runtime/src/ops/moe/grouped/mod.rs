@@ -90,16 +90,16 @@ fn product<'s, T: Float>(
     let scope = x.scope();
     let shapes = (x.sizes().split_last(), w.view.layout.shape(), ends.view.layout.shape());
     let (Some((&k, lead)), &[groups, w_k, n], &[given]) = shapes else {
-        let why = format!("the operands must be {expected}");
-        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], why));
+        let reason = format!("the operands must be {expected}");
+        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], reason));
     };
     // Rows are counted through all dimensions, so real ones are those that come first only if the first alone is padded.
     refuse(name, scope, x.raw.marks, (0..=lead.len()).filter(|axis| *axis > 0 || lead.is_empty()))?;
     refuse(name, scope, w.marks, [0, 1])?;
     refuse(name, scope, ends.marks, [0])?;
     if (k, groups) != (w_k, given) {
-        let why = format!("the operands must be {expected}, of one size for each letter");
-        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], why));
+        let reason = format!("the operands must be {expected}, of one size for each letter");
+        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], reason));
     }
     let rows = lead.iter().product();
     let shape: Shape = lead.iter().copied().chain([n]).collect();
