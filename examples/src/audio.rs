@@ -131,8 +131,8 @@ impl<R: Read> Recording<R> {
             (1, 32) => Encoding::I32,
             (3, 32) => Encoding::F32,
             (kind, bits) => {
-                let why = format!("its samples have {bits} bits in format {kind}, which is not read");
-                return Err(self.wrong(&why, convert));
+                let reason = format!("its samples have {bits} bits in format {kind}, which is not read");
+                return Err(self.wrong(&reason, convert));
             }
         };
         Ok(())
@@ -184,7 +184,7 @@ impl<R: Read> Recording<R> {
         skipped.map(drop).map_err(|e| Error::io(&self.name, "read", &e))
     }
 
-    fn wrong(&self, why: &str, help: &str) -> Error {
-        Error::File { path: self.name.clone(), why: why.into(), help: help.into() }
+    fn wrong(&self, reason: &str, help: &str) -> Error {
+        Error::File { path: self.name.clone(), reason: reason.into(), help: help.into() }
     }
 }

@@ -39,7 +39,7 @@ impl Template {
     pub fn from_gguf(file: &Gguf, tokenizer: &ChatTokenizer) -> Result<Self> {
         let source = file.str("tokenizer.chat_template").map_err(|_| Error::Model {
             what: "chat template".into(),
-            why: "the file has none (`tokenizer.chat_template`), so it is not a chat model".into(),
+            reason: "the file has none (`tokenizer.chat_template`), so it is not a chat model".into(),
             help: "use an instruction-tuned model".into(),
         })?;
         Ok(Self::new(source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
@@ -53,8 +53,9 @@ impl Template {
     pub fn from_folder(folder: &Path, tokenizer: &ChatTokenizer) -> Result<Self> {
         let source = source(folder)?.ok_or_else(|| Error::Model {
             what: "chat template".into(),
-            why: "the folder has none (`chat_template.jinja`, or `chat_template` in `tokenizer_config.json`)"
-                .into(),
+            reason:
+                "the folder has none (`chat_template.jinja`, or `chat_template` in `tokenizer_config.json`)"
+                    .into(),
             help: "use an instruction-tuned model, or fetch these files as well".into(),
         })?;
         Ok(Self::new(&source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
@@ -78,12 +79,12 @@ impl Template {
         env.set_keep_trailing_newline(true);
         // Methods of Python's strings, lists and dictionaries.
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        env.add_function("raise_exception", |why: String| -> Result<String, minijinja::Error> {
-            Err(minijinja::Error::new(ErrorKind::InvalidOperation, why))
+        env.add_function("raise_exception", |reason: String| -> Result<String, minijinja::Error> {
+            Err(minijinja::Error::new(ErrorKind::InvalidOperation, reason))
         });
         let (bos_token, eos_token) = (&self.bos, &self.eos);
         let context = context! { messages, bos_token, eos_token, add_generation_prompt => true };
-        env.render_str(&self.source, context).map_err(|e| Error::Template { why: e.to_string() })
+        env.render_str(&self.source, context).map_err(|e| Error::Template { reason: e.to_string() })
     }
 }
 
@@ -109,8 +110,8 @@ mod tests {
     #[test]
     fn a_template_may_refuse() {
         let refused = Template::new("{{ raise_exception('no system prompt') }}", "", "").render(&[]);
-        let Err(Error::Template { why }) = refused else { panic!("{refused:?}") };
-        assert!(why.contains("no system prompt"), "{why}");
+        let Err(Error::Template { reason }) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains("no system prompt"), "{reason}");
     }
 
     #[test]

@@ -318,7 +318,7 @@ pub fn device(name: &str) -> Result<Device> {
     let device = name.parse().and_then(|device: Device| device.check().map(|()| device));
     device.map_err(|e| Error::Option {
         option: format!("--device {name}"),
-        why: e.to_string(),
+        reason: e.to_string(),
         help: "pass `--device cpu` to run on the CPU, or `--device auto` to take what there is".into(),
     })
 }

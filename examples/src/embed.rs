@@ -49,8 +49,10 @@ pub fn run(args: Embed) -> Result<()> {
     if loud {
         let stats = encoder.runtime().stats();
         let device = encoder.runtime().device();
-        let (nodes, replays, recordings) = (stats.nodes, stats.replays, stats.recordings);
-        say(format_args!("\n{mode} on {device}: {nodes} nodes, {recordings} recordings, {replays} replays"));
+        let (graphs, replays, recordings) = (stats.live_recordings, stats.replays, stats.recordings);
+        say(format_args!(
+            "\n{mode} on {device}: {graphs} graphs, {recordings} recordings, {replays} replays"
+        ));
         for (reason, count) in &stats.fallback_reasons {
             say(format_args!("  {count} calls without a graph: {reason}"));
         }

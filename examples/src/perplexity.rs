@@ -73,7 +73,7 @@ pub fn run(args: cli::Perplexity, open: impl FnOnce(&Path) -> Result<Files>) -> 
     let text = std::fs::read(&args.text).map_err(|e| Error::io(&args.text, "read", &e))?;
     let text = String::from_utf8(text).map_err(|e| Error::File {
         path: args.text.clone(),
-        why: format!("is not UTF-8: {e}"),
+        reason: format!("is not UTF-8: {e}"),
         help: "pass a text in UTF-8".into(),
     })?;
     let path = match &args.model {
@@ -115,7 +115,7 @@ fn measure<T: Float>(
     if chunks == 0 {
         return Err(Error::File {
             path: args.text.clone(),
-            why: format!("has {} tokens, and a chunk has {context}", tokens.len()),
+            reason: format!("has {} tokens, and a chunk has {context}", tokens.len()),
             help: "pass a longer text, or a smaller `--context`".into(),
         });
     }
@@ -136,7 +136,7 @@ fn measure<T: Float>(
     if !perplexity.is_finite() {
         return Err(Error::Model {
             what: "model".into(),
-            why: "it gave a probability that is not a number".into(),
+            reason: "it gave a probability that is not a number".into(),
             help: "pass `--dtype bf16` or `--dtype f32`; if that fails as well, download the model again"
                 .into(),
         });

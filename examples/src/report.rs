@@ -49,7 +49,7 @@ pub struct Report {
     /// Segments of the decode function's plan, whatever the mode makes of them.
     pub segments: usize,
     /// Recordings that exist at the end, prefill and decode together.
-    pub nodes: usize,
+    pub live_recordings: usize,
     /// Segments that ran to warm up.
     pub warmups: u64,
     /// Segments that were recorded.
@@ -96,7 +96,7 @@ impl fmt::Display for Report {
             if self.weights == self.dtype { String::new() } else { format!(" with {}", self.weights) };
         writeln!(f, "{}{blocks}, {} on {}", self.dtype, self.mode, self.device)?;
         writeln!(f, "  plan        {:>10}  segments in the decode function", self.segments)?;
-        writeln!(f, "  graphs      {:>10}", self.nodes)?;
+        writeln!(f, "  graphs      {:>10}", self.live_recordings)?;
         writeln!(f, "  warm-ups    {:>10}", self.warmups)?;
         writeln!(f, "  recordings  {:>10}", self.recordings)?;
         writeln!(f, "  replays     {:>10}", self.replays)?;
@@ -133,7 +133,7 @@ mod tests {
             weights: "Q8_0".into(),
             device: "cpu".into(),
             segments: 61,
-            nodes: 122,
+            live_recordings: 122,
             warmups: 122,
             recordings: 122,
             replays: 244,
@@ -164,7 +164,7 @@ mod tests {
             "weights",
             "device",
             "segments",
-            "nodes",
+            "live_recordings",
             "warmups",
             "recordings",
             "replays",

@@ -57,11 +57,13 @@ impl SamplingOptions {
     /// [`Error::Option`] for the first one that is not.
     pub fn check(&self) -> Result<()> {
         let is_part = |p: f32| (0.0..=1.0).contains(&p);
-        let refuse = |is_valid: bool, name: &str, value: f32, why: &str, help: &str| match is_valid {
+        let refuse = |is_valid: bool, name: &str, value: f32, reason: &str, help: &str| match is_valid {
             true => Ok(()),
-            false => {
-                Err(Error::Option { option: format!("--{name} {value}"), why: why.into(), help: help.into() })
-            }
+            false => Err(Error::Option {
+                option: format!("--{name} {value}"),
+                reason: reason.into(),
+                help: help.into(),
+            }),
         };
         refuse(
             self.temperature.is_finite() && self.temperature >= 0.0,

@@ -20,7 +20,7 @@ impl SentenceTokenizer {
         let text = std::fs::read(path).map_err(|e| Error::io(path, "read", &e))?;
         let invalid = |e: tokenizers::Error| Error::File {
             path: path.to_owned(),
-            why: format!("this is not a tokenizer: {e}"),
+            reason: format!("this is not a tokenizer: {e}"),
             help: "pass the `tokenizer.json` that belongs to the model".into(),
         };
         let mut tokenizer = Tokenizer::from_bytes(text).map_err(invalid)?;
@@ -39,7 +39,7 @@ impl SentenceTokenizer {
         let encode = |s: &str| match self.tokenizer.encode_fast(s, true) {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
             Err(e) => Err(Error::Tokenizer {
-                why: format!("it refuses {s:?}: {e}"),
+                reason: format!("it refuses {s:?}: {e}"),
                 help: "use another sentence".into(),
             }),
         };

@@ -43,7 +43,7 @@ pub fn run(args: Tree, open: impl FnOnce(&Path) -> Result<Files>) -> Result<()> 
     if args.model.is_some() && !matches!(args.program, Program::Decode) {
         return Err(Error::Option {
             option: "--model".into(),
-            why: "only the program `decode` has a model".into(),
+            reason: "only the program `decode` has a model".into(),
             help: "run `tree decode --model FILE`, or leave it out".into(),
         });
     }
@@ -84,7 +84,7 @@ fn shown(args: &Tree, rt: &Runtime, plan: PlanReport) -> Result<Shown> {
 }
 
 fn no_recording(id: usize, tree: &GraphTree) -> Error {
-    let ids = match (tree.nodes.first(), tree.nodes.last()) {
+    let ids = match (tree.recordings.first(), tree.recordings.last()) {
         (Some(first), Some(last)) => {
             format!("there are {} to {}, some of which may be gone", first.id, last.id)
         }
@@ -92,7 +92,7 @@ fn no_recording(id: usize, tree: &GraphTree) -> Error {
     };
     Error::Option {
         option: format!("--recording {id}"),
-        why: format!("there is no such recording; {ids}"),
+        reason: format!("there is no such recording; {ids}"),
         help: "run without `--recording` to see them all".into(),
     }
 }

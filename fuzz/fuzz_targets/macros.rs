@@ -32,8 +32,8 @@ fuzz_target!(
             return Corpus::Reject;
         };
         CURRENT.with_borrow_mut(|what| *what = input.to_string());
-        if let Err(why) = check::check(&input) {
-            panic!("{why}");
+        if let Err(reason) = check::check(&input) {
+            panic!("{reason}");
         }
         Corpus::Keep
     }

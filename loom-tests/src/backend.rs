@@ -2,5 +2,5 @@
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Error {
-    ContextLost { device: String, why: String },
+    ContextLost { device: String, reason: String },
 }

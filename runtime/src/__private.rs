@@ -19,16 +19,16 @@ pub use crate::{
             CannotChangeReferent, CarriedByDevice, CarriedField, ChangesReferent, DeviceIndex,
             DevicePredicate, EagerEntersSegment, EagerEntersSegmentToChange, EagerFieldEntersSegment, Ends,
             EndsAsContainer, EndsAsGuard, EndsAsLiveIn, EndsAsOther, EndsWithSegment, EntersSegment,
-            EntersSegmentToChange, FieldEntersSegment, GraphInput, GraphKey, GraphParams, GraphResult, Held,
-            LeavesArm, LeavesSegment, Leaving, NeedsPiecewise, OnlyForFunctionsWithBoundaries, Referent,
-            UserError,
+            EntersSegmentToChange, FieldEntersSegment, GraphInput, GraphKey, GraphParams, GraphResult,
+            LeavesArm, LeavesSegment, Leaving, LiveInRef, NeedsPiecewise, OnlyForFunctionsWithBoundaries,
+            Referent, UserError,
         },
         control::{Carried, DEFAULT_LIMIT, Description, NextTensor, sealed::Sealed as CarriedSealed},
         device_flow::{
             Carrying, ChangedByArms, CopyOfAnything, CopyOfReferent, CopyOfValue, NewValue, OfArms, Own,
             OwnCopy, OwnReference, Round, end, limit, place,
         },
-        eager::{EagerOther, EagerResult, EagerTensors, Finish, Region},
+        eager::{EagerOther, EagerResult, EagerTensors, Region, RegionResult},
         piecewise::Piecewise,
     },
     memory::{Live, Tables},
@@ -144,11 +144,11 @@ pub fn same_variable(before: *const (), after: *const (), name: &str, mac: &str)
     if before == after {
         return Ok(());
     }
-    let why = format!(
+    let reason = format!(
         "`{mac}!` rebinds `{name}`, which code after the segment uses: it would see the older value; write \
          `let {name} = …;` instead"
     );
-    Err(crate::Error::Argument { op: "segment", why })
+    Err(crate::Error::Argument { op: "segment", reason })
 }
 
 /// Converts a user's error into ours, where only ours can be returned.
@@ -173,7 +173,7 @@ impl CaptureFailed {
         if let Some(ours) = any.downcast_mut::<Option<crate::Error>>().and_then(Option::take) {
             return ours;
         }
-        let why = slot.map(|error| format!("{error:?}")).unwrap_or_default();
-        crate::Error::Config { what: "a call of `capture_all`".into(), why }
+        let reason = slot.map(|error| format!("{error:?}")).unwrap_or_default();
+        crate::Error::Config { what: "a call of `capture_all`".into(), reason }
     }
 }

@@ -30,14 +30,14 @@ pub enum Error {
     },
 
     /// Operands whose shapes do not match.
-    #[error("{op}: {why}; shapes are {shapes:?}")]
+    #[error("{op}: {reason}; shapes are {shapes:?}")]
     Shape {
         /// The operation.
         op: &'static str,
         /// The shapes of all operands, in order. For a dimension that a bucket pads, the size of the bucket.
         shapes: Vec<Vec<usize>>,
         /// The mismatch and the expected shape; if a bucket enlarged a size, also the real size.
-        why: String,
+        reason: String,
     },
 
     /// An axis outside the tensor's rank.
@@ -64,12 +64,12 @@ pub enum Error {
     },
 
     /// An invalid value of an argument.
-    #[error("{op}: {why}")]
+    #[error("{op}: {reason}")]
     Argument {
         /// The operation or function.
         op: &'static str,
         /// The problem, and a valid value.
-        why: String,
+        reason: String,
     },
 
     /// Memory with a different element type than requested.
@@ -327,8 +327,8 @@ pub enum Error {
     /// A batch for which the caller allows no mode that is possible.
     #[error(
         "{function}: for a batch of {batch}, the caller allows {allowed}, and none of it is possible{}; allow \
-         another mode in `BatchScope::allow`, or leave the batch out of this step",
-        why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
+         another mode in `BatchGuard::allow`, or leave the batch out of this step",
+        reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
     )]
     NoAllowedMode {
         /// The function.
@@ -338,7 +338,7 @@ pub enum Error {
         /// The modes that the caller allows.
         allowed: ModeSet,
         /// The reason why none of them is possible, if it is not only the mode of the graph.
-        why: Option<FallbackReason>,
+        reason: Option<FallbackReason>,
     },
 
     /// A call that records something new each time it is repeated, with `deny_fallback`.
@@ -370,7 +370,7 @@ pub enum Error {
     /// The memory of a recording is no longer committed. Nothing was launched.
     #[error(
         "{segment}: a replay needs the first {needed} bytes of {arena}, and {committed} are committed; this is a bug \
-         in the runtime, please report it (`Runtime::prime` commits them, `Runtime::reset` makes new recordings)"
+         in the runtime, please report it (`Runtime::preallocate` commits them, `Runtime::reset` makes new recordings)"
     )]
     Uncommitted {
         /// The segment.
@@ -412,23 +412,23 @@ pub enum Error {
     },
 
     /// An input that does not match its `#[dims]`.
-    #[error("`{function}`: input `{input}`: {why}")]
+    #[error("`{function}`: input `{input}`: {reason}")]
     Input {
         /// The function.
         function: &'static str,
         /// The parameter.
         input: &'static str,
         /// The mismatch and the expected shape.
-        why: String,
+        reason: String,
     },
 
     /// An invalid configuration.
-    #[error("{what}: {why}")]
+    #[error("{what}: {reason}")]
     Config {
         /// The option that was configured.
         what: String,
         /// The problem, and a valid value.
-        why: String,
+        reason: String,
     },
 
     /// Loading a model failed; reports all problems together.
@@ -441,12 +441,12 @@ pub enum Error {
     },
 
     /// A file that cannot be read.
-    #[error("{path}: {why}")]
+    #[error("{path}: {reason}")]
     File {
         /// The file.
         path: String,
         /// The cause.
-        why: String,
+        reason: String,
     },
 
     /// An operation that may not be captured was called in a segment.
@@ -481,17 +481,17 @@ pub enum Error {
     },
 
     /// The code of a custom operation returned an error or panicked. Its outputs hold anything.
-    #[error("{op} failed: {why}")]
+    #[error("{op} failed: {reason}")]
     OperationFailed {
         /// The operation.
         op: &'static str,
         /// The cause, as the code states it.
-        why: String,
+        reason: String,
     },
 
     /// A pass of a user over a recording returned an error or panicked. Nothing was recorded.
     #[error(
-        "the pass `{pass}` failed on {segment}: {why}; correct it, or leave it out (`Passes::without`, `Runtime::set_passes`)"
+        "the pass `{pass}` failed on {segment}: {reason}; correct it, or leave it out (`Passes::without`, `Runtime::set_passes`)"
     )]
     PassFailed {
         /// The name of the pass.
@@ -499,7 +499,7 @@ pub enum Error {
         /// The segment, or the whole call.
         segment: String,
         /// The cause, as the pass states it.
-        why: String,
+        reason: String,
     },
 
     /// The CUDA source of a custom operation does not compile.
@@ -545,9 +545,9 @@ pub enum Error {
         control: &'static str,
         /// The property that differs.
         what: String,
-        /// What one of the bodies has, and which.
+        /// The operation or value that one of the bodies has, and which body.
         first: String,
-        /// What the other one has, and which.
+        /// The operation or value that the other one has, and which body.
         second: String,
     },
 
@@ -587,27 +587,27 @@ pub enum Error {
     },
 
     /// A device call failed. The call had no effect, and the runtime remains usable.
-    #[error("{device}: {call} failed: {why}")]
+    #[error("{device}: {call} failed: {reason}")]
     Device {
         /// The device.
         device: String,
         /// The function that was called.
         call: &'static str,
         /// The device's message.
-        why: String,
+        reason: String,
     },
 
     /// The device is lost. Every further call of this runtime fails. On the CPU, a new runtime works; on a
     /// GPU, a process has only one context per GPU, so only a new process can use the GPU again.
     #[error(
-        "{device} is lost: {why}; its memory cannot be read any more, and it is usable again in a new process (on the \
+        "{device} is lost: {reason}; its memory cannot be read any more, and it is usable again in a new process (on the \
          CPU: in a new runtime)"
     )]
     ContextLost {
         /// The device.
         device: String,
         /// The device's message.
-        why: String,
+        reason: String,
     },
 
     /// Other code launched work on the runtime's stream while a segment was recorded.
@@ -622,12 +622,12 @@ pub enum Error {
     },
 
     /// A device that cannot be used.
-    #[error("{device} cannot be used: {why}")]
+    #[error("{device} cannot be used: {reason}")]
     NoDevice {
         /// The requested device.
         device: String,
         /// The missing component and how to get it.
-        why: String,
+        reason: String,
     },
 }
 
@@ -679,8 +679,8 @@ impl std::fmt::Display for MemoryFault {
 
 impl Error {
     /// Returns a shape error with its operands.
-    pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], why: impl Into<String>) -> Self {
-        Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), why: why.into() }
+    pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], reason: impl Into<String>) -> Self {
+        Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), reason: reason.into() }
     }
 }
 

@@ -119,14 +119,14 @@ pub use cudarc;
 pub use error::{Error, MemoryFault, Result};
 pub use graph::dispatch::buckets::{Packed, Schedule};
 pub use graph::dispatch::{
-    BatchKey, BatchScope, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher, Resolution,
+    BatchGuard, BatchKey, BatchSizes, Batching, Capability, Capture, Dispatch, Dispatcher, Resolution,
 };
 pub use graph::inputs::HostSlice;
-pub use graph::switches::GraphScope;
+pub use graph::switches::GraphGuard;
 pub use graph::{CaptureProgress, GraphBuilder, GraphObject, StaticInput};
 pub use graphable_macros::{Carried, ConfigValue, GraphOutput, Params, graphable, kernel};
 pub use half::{bf16, f16};
-pub use host::boundary as crossing;
+pub use host::boundary;
 pub use host::capturable::Capturable;
 pub use host::control;
 #[cfg(feature = "cuda")]
@@ -137,7 +137,7 @@ pub use host::eager::{Eager, PendingRead, PinnedRead};
 pub use host::join::{join, join_all, join3};
 pub use host::pinned_log::LogReader;
 pub use host::ragged::Ragged;
-pub use host::step::{Scratch, Step};
+pub use host::step::{BorrowedPool, Step};
 pub use kernel::call::Argument;
 pub use kernel::random::Random;
 pub use model::load;
@@ -146,7 +146,7 @@ pub use observe::caches::CacheStats;
 pub use observe::event::{CopySlot, Event, RerecordReason, UnsharedReason, WaitReason};
 pub use observe::hooks::{GraphId, HookId, Lifecycle, LifecycleEvent};
 pub use observe::memory::{
-    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, NodeUsage,
+    ArenaUsage, CaptureMemory, DeviceUsage, FunctionUsage, MemoryArena, MemoryStats, RecordingUsage,
 };
 pub use observe::stats::{CopiedSlot, Stats};
 pub use program::Passes;
@@ -168,7 +168,7 @@ pub use tensor::rng::{Rng, RngState};
 pub use tensor::shape::{IntoDataShape, IntoDim, IntoShape, Shape};
 pub use tensor::weight::{AsWeight, Weight, WeightOperand};
 pub use tensor::{AsOperand, Operand, Scalar, Scope, Tensor};
-pub use value::layout::{Layout, Marks};
+pub use value::layout::{Layout, PaddedDims};
 pub use value::live_in::{DeviceValue, Key, LiveIn};
 pub use value::raw::RawTensor;
 
@@ -211,8 +211,8 @@ pub mod inspect {
         graph::dispatch::plan_report::{PartKind, PlanPart, PlanReport},
         observe::inspect::{
             EdgeKind, GraphEdge, GraphNode, GraphTree, NodeKind, OutputId, OutputPlace, PassMade,
-            PassRefusal, PassRefused, PassReport, Topology, TreeBlock, TreeFunction, TreeNode, TreeOutput,
-            TreeSegment, TreeState, TreeWaiting,
+            PassRefusal, PassRefused, PassReport, Topology, TreeBlock, TreeFunction, TreeOutput,
+            TreeRecording, TreeSegment, TreeState, TreeWaiting,
         },
     };
 }

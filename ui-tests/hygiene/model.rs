@@ -76,7 +76,7 @@ pub fn forward(
     model: &Model,
 ) -> Result<Tensor<f32>> {
     if model.layers.is_empty() {
-        return Err(Error::Argument { op: "forward", why: "no layers".into() });
+        return Err(Error::Argument { op: "forward", reason: "no layers".into() });
     }
     let mut h = ops::mul(x, by)?;
     let scaled = |t: &Tensor<f32>| ops::mul(t, &model.scale);
@@ -104,7 +104,7 @@ impl Model {
         pair(&y)?;
         let Some(first) = #[eager]
         Some(z.first.clone()) else {
-            return Err(Error::Argument { op: "mean", why: "nothing".into() });
+            return Err(Error::Argument { op: "mean", reason: "nothing".into() });
         };
         ops::sub(&ops::add(&scaled(&y)?, &first)?, &ops::mul(&y, &self.scale)?)
     }

@@ -25,7 +25,7 @@ mod taken {
     pub(super) struct Support;
     pub(super) struct Mode;
     pub(super) struct Schedule;
-    pub(super) struct Finish;
+    pub(super) struct RegionResult;
     pub(super) struct FromEager;
     pub(super) struct InPiecewise;
     pub(super) trait Clone {}

@@ -6,6 +6,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -341,6 +342,24 @@ fn messages_and_comments_name_what_exists() {
     }
     assert!(count > 1000, "only {count} pieces of code in texts");
     assert!(wrong.is_empty(), "not there:\n{}", wrong.join("\n"));
+}
+
+/// The command of CONTRIBUTING.md that looks for private terms, with `grep` in place of `git grep`: a package has no repository.
+#[test]
+fn private_terms_that_were_replaced_are_gone() {
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let (_, command) = page.split_once("git grep -wE '").expect("the command");
+    let (pattern, rest) = command.split_once('\'').expect("its pattern");
+    let folders = rest.strip_prefix(" -- ").and_then(|rest| rest.lines().next()).expect("its folders");
+    let found = |pattern: &str, folders: &str| {
+        let mut grep = Command::new("grep");
+        let output =
+            grep.args(["-rwE", pattern]).args(folders.split(' ')).current_dir(root()).output().unwrap();
+        assert!(output.status.code().is_some_and(|code| code < 2), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(found(pattern, folders), "", "write the field's word: CONTRIBUTING.md, Words");
+    assert!(found(pattern, "CONTRIBUTING.md").contains("Verdict"), "the pattern finds its own words");
 }
 
 #[test]

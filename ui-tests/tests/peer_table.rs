@@ -112,7 +112,7 @@ fn every_row_is_there_and_names_tests_that_exist() {
             wrong.push(format!("row {number} neither names a test nor says why not"));
         }
         let missing = tests.into_iter().filter_map(missing);
-        wrong.extend(missing.map(|why| format!("row {number}: {why}")));
+        wrong.extend(missing.map(|reason| format!("row {number}: {reason}")));
     }
     assert!(wrong.is_empty(), "docs/PEER_TESTS.md:\n{}", wrong.join("\n"));
     let count = |state: &str| rows.values().filter(|row| row.state == state).count();
@@ -143,7 +143,7 @@ fn every_point_of_the_review_is_answered() {
         if named.is_empty() && !text.contains("docs/BENCHMARKS.md") {
             wrong.push(format!("point {number} names neither a test nor the page of the figures"));
         }
-        wrong.extend(named.into_iter().filter_map(missing).map(|why| format!("point {number}: {why}")));
+        wrong.extend(named.into_iter().filter_map(missing).map(|reason| format!("point {number}: {reason}")));
     }
     assert!(wrong.is_empty(), "docs/REVIEW_11.md:\n{}", wrong.join("\n"));
 }

@@ -58,6 +58,41 @@ fn every_file_it_links_is_there() {
     assert!(count >= 4, "{count} links");
 }
 
+/// The number in README.md before these words.
+fn number_before(words: &str) -> usize {
+    let (before, _) = README.split_once(words).unwrap_or_else(|| panic!("README.md has no {words:?}"));
+    let number = before.trim_end().rsplit(' ').next().unwrap();
+    number.parse().unwrap_or_else(|_| panic!("{number:?} before {words:?} is not a number"))
+}
+
+#[test]
+fn the_guide_has_as_many_pages_as_it_says() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let pages = names.filter(|name| name.to_string_lossy().ends_with(".md") && name != "README.md");
+    assert_eq!(number_before("short pages"), pages.count());
+}
+
+/// "About 220" stands for 215 to 224 functions of `ops`, as the pinned surface lists them.
+#[test]
+fn it_has_about_as_many_operations_as_it_says() {
+    let surface = include_str!("public_api/graphable.txt");
+    let (_, ops) = surface.split_once("\n// graphable::ops\n").expect("the module");
+    let ops = ops.split("\n// graphable::").next().unwrap();
+    let names = ops.lines().filter_map(|line| {
+        let name = line.strip_prefix("pub fn ").or_else(|| line.strip_prefix("pub use "))?;
+        Some(name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap())
+    });
+    let names: std::collections::BTreeSet<_> =
+        names.filter(|name| name.starts_with(char::is_lowercase)).collect();
+    let shown = number_before(", for inference");
+    assert!(
+        shown.abs_diff(names.len()) <= 5,
+        "README.md says about {shown} operations, there are {}",
+        names.len()
+    );
+}
+
 /// The errors of `fail/several_errors/readme.rs`, as README.md shows them.
 #[test]
 fn the_errors_are_the_pinned_ones() {

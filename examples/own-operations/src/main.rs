@@ -105,7 +105,7 @@ fn replaced(rt: &mut Runtime, analyzer: &mut Analyzer, case: &Case) -> Result<bo
             let step = rt.step()?;
             equal &= step.read(&graph.call(&step, &case.signal, case.floor, analyzer)?)? == case.eager;
         }
-        nodes.push(rt.stats().nodes);
+        nodes.push(rt.stats().live_recordings);
         // Dropping the old one ends its recordings, and with them its plans.
         analyzer.fft = HostContext::new(rt, fft::real_fft(LENGTH));
     }

@@ -45,9 +45,9 @@ impl Config {
     /// If the file cannot be read, lacks a field, or asks for what this model does not compute.
     pub fn open(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", &e))?;
-        let invalid = |why: String| Error::File {
+        let invalid = |reason: String| Error::File {
             path: path.to_owned(),
-            why,
+            reason,
             help: "pass the `config.json` of a BERT sentence encoder, such as all-MiniLM-L6-v2".into(),
         };
         let config: Self = serde_json::from_slice(&bytes).map_err(|e| invalid(e.to_string()))?;

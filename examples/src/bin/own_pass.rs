@@ -112,7 +112,7 @@ pub fn main() -> Result<()> {
         println!("at most {furthest:.4} from the exact results");
     }
     println!("{} audits", rt.stats().audits);
-    for report in rt.tree().nodes.iter().flat_map(|node| &node.passes) {
+    for report in rt.tree().recordings.iter().flat_map(|node| &node.passes) {
         println!("{report}");
     }
     Ok(())

@@ -59,7 +59,7 @@ impl Folder {
         Config::family(&file, &text)?;
         let quantization = Quantization::from_config(&file, &text).map_err(|e| Error::File {
             path: file.clone(),
-            why: e.to_string(),
+            reason: e.to_string(),
             help: "use weights in fp8, AWQ, GPTQ or pack-quantized as said, in floats, or a GGUF file".into(),
         })?;
         let help = "download the files of the model again, with its own config.json";
@@ -111,7 +111,7 @@ impl Checkpoint for Folder {
             Stored::Blocks => Ok(None),
             Stored::Other => Err(Error::Model {
                 what: self.weights.name(),
-                why: "most of its weights are integers, and config.json does not say how they are quantised".into(),
+                reason: "most of its weights are integers, and config.json does not say how they are quantised".into(),
                 help: "use weights in F32, F16 or BF16, quantised ones with their own config.json, or a GGUF file".into(),
             }),
         }
@@ -122,7 +122,7 @@ impl Checkpoint for Folder {
         let (largest, vocab) = (tokenizer.largest(), self.config.vocab);
         if largest as usize >= vocab {
             return Err(Error::Tokenizer {
-                why: format!("it has a token {largest}, and the model has {vocab} tokens"),
+                reason: format!("it has a token {largest}, and the model has {vocab} tokens"),
                 help: "fetch the tokenizer of this model".into(),
             });
         }
@@ -144,7 +144,7 @@ impl Checkpoint for Folder {
         if let Some(name) = self.weights.sorted_weight().filter(|_| blocks == Blocks::Stored) {
             return Err(Error::Model {
                 what: format!("`{name}`"),
-                why: "it is quantised with columns in another order (desc_act), and groups of elements that are not neighbours make no blocks"
+                reason: "it is quantised with columns in another order (desc_act), and groups of elements that are not neighbours make no blocks"
                     .into(),
                 help: "pass `--dtype bf16`, `f16` or `f32`, which make floats of it, or `--dtype int4`, which quantises these again".into(),
             });

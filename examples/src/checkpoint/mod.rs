@@ -181,7 +181,7 @@ pub(crate) fn json(path: &Path) -> Result<Option<Value>> {
     match std::fs::read(path) {
         Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|e| Error::File {
             path: path.to_owned(),
-            why: format!("is damaged, or not JSON: {e}"),
+            reason: format!("is damaged, or not JSON: {e}"),
             help: "fetch it again".into(),
         }),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -72,12 +72,12 @@ fn check_folder(args: &cli::Convert) -> Result<()> {
     match (args.embedding, &args.model) {
         (Some(_), _) => Err(Error::Option {
             option: "--embedding".into(),
-            why: "folders in fp8 and int4 have the embedding as it is".into(),
+            reason: "folders in fp8 and int4 have the embedding as it is".into(),
             help: "leave it out".into(),
         }),
         (None, None) => Err(Error::Option {
             option: "--model".into(),
-            why: "the model that is downloaded is a GGUF file, and folders are made of folders".into(),
+            reason: "the model that is downloaded is a GGUF file, and folders are made of folders".into(),
             help: "pass a Hugging Face folder, or quantise as a model is loaded: `generate --dtype f8_e4m3` or `int4`".into(),
         }),
         (None, Some(_)) => Ok(()),
@@ -126,9 +126,9 @@ pub fn convert(
         });
         let errors = errors.map_err(|failure| match failure {
             Failure::Write(e) => failed(e),
-            Failure::Value(why) => Error::Model {
+            Failure::Value(reason) => Error::Model {
                 what: format!("tensor `{}`", tensor.name),
-                why,
+                reason,
                 help: "convert to bf16 or f32, which have all values of floats; if they are not numbers, the model is damaged".into(),
             },
         })?;

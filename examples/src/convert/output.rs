@@ -20,8 +20,8 @@ pub(super) struct Output {
 impl Output {
     /// Refuses a path at which there is something that may not be overwritten, or that cannot be one of a file.
     pub(super) fn check(path: &Path, overwrite: bool) -> Result<()> {
-        let at = |why: &str, help: &str| {
-            Err(Error::File { path: path.to_owned(), why: why.into(), help: help.into() })
+        let at = |reason: &str, help: &str| {
+            Err(Error::File { path: path.to_owned(), reason: reason.into(), help: help.into() })
         };
         match path.symlink_metadata() {
             Ok(found) if found.is_dir() => at("is a folder", "name the file that is to be written"),

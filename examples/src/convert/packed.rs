@@ -115,7 +115,7 @@ pub fn convert_folder(
     let Files::Folder(folder) = files else {
         return Err(Error::Model {
             what: "model".into(),
-            why: "it is a GGUF file, and a folder needs config.json and tokenizer.json".into(),
+            reason: "it is a GGUF file, and a folder needs config.json and tokenizer.json".into(),
             help: "pass `--model` with a Hugging Face folder, or quantise as the model is loaded: `generate --dtype f8_e4m3` or `int4`".into(),
         });
     };
@@ -199,7 +199,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
     }
     Err(Error::File {
         path: path.to_owned(),
-        why: "there is something already, or it is no name of a folder".into(),
+        reason: "there is something already, or it is no name of a folder".into(),
         help: "name a folder that is not there yet; folders are not overwritten".into(),
     })
 }
@@ -257,7 +257,7 @@ impl Plan {
         let values = floats(&tensor.bytes, tensor.dtype).ok_or_else(|| not_floats(&self.name))?;
         let packed = packing.pack(&values, &self.shape).map_err(|e| Error::Model {
             what: format!("`{}`", self.name),
-            why: e.to_string(),
+            reason: e.to_string(),
             help: "convert to bf16 or f32, which have all values of floats; if they are not numbers, the model is damaged".into(),
         })?;
         let written: Vec<Vec<u8>> = packed.into_iter().map(|tensor| tensor.bytes).collect();
@@ -275,7 +275,7 @@ impl Plan {
 fn not_floats(name: &str) -> Error {
     Error::Model {
         what: format!("`{name}`"),
-        why: "it is not a tensor of floats, and only these are converted".into(),
+        reason: "it is not a tensor of floats, and only these are converted".into(),
         help: "use weights in F32, F16 or BF16".into(),
     }
 }

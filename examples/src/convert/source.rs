@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
 fn of_gguf(file: &Gguf) -> Result<Source<'_>> {
     let unreadable = |e: crate::gguf::GgufError| Error::Model {
         what: "model".into(),
-        why: e.to_string(),
+        reason: e.to_string(),
         help: e.help().into(),
     };
     let tensors = file.tensor_names().filter_map(|name| {
@@ -92,7 +92,7 @@ fn of_folder<'a>(folder: &'a Folder, config: &Config) -> Result<Source<'a>> {
             other => {
                 return Err(Error::Model {
                     what: stored,
-                    why: format!("it holds {other}, and only floats are converted"),
+                    reason: format!("it holds {other}, and only floats are converted"),
                     help: "use weights in F32, F16 or BF16".into(),
                 });
             }

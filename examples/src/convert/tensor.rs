@@ -150,7 +150,7 @@ fn encode(ty: TensorType, values: &[f32]) -> Result<Vec<u8>, String> {
     };
     match ty.blocks() {
         Some(format) => BlockFormat::quantize(format, values).map_err(|e| match e {
-            graphable::Error::Argument { why, .. } => why,
+            graphable::Error::Argument { reason, .. } => reason,
             other => other.to_string(),
         }),
         None => match ty {

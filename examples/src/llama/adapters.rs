@@ -115,8 +115,8 @@ impl<T: Float> Adapters<T> {
     pub fn choose(&self, step: &Step<'_>, slot: Option<usize>) -> Result<()> {
         match (&self.slot, slot) {
             (_, Some(slot)) if slot >= self.slots => {
-                let why = format!("slot {slot} of {}", self.slots);
-                Err(graphable::Error::Argument { op: "Adapters::choose", why })
+                let reason = format!("slot {slot} of {}", self.slots);
+                Err(graphable::Error::Argument { op: "Adapters::choose", reason })
             }
             (None, _) => Ok(()),
             (Some(chosen), slot) => chosen.write(step, &[slot.map_or(NO_ADAPTER, |slot| slot as u32)]),
@@ -215,16 +215,16 @@ impl AdapterFile {
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("adapter_config.json");
         let text = std::fs::read(&path).map_err(|e| Error::io(&path, "read", &e))?;
-        let wrong = |path: PathBuf, why: String| Error::File {
+        let wrong = |path: PathBuf, reason: String| Error::File {
             path,
-            why,
+            reason,
             help: "use an adapter that PEFT saved: LoRA of linear layers, without biases or magnitudes"
                 .into(),
         };
         let config: AdapterConfig =
             serde_json::from_slice(&text).map_err(|e| wrong(path.clone(), e.to_string()))?;
-        if let Some(why) = config.unsupported() {
-            return Err(wrong(path, why));
+        if let Some(reason) = config.unsupported() {
+            return Err(wrong(path, reason));
         }
         let weights = SafeTensors::open(folder.join("adapter_model.safetensors"))?;
         Ok(Self { config, weights })

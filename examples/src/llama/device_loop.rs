@@ -23,7 +23,7 @@ impl<T: Float> DeviceLoop<T> {
         if !(1..=LONGEST as usize).contains(&tokens) {
             return Err(Error::Option {
                 option: format!("--device-loop {tokens}"),
-                why: format!("one launch chooses 1 to {LONGEST} tokens"),
+                reason: format!("one launch chooses 1 to {LONGEST} tokens"),
                 help: "64 is a good number; leave the option out to launch each token by itself".into(),
             });
         }
@@ -92,7 +92,7 @@ impl<T: Float> DeviceLoop<T> {
         if count.wait()? != [seen] || seen == 0 {
             return Err(Error::Model {
                 what: "model".into(),
-                why: "the device ended the answer before the host did".into(),
+                reason: "the device ended the answer before the host did".into(),
                 help: "leave out `--device-loop`, and report this as an error of the example".into(),
             });
         }

@@ -34,7 +34,7 @@ impl Language {
     pub fn prompt(&self, message: &str) -> Result<Vec<u32>> {
         let ids = self.tokenizer.encode(&self.template.render(&[Message::user(message)])?)?;
         if ids.is_empty() {
-            return Err(Error::Template { why: "it turns the prompt into nothing".into() });
+            return Err(Error::Template { reason: "it turns the prompt into nothing".into() });
         }
         if ids.len() >= self.context {
             return Err(Error::PromptTooLong { prompt: ids.len(), context: self.context });

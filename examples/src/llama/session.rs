@@ -321,7 +321,7 @@ impl<T: Float> Session<T> {
                 prefill.call(&step, piece, &positions, &last, &[unfinished], model, adapters, kv, turn)?;
             launched = Some(step.read_later(&token)?);
         }
-        launched.ok_or_else(|| Error::Template { why: "it turns the prompt into nothing".into() })
+        launched.ok_or_else(|| Error::Template { reason: "it turns the prompt into nothing".into() })
     }
 
     /// What happened, from the first call to this answer. `waited` is what the caller measured before it.
@@ -339,11 +339,11 @@ impl<T: Float> Session<T> {
             weights: self.model.stored(),
             device: self.rt.device(),
             segments: DecodeGraph::<T>::PLAN.segments(),
-            nodes: stats.nodes,
+            live_recordings: stats.live_recordings,
             warmups: stats.warmups,
             recordings: stats.recordings,
             replays: stats.replays,
-            fallbacks: stats.fallback_reasons.iter().map(|(why, _)| why.to_string()).collect(),
+            fallbacks: stats.fallback_reasons.iter().map(|(reason, _)| reason.to_string()).collect(),
             pool_bytes: memory.pool.peak_bytes,
             result_bytes: memory.results.peak_bytes,
             eager_bytes: memory.eager.peak_bytes,
@@ -496,7 +496,7 @@ fn number<T: Float>(id: u32) -> Result<u32> {
     }
     Err(Error::Model {
         what: "model".into(),
-        why: "it gave no logit that is a number".into(),
+        reason: "it gave no logit that is a number".into(),
         help: match T::DTYPE {
             DType::F16 => "values may be above 65504, the largest of f16: pass `--dtype bf16` or `--dtype f32`; if that fails as well, download the file again",
             _ => "the weights are damaged: download the file again",

@@ -33,9 +33,9 @@ pub(crate) fn describe(
     to: &mut Metadata,
 ) -> Result<()> {
     let path = folder.join("tokenizer.json");
-    let refuse = |why: String| Error::File {
+    let refuse = |reason: String| Error::File {
         path: path.clone(),
-        why,
+        reason,
         help: "use the model from its folder; GGUF files cannot describe this tokenizer".into(),
     };
     let all = json(&path)?.unwrap_or_default();

@@ -196,10 +196,10 @@ pub(super) fn ignores_merges(pre: &str) -> bool {
 }
 
 fn metadata(e: GgufError) -> Error {
-    Error::Tokenizer { why: e.to_string(), help: e.help().into() }
+    Error::Tokenizer { reason: e.to_string(), help: e.help().into() }
 }
 
-fn unsupported(why: String) -> Error {
+fn unsupported(reason: String) -> Error {
     let help = "use a model with BPE of pieces (`llama`) or byte-level BPE (`gpt2`, pre-tokenizer smollm, gpt-2, llama-bpe or qwen2)";
-    Error::Tokenizer { why, help: help.into() }
+    Error::Tokenizer { reason, help: help.into() }
 }

@@ -17,7 +17,7 @@ impl ChatTokenizer {
     /// them; if no token ends an answer.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        let at = |why: String, help: &str| Error::File { path: path.clone(), why, help: help.into() };
+        let at = |reason: String, help: &str| Error::File { path: path.clone(), reason, help: help.into() };
         let text = std::fs::read(&path).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => {
                 let help = "fetch it as well; a `tokenizer.model` or `vocab.json` alone is not read";
@@ -73,8 +73,9 @@ impl ChatTokenizer {
         }
         let first = stops.first().and_then(|id| encoder.id_to_token(*id));
         let Some(eos) = eos.map(|(_, name)| name).or(first) else {
-            let why = "no token ends an answer: neither `eos_token` nor an `eos_token_id` names one".into();
-            return Err(at(why, "fetch `tokenizer_config.json` and `generation_config.json` as well"));
+            let reason =
+                "no token ends an answer: neither `eos_token` nor an `eos_token_id` names one".into();
+            return Err(at(reason, "fetch `tokenizer_config.json` and `generation_config.json` as well"));
         };
         let bos = id("bos_token")?;
         let texts_start = bos.as_ref().is_some_and(|(_, name)| adds_bos(&parsed, &settings, name));

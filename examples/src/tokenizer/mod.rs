@@ -162,8 +162,8 @@ fn may_continue(bytes: &[u8]) -> bool {
     matches!(std::str::from_utf8(bytes), Err(e) if e.error_len().is_none())
 }
 
-fn damaged(why: String) -> Error {
-    Error::Tokenizer { why, help: "download the file again; it is incomplete or damaged".into() }
+fn damaged(reason: String) -> Error {
+    Error::Tokenizer { reason, help: "download the file again; it is incomplete or damaged".into() }
 }
 
 fn refused(e: tokenizers::Error) -> Error {

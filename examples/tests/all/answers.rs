@@ -312,8 +312,8 @@ fn the_real_model_gives_the_known_answer_in_every_mode() {
         let replayed = replayed.iter().filter(|e| matches!(e, Event::Replayed { .. })).count() as u64;
         assert_eq!(replayed, stats.replays - captured.replays);
         match mode {
-            Mode::None => assert_eq!((stats.replays, stats.nodes), (0, 0)),
-            _ => assert!(replayed > 0 && stats.nodes > 0, "{stats:?}"),
+            Mode::None => assert_eq!((stats.replays, stats.live_recordings), (0, 0)),
+            _ => assert!(replayed > 0 && stats.live_recordings > 0, "{stats:?}"),
         }
     }
 }

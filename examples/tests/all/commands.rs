@@ -396,7 +396,7 @@ fn tree_shows_the_branchy_program_in_three_formats() {
             "{text}"
         );
         let value = json(&on(&[program, "--format", "json"]));
-        assert_eq!(value["tree"]["nodes"].as_array().unwrap().len(), recordings);
+        assert_eq!(value["tree"]["recordings"].as_array().unwrap().len(), recordings);
         assert_eq!((&value["plan"]["graphable"], &value["recording"]), (&4.into(), &serde_json::Value::Null));
         let dot = printed(&on(&[program, "--format", "dot"]));
         assert!(dot.starts_with("digraph tree {") && dot.matches(" [label=").count() == recordings, "{dot}");
@@ -425,7 +425,7 @@ fn tree_shows_a_model_and_writes_its_timeline() {
         value["tree"]["functions"].as_array().unwrap().iter().map(|f| &f["name"]).collect();
     assert_eq!(functions, ["prefill", "decode"]);
     // Of one token: the embedding, two segments a layer, and the logits.
-    let nodes = value["tree"]["nodes"].as_array().unwrap();
+    let nodes = value["tree"]["recordings"].as_array().unwrap();
     let decode = nodes.iter().filter(|n| n["function"] == "decode").count();
     assert_eq!(decode, 2 + 2 * tiny::LAYERS);
 

@@ -87,7 +87,7 @@ fn run(name: &str, input: &Input, current: &Current) {
     set(Some((format!("{name}: {input}"), Instant::now())));
     match catch_unwind(AssertUnwindSafe(|| check::check(input))) {
         Ok(Ok(())) => {}
-        Ok(Err(why)) => fail(format!("{name}: {why}\n\nthe input: {input}")),
+        Ok(Err(reason)) => fail(format!("{name}: {reason}\n\nthe input: {input}")),
         Err(_) => fail(format!("{name}: the macro panics\n\nthe input: {input}")),
     }
     set(None);

@@ -1,4 +1,4 @@
-//! What closures capture that arms of `#[device]` control flow make anew (`arm_closures.rs`): a variable whose name means
+//! Captures of closures that arms of `#[device]` control flow make anew (`arm_closures.rs`): a variable whose name means
 //! something else by then is kept under a name of its own.
 
 use proc_macro2::{Ident, Span};
@@ -27,7 +27,7 @@ struct Apart<'k> {
 
 struct Known {
     name: String,
-    /// What a `let` makes it, if that is a closure that arms may make.
+    /// The closure that a `let` makes it, if arms may make that one.
     closure: Option<Expr>,
 }
 

@@ -92,7 +92,7 @@ fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
     })
 }
 
-/// What names mean at some place, beside what they mean where a closure is made.
+/// The meanings of names at some place, besides those where a closure is made.
 #[derive(Clone, Copy, Default)]
 struct Meaning {
     /// The closure's name means something else.
@@ -238,7 +238,7 @@ impl VisitMut for Cleared {
     fn visit_item_mut(&mut self, _: &mut Item) {}
 }
 
-/// What control flow of the device decides by.
+/// The condition or value by which control flow of the device decides.
 fn decided(flow: &mut Expr) -> Option<&mut Expr> {
     match flow {
         Expr::If(e) => Some(&mut e.cond),

@@ -49,7 +49,7 @@ impl Analysis<'_, '_> {
         } else if let Some(call) = operations::device_call(expr).filter(|_| !self.misplaced) {
             let text = shortened(&call.func);
             self.errors.push(
-                Code::DriverOperation,
+                Code::HostOperation,
                 call,
                 format!(
                     "`{text}` is in host code, which runs on every call, outside of segments and regions"

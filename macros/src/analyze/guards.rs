@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use syn::{Expr, Stmt};
 
-use super::{Analysis, classify, liveness::Outs, statement::Statement};
+use super::{Analysis, classify, liveness::LiveOuts, statement::Statement};
 use crate::{
     model::{Guard, Step},
     parse::syntax,
@@ -20,7 +20,7 @@ impl Analysis<'_, '_> {
         &self,
         run: &[Statement],
         rest: &[Statement],
-        outs: &Outs,
+        live_outs: &LiveOuts,
         changed: &[String],
     ) -> Vec<(usize, Step)> {
         let mut asked = Vec::new();
@@ -28,7 +28,7 @@ impl Analysis<'_, '_> {
             return asked;
         }
         for (at, statement) in run.iter().enumerate() {
-            if outs.again.iter().any(|(i, _)| *i == at) {
+            if live_outs.rematerialised.iter().any(|(i, _)| *i == at) {
                 // Host code has it, to the end of the block.
                 continue;
             }
@@ -51,7 +51,7 @@ impl Analysis<'_, '_> {
                 let shadowed = (at + 1..run.len()).find(|&i| run[i].binds(&name));
                 let end = shadowed.unwrap_or(run.len());
                 let moved = run[at + 1..end].iter().any(|s| s.uses.get(&name).is_some_and(|u| u.by_value));
-                let leaves = outs.carried.iter().any(|o| o.ident == bound.ident && shadowed.is_none());
+                let leaves = live_outs.carried.iter().any(|o| o.ident == bound.ident && shadowed.is_none());
                 if !moved && !leaves {
                     // A pattern or a field may move a part of it: nothing can refer to it afterwards.
                     let parted = (at + 1..end)

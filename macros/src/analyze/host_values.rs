@@ -274,7 +274,7 @@ impl Analysis<'_, '_> {
             }
         }
         let Some(init) = local.init.as_ref().filter(|i| i.diverge.is_none()) else { return false };
-        // A name that stands for a whole tuple is no reference.
+        // A name that stands for a whole tuple is not a reference.
         let whole = matches!((&local.pat, &*init.expr), (Pat::Ident(_), Expr::Tuple(_)));
         plain(&local.pat) && !whole && classify::call_free(&init.expr) && refers(&init.expr, &is_reference)
     }

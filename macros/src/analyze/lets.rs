@@ -54,7 +54,7 @@ enum Place {
     HostCode { behind_run: bool },
 }
 
-/// What a variable is assigned that is declared without a value.
+/// The value that is assigned to a variable declared without one.
 #[derive(Default)]
 struct Given {
     /// A value that may be the caller's own.

@@ -34,13 +34,13 @@ pub(super) struct Changed {
 
 /// The treatment of a run's `let`s that later code needs.
 #[derive(Default)]
-pub(super) struct Outs {
+pub(super) struct LiveOuts {
     /// Values that leave the segment.
     pub(super) carried: Vec<Bound>,
     /// Bindings that the run moves away, and that later code assigns again.
     pub(super) emptied: Vec<Ident>,
     /// Call-free borrows that host code evaluates again, in order, and their positions in the run.
-    pub(super) again: Vec<(usize, Local)>,
+    pub(super) rematerialised: Vec<(usize, Local)>,
     /// Bindings that are shadowed later in the run, but borrowed by one of `again`: the name, its name in
     /// host code, and the statement that shadows it.
     pub(super) shadowed: Vec<(Ident, Ident, usize)>,
@@ -48,13 +48,13 @@ pub(super) struct Outs {
     pub(super) copies: Vec<Stmt>,
 }
 
-impl Outs {
+impl LiveOuts {
     /// Returns borrows that later code uses, while the run changes or moves their referents: host code
     /// evaluates them again, so nothing else would show rustc that the referents are still needed. Each has
     /// its position and a use.
     pub(super) fn kept_borrows(&self, run: &[Statement], rest: &[Statement]) -> Vec<(usize, Step)> {
         let mut kept = Vec::new();
-        for (at, _) in &self.again {
+        for (at, _) in &self.rematerialised {
             let statement = &run[*at];
             let changed = |name: &str| {
                 run[at + 1..].iter().any(|s| {
@@ -84,8 +84,8 @@ impl Outs {
 
 impl Analysis<'_, '_> {
     /// `let h = ops::neg(x);` that leaves the segment, where `ops::neg(x)?` was meant.
-    pub(super) fn refuse_results(&mut self, run: &[Statement], outs: &Outs) {
-        for bound in &outs.carried {
+    pub(super) fn refuse_results(&mut self, run: &[Statement], live_outs: &LiveOuts) {
+        for bound in &live_outs.carried {
             let name = &bound.ident;
             let last = run.iter().rev().find(|s| s.binds.iter().any(|b| b.ident == *name));
             if let Some(Stmt::Local(Local { pat: Pat::Ident(_), init: Some(init), .. })) =
@@ -106,7 +106,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Returns which of the run's own bindings later code needs, and how they get there.
-    pub(super) fn outs(&mut self, run: &[Statement], rest: &[Statement]) -> Outs {
+    pub(super) fn find_live_outs(&mut self, run: &[Statement], rest: &[Statement]) -> LiveOuts {
         let mut live = Live {
             run,
             rest,
@@ -114,7 +114,7 @@ impl Analysis<'_, '_> {
             seen: HashSet::new(),
             behind: Uses::default(),
             bound: OnceCell::new(),
-            outs: Outs::default(),
+            found: LiveOuts::default(),
         };
         for (at, statement) in run.iter().enumerate().rev() {
             if let Some(next) = run.get(at + 1) {
@@ -123,9 +123,9 @@ impl Analysis<'_, '_> {
             self.out(at, statement, &mut live);
             live.seen.extend(statement.binds.iter().map(|b| b.ident.to_string()));
         }
-        live.outs.carried.reverse();
-        live.outs.again.sort_by_key(|(at, _)| *at);
-        live.outs
+        live.found.carried.reverse();
+        live.found.rematerialised.sort_by_key(|(at, _)| *at);
+        live.found
     }
 
     /// The names that later code needs.
@@ -165,7 +165,7 @@ impl Analysis<'_, '_> {
             let local = self.with_meanings(at, local.clone(), &statement.value, again, live);
             if again {
                 self.needs_in_host_code(&statement.value);
-                live.outs.again.push((at, local));
+                live.found.rematerialised.push((at, local));
             }
             return;
         }
@@ -173,9 +173,9 @@ impl Analysis<'_, '_> {
             let name = b.ident.to_string();
             let moved = live.behind.get(&name).is_some_and(|u| u.by_value);
             if b.mutable && moved && assigned_anew(live.rest, &name) {
-                live.outs.emptied.push(b.ident.clone());
+                live.found.emptied.push(b.ident.clone());
             } else {
-                live.outs.carried.push(b.clone());
+                live.found.carried.push(b.clone());
             }
         }
     }
@@ -207,7 +207,7 @@ impl Analysis<'_, '_> {
                     let shadow = (at + 1..run.len()).find(|&i| run[i].binds(name));
                     let shadow = if changes || shadows { Some(at) } else { shadow };
                     let alias = self.fresh("o");
-                    live.outs.shadowed.push((u.ident.clone(), alias.clone(), shadow.unwrap_or(run.len())));
+                    live.found.shadowed.push((u.ident.clone(), alias.clone(), shadow.unwrap_or(run.len())));
                     alias
                 }
             };
@@ -229,7 +229,7 @@ impl Analysis<'_, '_> {
         let Some(source) = run[..at].iter().rposition(|s| s.binds(name)) else {
             let ident = run[at].value.get(name).filter(|_| self.scope.is_reference(name))?.ident.clone();
             let alias = self.fresh("o");
-            live.outs.copies.push(syn::parse_quote!(let #alias = #ident;));
+            live.found.copies.push(syn::parse_quote!(let #alias = #ident;));
             return Some(alias);
         };
         let statement = &run[source];
@@ -248,7 +248,7 @@ impl Analysis<'_, '_> {
         let behind = std::mem::replace(&mut live.behind, Sequence::of(later));
         let local = self.with_meanings(source, local, &statement.value, true, live);
         (live.seen, live.behind) = (seen, behind);
-        live.outs.again.push((source, local));
+        live.found.rematerialised.push((source, local));
         Some(alias)
     }
 
@@ -309,7 +309,7 @@ struct Live<'s> {
     behind: Uses,
     /// Names that the run binds, found when first asked for.
     bound: OnceCell<BoundInRun>,
-    outs: Outs,
+    found: LiveOuts,
 }
 
 /// Returns whether the statements assign a new value to the variable before anything reads it.

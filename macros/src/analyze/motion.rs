@@ -255,7 +255,7 @@ impl Analysis<'_, '_> {
             Edge::Early => ("early", "above", "beginning"),
             Edge::Late => ("late", "below", "end"),
         };
-        let why = match next {
+        let reason = match next {
             None => format!("it is at the {end} of its block"),
             Some(next) if self::region(&next.stmt).is_some() => {
                 format!("another boundary is directly {side}, and boundaries keep their order")
@@ -280,7 +280,7 @@ impl Analysis<'_, '_> {
             }
             _ => format!("remove `{name}`"),
         };
-        let message = format!("`{name}` has nothing to move this region over: {why}");
+        let message = format!("`{name}` has nothing to move this region over: {reason}");
         self.errors.push(Code::MovePosition, word, message, help);
     }
 

@@ -275,14 +275,14 @@ pub(super) fn closure(local: Local, needed: impl Fn(&str) -> bool) -> Closure {
 /// with a copy of its own.
 fn takes(expr: &Expr) -> impl Fn(&str, &Use) -> bool {
     #[derive(Default)]
-    struct Lent {
-        lent: HashSet<String>,
+    struct Borrowed {
+        borrowed: HashSet<String>,
         /// Captured by `move` closures.
         captured: HashSet<String>,
     }
-    impl Lent {
+    impl Borrowed {
         fn note(&mut self, place: &Expr) {
-            self.lent.extend(syntax::place_base(place).map(ToString::to_string));
+            self.borrowed.extend(syntax::place_base(place).map(ToString::to_string));
         }
         fn matched(&mut self, pat: &Pat, value: &Expr) {
             if syntax::bound(pat).iter().any(|b| b.by_ref) {
@@ -290,7 +290,7 @@ fn takes(expr: &Expr) -> impl Fn(&str, &Use) -> bool {
             }
         }
     }
-    impl<'a> Visit<'a> for Lent {
+    impl<'a> Visit<'a> for Borrowed {
         fn visit_expr_reference(&mut self, r: &'a syn::ExprReference) {
             self.note(&r.expr);
             visit::visit_expr_reference(self, r);
@@ -308,15 +308,15 @@ fn takes(expr: &Expr) -> impl Fn(&str, &Use) -> bool {
             visit::visit_expr_let(self, l);
         }
         fn visit_expr_closure(&mut self, c: &'a syn::ExprClosure) {
-            let captured = if c.capture.is_some() { &mut self.captured } else { &mut self.lent };
+            let captured = if c.capture.is_some() { &mut self.captured } else { &mut self.borrowed };
             captured.extend(uses::of_expr(&c.body).names().map(str::to_owned));
         }
     }
-    let mut found = Lent::default();
+    let mut found = Borrowed::default();
     found.visit_expr(expr);
     move |name, u| {
         let moved = u.by_value || u.parted || u.handed_on || found.captured.contains(name);
-        moved && !found.lent.contains(name)
+        moved && !found.borrowed.contains(name)
     }
 }
 

@@ -8,7 +8,7 @@ use syn::{Expr, Local, Stmt};
 
 use super::{
     Analysis, Tail, classify, host_values,
-    liveness::{Changed, Outs},
+    liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
     statement::Statement,
@@ -26,7 +26,7 @@ struct Device<'s> {
     tail: Option<(&'s Statement, Tail)>,
     /// The statements after it.
     rest: &'s [Statement],
-    outs: Outs,
+    outs: LiveOuts,
     /// Statements that nothing needs.
     unused: HashSet<usize>,
     /// The positions of borrows that later code uses, each with a use.
@@ -53,11 +53,11 @@ impl Analysis<'_, '_> {
         }
         // The type of an unused closure's parameters may be unknown; the segment that uses the closure has
         // its own. Closures that only host code uses are evaluated only there.
-        let outs = self.outs(run, rest);
+        let outs = self.find_live_outs(run, rest);
         let borrows = outs.kept_borrows(run, rest);
         // One that fails does so in its place, above other failures.
         let host = |at: usize| {
-            let again = outs.again.iter().any(|(i, _)| *i == at) && !may_fail(&run[at]);
+            let again = outs.rematerialised.iter().any(|(i, _)| *i == at) && !may_fail(&run[at]);
             again && !borrows.iter().any(|(i, _)| *i == at)
         };
         let unused = unused(run, value, host);
@@ -65,9 +65,9 @@ impl Analysis<'_, '_> {
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
             self.bind_run(run, &Uses::default(), &outs);
-            return (parts, outs.again);
+            return (parts, outs.rematerialised);
         }
-        let again = outs.again.clone();
+        let again = outs.rematerialised.clone();
         let device = Device { run, tail, rest, outs, unused, borrows };
         parts.push(Part::Segment(Box::new(self.device(device, after))));
         (parts, again)
@@ -82,7 +82,7 @@ impl Analysis<'_, '_> {
         let closures = self.outer_closures(&mut uses);
         let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.
-        live.extend(device.outs.again.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
+        live.extend(device.outs.rematerialised.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
         let mut probes = self.probes(run, device.rest, &live);
         let changed = self.changed(run, device.rest, &uses, &live);
 
@@ -149,7 +149,7 @@ impl Analysis<'_, '_> {
     }
 
     /// Returns the live-outs: changed variables, then bindings, then values kept under other names.
-    fn live_outs(&mut self, outs: &Outs, changed: &[Changed]) -> Vec<LiveOut> {
+    fn live_outs(&mut self, outs: &LiveOuts, changed: &[Changed]) -> Vec<LiveOut> {
         let mut all = Vec::new();
         for Changed { ident, shadowed_at } in changed {
             let known = self.scope.lookup(&ident.to_string()).map(|b| (b.id, b.exclusive));
@@ -207,7 +207,7 @@ impl Analysis<'_, '_> {
                     let leaves = |name: &str| live_outs.iter().any(|out| out.ident() == name);
                     Step::Closure(partition::closure(l.clone(), leaves))
                 }
-                _ if device.outs.again.iter().any(|(i, _)| *i == at) => Step::Borrow(stmt.clone()),
+                _ if device.outs.rematerialised.iter().any(|(i, _)| *i == at) => Step::Borrow(stmt.clone()),
                 _ => Step::Statement(stmt.clone()),
             });
         }
@@ -268,7 +268,7 @@ impl Analysis<'_, '_> {
     }
 
     /// The run's names are in scope from here on.
-    fn bind_run(&mut self, run: &[Statement], uses: &Uses, outs: &Outs) {
+    fn bind_run(&mut self, run: &[Statement], uses: &Uses, outs: &LiveOuts) {
         for (name, u) in &uses.0 {
             if u.assigned
                 && let Some(id) = self.scope.lookup(name).map(|b| b.id)
@@ -290,7 +290,7 @@ impl Analysis<'_, '_> {
             let lends = value.is_some_and(host_values::lends) || statement.binds.iter().any(|b| b.by_ref);
             let lenders = if lends { self.scope.roots(given) } else { HashSet::new() };
             // Host code has a `&mut` of its own from here on, through which later segments write.
-            let again = value.filter(|_| outs.again.iter().any(|(again, _)| *again == at));
+            let again = value.filter(|_| outs.rematerialised.iter().any(|(again, _)| *again == at));
             let exclusive = again.map(|value| self.exclusive(&local.pat, value)).unwrap_or_default();
             for b in statement.binds.clone() {
                 let id = self.scope.bind(b.ident.to_string(), b.mutable);
@@ -312,7 +312,7 @@ impl Analysis<'_, '_> {
 }
 
 /// Values that are kept before later statements take their names, and where.
-fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, Step)> {
+fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &LiveOuts) -> Vec<(usize, Step)> {
     let changed = changed.iter().zip(live_outs).filter_map(|(c, out)| match out {
         LiveOut::Changed { ident, output, kept: true, .. } => {
             Some((c.shadowed_at?, Step::Keep { output: output.clone(), ident: ident.clone() }))
@@ -325,7 +325,7 @@ fn kept(changed: &[Changed], live_outs: &[LiveOut], outs: &Outs) -> Vec<(usize, 
 }
 
 /// The outer variables that [`kept`] takes before the run shadows them.
-fn kept_under_other_names(run: &[Statement], outs: &Outs) -> Uses {
+fn kept_under_other_names(run: &[Statement], outs: &LiveOuts) -> Uses {
     let mut uses = Uses::default();
     for (ident, _, shadowed_at) in &outs.shadowed {
         let name = ident.to_string();

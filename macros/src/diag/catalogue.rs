@@ -127,7 +127,7 @@ catalogue! {
     G062 PiecewiseArgument Rule "An argument of a `#[piecewise]` call that does more than name a value" "";
     G063 BoundaryPosition Rule "A boundary in the middle of an expression" "";
     G064 NestedBoundary Rule "A boundary in a closure, an async block or another region" "";
-    G065 DriverOperation Lint "A device operation outside of segments and regions" "it is `Error::OutsideSegment`, in every mode, on the first call";
+    G065 HostOperation Lint "A device operation outside of segments and regions" "it is `Error::OutsideSegment`, in every mode, on the first call";
     G066 Recursion Lint "A function with boundaries that calls itself" "a function that calls itself through another one overflows the stack, unless host values end the recursion";
     G067 Guard Type "A guard held across a boundary" "";
     G068 PiecewisePlain Type "`#[piecewise]` on a call of a plain function" "";

@@ -110,7 +110,7 @@ impl Code {
                 | Environment
                 | Ambient
                 | Synchronises
-                | DriverOperation
+                | HostOperation
                 | DimsContradiction
                 | Guard
                 | Recursion

@@ -241,7 +241,7 @@ fn state_behind_a_borrowing_parameter_keeps_regions_in_place() {
     );
 }
 
-/// What a help says, followed to the letter.
+/// The code of a help, followed to the letter.
 #[track_caller]
 fn accepted(item: &str) {
     assert_eq!(errors("", item), Vec::<String>::new());

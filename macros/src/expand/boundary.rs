@@ -51,7 +51,7 @@ impl HostWriter<'_> {
                 #[allow(unreachable_code, clippy::let_unit_value)]
                 #(#levels)*
                 let #value #ty = #inner;
-                #error::of((&&&#p::Finish::new(#value)).finish(#guard))?
+                #error::of((&&&#p::RegionResult::new(#value)).finish(#guard))?
             }
         }
     }

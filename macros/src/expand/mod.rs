@@ -1,13 +1,13 @@
 //! Expansion of the model of an item to tokens. Nothing here fails, or finds errors.
 
 mod boundary;
-mod crossing;
 pub(crate) mod device_flow;
 pub(crate) mod fallback;
 mod field_paths;
 pub(crate) mod function;
 pub(crate) mod graph_object;
 mod host_code;
+mod live_values;
 mod plan;
 mod segment;
 mod value;

@@ -5,10 +5,10 @@ use quote::{quote, quote_spanned};
 use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
-    crossing::{Entering, Leaving, assigned, entering, key, leaving, rows},
     device_flow::{Flows, Known, Later},
     field_paths::Replace,
     host_code::{HostWriter, closure, cx},
+    live_values::{Entering, Leaving, assigned, entering, key, leaving, rows},
 };
 use crate::{
     krate,

@@ -194,7 +194,7 @@ pub(crate) fn eager_args(attr: &Attribute, errors: &mut Errors) -> EagerArgs {
 }
 
 impl EagerArgs {
-    /// Whether a graph of the whole call may contain the region.
+    /// Set if a graph of the whole call may contain the region.
     pub(crate) fn may_be_captured(&self) -> bool {
         self.support.as_ref().is_some_and(|level| level != "Never")
     }

@@ -66,7 +66,7 @@ pub(crate) fn is_anywhere_in_expr(expr: &Expr) -> bool {
     find.0
 }
 
-/// Whether there is a `#[device]`, outside items.
+/// Set if there is a `#[device]` outside items.
 struct Anywhere(bool);
 
 impl<'a> Visit<'a> for Anywhere {

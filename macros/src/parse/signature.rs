@@ -252,11 +252,11 @@ fn is_relaxed(bound: &TypeParamBound) -> bool {
 }
 
 fn check_qualifiers(sig: &syn::Signature, errors: &mut Errors) {
-    let mut refuse = |at: &dyn ToTokens, what: &str, why: &str, help: &str| {
+    let mut refuse = |at: &dyn ToTokens, what: &str, reason: &str, help: &str| {
         errors.push(
             Code::Qualifier,
             at.to_token_stream(),
-            format!("a graph function cannot be {what}: {why}"),
+            format!("a graph function cannot be {what}: {reason}"),
             help,
         );
     };

@@ -112,7 +112,7 @@ fn free_bytes() -> Result<usize> {
     let failed = |e: cudarc::driver::DriverError| Error::Device {
         device: "cuda:0".into(),
         call: "cuMemGetInfo",
-        why: e.to_string(),
+        reason: e.to_string(),
     };
     CudaContext::new(0).map_err(failed)?;
     result::mem_get_info().map(|(free, _)| free).map_err(failed)
@@ -180,7 +180,7 @@ fn once(order: &[usize], name: &str) -> Result<()> {
 pub(crate) fn run() -> Result<()> {
     // The first one may measure products that the cache on disk does not know: the cold time.
     for order in ["descending-first", "descending", "ascending"] {
-        let failed = |why: String| Error::Config { what: order.into(), why };
+        let failed = |reason: String| Error::Config { what: order.into(), reason };
         let this = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
         let status =
             std::process::Command::new(this).arg(order).status().map_err(|e| failed(e.to_string()))?;

@@ -34,7 +34,7 @@ fn measure<T: Float>(passes: bool, one: T, other: T) -> Result<()> {
             total = per_call(7, 40, |_| graph.call(&step, &x, &w).map(drop), || step.synchronize())?.1;
         }
     }
-    let kernels = rt.tree().nodes.iter().map(|node| node.kernels).max().unwrap_or_default();
+    let kernels = rt.tree().recordings.iter().map(|node| node.kernels).max().unwrap_or_default();
     // Each input once, and the output.
     let terabytes = 3.0 * 64.0 * 1024.0 * 1024.0 / total / 1e6;
     let (case, passes) = (T::DTYPE, if passes { "" } else { " without passes" });

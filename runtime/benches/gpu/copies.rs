@@ -5,7 +5,7 @@ use cudarc::driver::{CudaContext, result, sys};
 use graphable::{
     Device, Error, Result, Runtime,
     backend::{
-        Arenas as _, DeviceCopy, HostBlock, Stream as _,
+        Arenas as _, DeviceCopy, HostUpload, Stream as _,
         cuda::{CudaBackend, CudaOptions},
     },
     graphable,
@@ -15,7 +15,7 @@ use graphable::{
 use crate::timing::{median, per_call};
 
 fn driver(error: cudarc::driver::DriverError) -> Error {
-    Error::Device { device: "cuda:0".into(), call: "the bench", why: error.to_string() }
+    Error::Device { device: "cuda:0".into(), call: "the bench", reason: error.to_string() }
 }
 
 /// Gigabytes a second, the copy being read and written once.
@@ -33,7 +33,7 @@ pub(crate) fn run() -> Result<()> {
             begin.record(&stream).map_err(driver)?;
             for _ in 0..times {
                 let copy = DeviceCopy { to: target.addr(), from: source.addr(), bytes };
-                gpu.host_write(HostBlock { copies: vec![copy], ..HostBlock::default() })?;
+                gpu.host_write(HostUpload { copies: vec![copy], ..HostUpload::default() })?;
             }
             middle.record(&stream).map_err(driver)?;
             for _ in 0..times {

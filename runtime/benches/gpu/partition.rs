@@ -103,7 +103,7 @@ fn cuda<T>(result: std::result::Result<T, cudarc::driver::DriverError>) -> Resul
     result.map_err(|e| Error::Device {
         device: "cuda:0".into(),
         call: "the bare launches",
-        why: e.to_string(),
+        reason: e.to_string(),
     })
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn run() -> Result<()> {
         let (x, one) = (step.tensor(&[1024], &[0.0; 1024])?, step.tensor(&[1024], &[1.0; 1024])?);
         let y = graph.call(&step, &x, &one)?;
         assert_eq!(step.read(&y)?[0], 1000.0);
-        nodes = step.stats().nodes;
+        nodes = step.stats().live_recordings;
     }
     let step = rt.step()?;
     let (x, one) = (step.tensor(&[1024], &[0.0; 1024])?, step.tensor(&[1024], &[1.0; 1024])?);

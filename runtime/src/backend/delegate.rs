@@ -27,7 +27,7 @@ macro_rules! __delegate {
         }
     };
     (@ $inner:ident host_write) => {
-        fn host_write(&mut self, block: $crate::backend::HostBlock) -> $crate::Result<()> {
+        fn host_write(&mut self, block: $crate::backend::HostUpload) -> $crate::Result<()> {
             $crate::backend::Stream::host_write(&mut *self.$inner, block)
         }
     };
@@ -134,7 +134,7 @@ macro_rules! __delegate {
         }
     };
     (@ $inner:ident begin_capture) => {
-        fn begin_capture(&mut self, host: ::std::option::Option<&$crate::backend::HostBlock>) -> $crate::Result<()> {
+        fn begin_capture(&mut self, host: ::std::option::Option<&$crate::backend::HostUpload>) -> $crate::Result<()> {
             $crate::backend::Graphs::begin_capture(&mut *self.$inner, host)
         }
     };
@@ -204,7 +204,7 @@ macro_rules! __delegate {
         }
     };
     (@ $inner:ident replay) => {
-        fn replay(&mut self, exec: &::std::sync::Arc<dyn $crate::backend::GraphExec>, block: ::std::option::Option<$crate::backend::HostBlock>) -> $crate::Result<()> {
+        fn replay(&mut self, exec: &::std::sync::Arc<dyn $crate::backend::GraphExec>, block: ::std::option::Option<$crate::backend::HostUpload>) -> $crate::Result<()> {
             $crate::backend::Graphs::replay(&mut *self.$inner, exec, block)
         }
     };

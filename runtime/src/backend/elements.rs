@@ -24,13 +24,13 @@ pub(crate) trait JoinsElements: Sync {
 pub(crate) struct ElementStep {
     /// The operation.
     pub(crate) op: Op,
-    /// Where each of its inputs comes from.
+    /// The source of each of its inputs.
     pub(crate) sources: SmallVec<[ElementSource; 4]>,
     /// The type of each of its outputs.
     pub(crate) stored: SmallVec<[DType; 2]>,
 }
 
-/// Where an input of a step comes from.
+/// The source of an input of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ElementSource {
     /// An input of the joined operation.

@@ -10,8 +10,8 @@ use std::{
 };
 
 use super::{
-    Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy,
-    HostLog, HostMemory, Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View,
+    Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostCopy, HostLog,
+    HostMemory, HostUpload, Launch, Memory, Op, PendingBytes, SharedMemory, Stream, Update, View,
     cpu::MappedFile, delegate,
 };
 use crate::{Error, Result, observe::inspect::NodeKind};
@@ -179,12 +179,13 @@ impl FaultPlan {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
-    /// If set, the device refuses every update from now on, which is not a failure: see [`Update::Refused`].
+    /// Makes the device refuse every update from now on, or accept them again, which is not a failure: see
+    /// [`Update::Refused`].
     pub fn refuse_updates(&self, on: bool) {
         self.refuses_updates.store(on, Ordering::Relaxed);
     }
 
-    /// If set, the device has no conditional nodes from now on, like a driver that is too old.
+    /// Makes the device lack conditional nodes from now on, like a driver that is too old, or have them again.
     pub fn lack_conditionals(&self, on: bool) {
         self.lacks_conditionals.store(on, Ordering::Relaxed);
     }
@@ -232,7 +233,7 @@ impl FaultPlan {
     fn check_lost(&self) -> Result<()> {
         match self.lost.load(Ordering::Relaxed) {
             false => Ok(()),
-            true => Err(Error::ContextLost { device: "faulty".into(), why: "the test said so".into() }),
+            true => Err(Error::ContextLost { device: "faulty".into(), reason: "the test said so".into() }),
         }
     }
 
@@ -254,7 +255,7 @@ impl FaultPlan {
         if is_full {
             return Err(Error::OutOfMemory { device: "faulty".into(), bytes: 0, what: call.name() });
         }
-        Err(Error::Device { device: "faulty".into(), call: call.name(), why: "the test said so".into() })
+        Err(Error::Device { device: "faulty".into(), call: call.name(), reason: "the test said so".into() })
     }
 }
 
@@ -292,7 +293,7 @@ impl FaultyBackend {
         Err(Error::Device {
             device: "faulty".into(),
             call: "capture",
-            why: "another thread invalidated it".into(),
+            reason: "another thread invalidated it".into(),
         })
     }
 
@@ -326,7 +327,7 @@ impl Stream for FaultyBackend {
         self.inner.workspace(op, inputs, outputs, measure)
     }
 
-    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+    fn host_write(&mut self, block: HostUpload) -> Result<()> {
         self.plan.pass(FaultCall::HostWrite)?;
         self.inner.host_write(block)
     }
@@ -410,7 +411,7 @@ impl Arenas for FaultyBackend {
 }
 
 impl Graphs for FaultyBackend {
-    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
+    fn begin_capture(&mut self, host: Option<&HostUpload>) -> Result<()> {
         self.invalidated = false;
         self.plan.pass(FaultCall::BeginCapture)?;
         match self.plan.next_invalidation() {
@@ -503,12 +504,12 @@ impl Graphs for FaultyBackend {
     fn update(&mut self, exec: &Arc<dyn GraphExec>, recording: &Arc<dyn CapturedGraph>) -> Result<Update> {
         self.plan.pass(FaultCall::Update)?;
         if self.plan.refuses_updates.load(Ordering::Relaxed) {
-            return Ok(Update::Refused { why: "the test said so".into() });
+            return Ok(Update::Refused { reason: "the test said so".into() });
         }
         self.inner.update(exec, recording)
     }
 
-    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostBlock>) -> Result<()> {
+    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostUpload>) -> Result<()> {
         self.plan.pass(FaultCall::Replay)?;
         self.inner.replay(exec, block)
     }

@@ -3,7 +3,7 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use super::{Conditional, HostBlock, SharedMemory};
+use super::{Conditional, HostUpload, SharedMemory};
 use crate::{Result, observe::inspect::Topology};
 
 /// A captured graph, ready to run.
@@ -71,7 +71,7 @@ pub enum Update {
     /// The executable cannot run that graph. It runs the same graph as before.
     Refused {
         /// The device's message.
-        why: String,
+        reason: String,
     },
 }
 
@@ -90,7 +90,7 @@ pub trait Graphs {
     ///
     /// # Errors
     /// Returns errors of the device; no capture is then active.
-    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()>;
+    fn begin_capture(&mut self, host: Option<&HostUpload>) -> Result<()>;
 
     /// Opens a fork in the current capture: work recorded from here to the matching [`join`](Self::join)
     /// belongs to branches, each of which waits for the work recorded before, but not for the other branches.
@@ -184,5 +184,5 @@ pub trait Graphs {
     ///
     /// # Errors
     /// See [`launch`](super::Stream::launch).
-    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostBlock>) -> Result<()>;
+    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostUpload>) -> Result<()>;
 }

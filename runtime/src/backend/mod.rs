@@ -42,7 +42,7 @@ pub use host_log::HostLog;
 pub use host_memory::{HostCopy, HostMemory, HostSource};
 pub(crate) use operation::Operation;
 pub use operation::{Launch, Op};
-pub use stream::{DeviceCopy, HostBlock, Mark, PendingBytes, Stream};
+pub use stream::{DeviceCopy, HostUpload, Mark, PendingBytes, Stream};
 
 pub use crate::__delegate as delegate;
 
@@ -71,6 +71,6 @@ pub(crate) fn refused_in_capture(call: &'static str) -> Error {
 pub(crate) fn lent_to_a_call() -> Error {
     Error::Argument {
         op: "PinnedBuffer",
-        why: "it is an input of a call that has not begun; write to it before or after the call".into(),
+        reason: "it is an input of a call that has not begun; write to it before or after the call".into(),
     }
 }

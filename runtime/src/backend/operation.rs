@@ -185,7 +185,7 @@ impl Op {
         }
     }
 
-    /// A short name for messages, events and traces.
+    /// Returns a short name for messages, events and traces.
     pub fn name(&self) -> &'static str {
         self.operation().name()
     }

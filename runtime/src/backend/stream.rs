@@ -9,7 +9,7 @@ use crate::Result;
 ///
 /// The bytes are taken at the call: the caller's memory may change immediately afterwards.
 #[derive(Clone, Debug, Default)]
-pub struct HostBlock {
+pub struct HostUpload {
     /// All bytes, packed.
     pub bytes: Vec<u8>,
     /// `(destination address, offset in bytes, length)`.
@@ -98,7 +98,7 @@ pub trait Stream {
     ///
     /// # Errors
     /// See [`launch`](Self::launch).
-    fn host_write(&mut self, block: HostBlock) -> Result<()>;
+    fn host_write(&mut self, block: HostUpload) -> Result<()>;
 
     /// Starts reading `bytes` bytes at `addr`.
     ///

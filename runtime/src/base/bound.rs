@@ -1,4 +1,4 @@
-//! How far a value may be from the one that it stands for.
+//! Bounds of the difference between a value and the one that it stands for.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::DType;
 
-/// How far results may be from what they would be otherwise: `|got - expected| <= absolute + relative * |expected|`.
+/// The largest difference between results and those expected: `|got - expected| <= absolute + relative * |expected|`.
 ///
 /// Equal bits are always within it, and a NaN is within it of any other NaN. Integers and bools (0 and 1) are compared as
 /// numbers, an `i64` beyond 2⁵³ as the nearest `f64`.

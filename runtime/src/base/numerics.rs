@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::DType;
 
-/// How exactly a runtime computes, and whether the results repeat.
+/// The precision of a runtime's computations, and whether results repeat.
 ///
 /// The default is full precision. [`Runtime::set_numerics`](crate::Runtime::set_numerics) sets the switches of a runtime, and
 /// [`GraphBuilder::numerics`](crate::GraphBuilder::numerics) those of one graph. They are part of the keys of recordings: a

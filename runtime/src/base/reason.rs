@@ -138,7 +138,7 @@ pub enum FallbackReason {
     /// A policy decided it.
     Policy {
         /// The policy's reason.
-        why: &'static str,
+        reason: &'static str,
     },
 }
 
@@ -194,7 +194,7 @@ impl FallbackReason {
                 "declare it with `Step::batch`, or give the builder the symbols to infer it from (`Batching::requests`)"
             }
             Self::MixedBatch => "use `Mode::FullAndPiecewise`",
-            Self::NotAllowed { .. } => "allow it in `BatchScope::allow`",
+            Self::NotAllowed { .. } => "allow it in `BatchGuard::allow`",
             Self::OverMostAdapters { .. } => "add that count to `Batching::adapters`",
             Self::TooManyRecordings { .. } => {
                 "keep its inputs where they are from call to call, or raise `max_recordings`"
@@ -283,7 +283,7 @@ impl fmt::Display for FallbackReason {
                 write!(f, "{segment} has conditional nodes, which a driver for CUDA {found} does not have")
             }
             Self::SwitchedOff => f.write_str("graphs are switched off here"),
-            Self::Policy { why } => write!(f, "decided by the policy: {why}"),
+            Self::Policy { reason } => write!(f, "decided by the policy: {reason}"),
         }
     }
 }

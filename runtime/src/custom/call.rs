@@ -13,7 +13,7 @@ use crate::{
     AsOperand, Element, Error, IntoDim, IntoShape, Result, Scope, State, Tensor,
     base::rank::MAX_RANK,
     tensor::{Operand, Shown, shape::Sizes},
-    value::layout::Marks,
+    value::layout::PaddedDims,
 };
 
 /// A launch of a [`CustomOp`] whose arguments are being named, in the order of the parameters of its kernel.
@@ -115,8 +115,8 @@ impl<'c, 's, O> Call<'c, 's, O> {
         self.checked(|call| {
             let operand = x.operand(call.op.name(), call.scope)?;
             if !operand.view.layout.is_contiguous() {
-                let why = "an input is strided, and the kernel reads rows end to end; pass `ops::contiguous(&x)?`, or a view";
-                return Err(call.scope.shape_error(call.op.name(), &[(&operand).into()], why));
+                let reason = "an input is strided, and the kernel reads rows end to end; pass `ops::contiguous(&x)?`, or a view";
+                return Err(call.scope.shape_error(call.op.name(), &[(&operand).into()], reason));
             }
             let index = call.add_input(&operand)?;
             call.parts.lists().arguments.push(Argument::Input(index));
@@ -234,7 +234,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
     /// assert_eq!(refused.to_string(), "dot: the vectors must be equally long; shapes are [[2], [3]]");
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn require(self, fits: bool, why: &str) -> Self {
+    pub fn require(self, fits: bool, reason: &str) -> Self {
         self.checked(|call| {
             if fits {
                 return Ok(());
@@ -243,7 +243,7 @@ impl<'c, 's, O> Call<'c, 's, O> {
             let inputs = lists.inputs.iter().zip(&lists.input_marks);
             let shown: SmallVec<[Shown<'_>; 4]> =
                 inputs.map(|(view, marks)| Shown(view.layout.shape(), *marks)).collect();
-            Err(call.scope.shape_error(call.op.name(), &shown, why))
+            Err(call.scope.shape_error(call.op.name(), &shown, reason))
         })
     }
 
@@ -325,7 +325,7 @@ fn check_padding(scope: Scope<'_>, op: &CustomOp, lists: &Lists) -> Result<()> {
     Ok(())
 }
 
-fn has(marks: Marks, symbol: u8) -> bool {
+fn has(marks: PaddedDims, symbol: u8) -> bool {
     (0..MAX_RANK).any(|axis| marks.get(axis) == Some(symbol))
 }
 
@@ -333,7 +333,7 @@ fn has(marks: Marks, symbol: u8) -> bool {
 fn place(op: &CustomOp, index: usize) -> Result<u8> {
     u8::try_from(index).map_err(|_| Error::Argument {
         op: op.name(),
-        why: "more than 256 arguments of one kind; pass them as one tensor".into(),
+        reason: "more than 256 arguments of one kind; pass them as one tensor".into(),
     })
 }
 

@@ -105,8 +105,8 @@ impl<'s> Backward<'_, 's> {
 
     fn get<'l>(&self, what: &str, list: &'l [AnyTensor<'s>], index: usize) -> Result<&'l AnyTensor<'s>> {
         list.get(index).ok_or_else(|| {
-            let why = format!("there is no {what} {index}; the launch has {} of them, from 0", list.len());
-            Error::Argument { op: self.op, why }
+            let reason = format!("there is no {what} {index}; the launch has {} of them, from 0", list.len());
+            Error::Argument { op: self.op, reason }
         })
     }
 }
@@ -125,8 +125,8 @@ fn check_alike(op: &'static str, what: &str, value: &AnyTensor<'_>, gradient: &A
     }
     let (shape, given) = (value.0.raw.layout, gradient.0.raw.layout);
     if shape.shape() != given.shape() || value.0.raw.marks != gradient.0.raw.marks {
-        let why = format!("a gradient has the shape of its {what}, and is padded alike");
-        return Err(value.0.scope().shape_error(op, &[(&value.0).into(), (&gradient.0).into()], why));
+        let reason = format!("a gradient has the shape of its {what}, and is padded alike");
+        return Err(value.0.scope().shape_error(op, &[(&value.0).into(), (&gradient.0).into()], reason));
     }
     Ok(())
 }
@@ -150,13 +150,13 @@ impl CustomOp {
     ) -> Result<Vec<Option<AnyTensor<'s>>>> {
         let op = self.name();
         let Some(rule) = &self.0.gradient else {
-            let why = "it has no rule for gradients; `CustomOpBuilder::gradient` sets one".into();
-            return Err(Error::Argument { op, why });
+            let reason = "it has no rule for gradients; `CustomOpBuilder::gradient` sets one".into();
+            return Err(Error::Argument { op, reason });
         };
         if outputs.len() != gradients.len() {
-            let why =
+            let reason =
                 format!("{} outputs and {} gradients; each output has one", outputs.len(), gradients.len());
-            return Err(Error::Argument { op, why });
+            return Err(Error::Argument { op, reason });
         }
         for (output, gradient) in outputs.iter().zip(gradients) {
             check_alike(op, "output", output, gradient)?;

@@ -269,7 +269,7 @@ impl CustomOpBuilder {
         self
     }
 
-    /// Sets the code for a GPU: a library, which also says whether it may be captured, or a closure ([`CudaLaunch`]).
+    /// Sets the code for a GPU: a library, which also states whether it may be captured, or a closure ([`CudaLaunch`]).
     #[cfg(feature = "cuda")]
     pub fn cuda_library(mut self, library: impl CudaLibrary) -> Self {
         self.definition.may_be_captured &= library.may_be_captured();
@@ -277,7 +277,7 @@ impl CustomOpBuilder {
         self
     }
 
-    /// Declares that what the real rows of padded dimensions become does not depend on the rows of the padding.
+    /// Declares that the real rows of the results do not depend on the rows of the padding.
     pub fn keeps_padding(mut self) -> Self {
         self.keeps_padding = true;
         self

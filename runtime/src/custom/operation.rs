@@ -168,8 +168,8 @@ impl CustomOperation {
 
     /// It could not be run.
     #[cfg(feature = "cuda")]
-    pub(crate) fn failed(&self, why: String) -> Error {
-        Error::OperationFailed { op: self.definition.name, why }
+    pub(crate) fn failed(&self, reason: String) -> Error {
+        Error::OperationFailed { op: self.definition.name, reason }
     }
 
     /// Refuses a workspace beyond all addresses: a size that overflowed, most likely.
@@ -182,8 +182,8 @@ impl CustomOperation {
         if bytes < ADDRESSES {
             return Ok(bytes);
         }
-        let why = format!("a workspace of {bytes} bytes is more than there are addresses");
-        Err(Error::Argument { op: self.definition.name, why })
+        let reason = format!("a workspace of {bytes} bytes is more than there are addresses");
+        Err(Error::Argument { op: self.definition.name, reason })
     }
 
     /// Returns the error for an operation without code for the device.

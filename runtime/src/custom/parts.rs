@@ -3,18 +3,18 @@
 use std::cell::Cell;
 
 use super::argument::Argument;
-use crate::{Error, backend::View, value::layout::Marks};
+use crate::{Error, backend::View, value::layout::PaddedDims};
 
-/// What was named so far.
+/// The operands that were named so far.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     pub(super) arguments: Vec<Argument>,
     pub(super) inputs: Vec<View>,
-    pub(super) input_marks: Vec<Marks>,
+    pub(super) input_marks: Vec<PaddedDims>,
     /// If an input is padded.
     pub(super) is_padded: bool,
     pub(super) outputs: Vec<View>,
-    pub(super) output_marks: Vec<Marks>,
+    pub(super) output_marks: Vec<PaddedDims>,
     pub(super) states: Vec<View>,
     pub(super) real_sizes: Vec<View>,
     /// The symbols whose real size is passed.

@@ -57,13 +57,13 @@ impl CustomReplacement {
         self.scalar(size as u64)
     }
 
-    /// Passes the address of the workspace of a kernel. The launch gets that of the launch whose place it takes, and is refused if
-    /// it is too small.
+    /// Passes the address of the workspace of a kernel. The new launch uses the workspace of the launch that it replaces. If that
+    /// is too small, the replacement is refused.
     pub fn workspace(self) -> Self {
         self.with(Argument::Workspace)
     }
 
-    /// Passes an output: a pointer to its first element. Refused if it has elements of another type.
+    /// Passes an output: a pointer to its first element. An output with elements of another type is refused.
     pub fn output<T: Element>(mut self, tensor: TensorRef) -> Self {
         let index = self.operands.output(tensor, T::DTYPE);
         self.with(Argument::Output(index))

@@ -9,7 +9,8 @@ pub(super) fn of_function(spec: &FunctionSpec, options: &mut Options) -> Result<
     let mut batching = options.batching.take().unwrap_or_default();
     batching.check(spec.name, spec.symbols)?;
     if let Some(sizes) = batching.sizes.take() {
-        let wrong = |why: String| Err(Error::Config { what: format!("`batch` of `{}`", spec.name), why });
+        let wrong =
+            |reason: String| Err(Error::Config { what: format!("`batch` of `{}`", spec.name), reason });
         let Some(symbol) = batching.tokens else {
             return wrong("sizes are of a `#[dims]` symbol; name it in `Batching::of`".into());
         };
@@ -33,7 +34,7 @@ pub(super) fn of_function(spec: &FunctionSpec, options: &mut Options) -> Result<
     {
         return Err(Error::Config {
             what: format!("`batch` of `{}`", spec.name),
-            why: format!(
+            reason: format!(
                 "{tokens} is padded and {requests} is not, so a padded decode would have tokens of no sequence; give \
                  {requests} buckets, too, with `.bucket(\"{requests}\", ..)`"
             ),
@@ -52,14 +53,14 @@ pub(super) fn dispatcher(
     let function = spec.name;
     let dispatcher = Dispatcher::with(function, options.mode, Capability::of(spec.plan), batching, sizes);
     let dispatcher = dispatcher.map_err(|error| match error {
-        Error::Config { what, why } => Error::Config { what: format!("`{function}`: {what}"), why },
+        Error::Config { what, reason } => Error::Config { what: format!("`{function}`: {what}"), reason },
         other => other,
     })?;
     let resolution = dispatcher.resolution();
     // Calls in `Full` report the error themselves; there may be only a few of them.
     if options.deny_fallback
         && resolution.asked.is_dual()
-        && let Some(reason) = resolution.why.clone()
+        && let Some(reason) = resolution.reason.clone()
     {
         return Err(Error::FallbackForbidden { function, reason });
     }

@@ -5,7 +5,7 @@ use std::{mem, sync::Arc};
 use super::{GraphCall, GraphObject};
 use crate::{
     Result, Runtime,
-    backend::{HostBlock, HostCopy, View},
+    backend::{HostCopy, HostUpload, View},
     base::dtype::HostSlot,
     graph::{
         inputs::{Given, HostBytes},
@@ -16,7 +16,7 @@ use crate::{
     observe::{event::CopySlot, occurrence::Occurrence},
     record::Symbol,
     value::{
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         owned::Owned,
         raw::RawTensor,
     },
@@ -54,7 +54,7 @@ pub(super) struct Binding<'c> {
     symbols: &'c [Symbol],
     /// If the call uses graphs.
     graphs: bool,
-    upload: HostBlock,
+    upload: HostUpload,
     /// The pinned memory that the device copies.
     pinned: Vec<HostCopy>,
     /// The tensors to copy with padding, and the static inputs that receive them.
@@ -88,7 +88,7 @@ impl<'c> Binding<'c> {
             function,
             symbols,
             graphs: true,
-            upload: HostBlock::default(),
+            upload: HostUpload::default(),
             pinned: Vec::new(),
             pads: Vec::new(),
         }
@@ -140,8 +140,8 @@ impl<'c> Binding<'c> {
     }
 
     /// Returns the padded shape of an input, and the dimensions that are padded.
-    fn padded(&self, i: usize, shape: &[usize]) -> (Vec<usize>, Marks) {
-        let mut marks = Marks::NONE;
+    fn padded(&self, i: usize, shape: &[usize]) -> (Vec<usize>, PaddedDims) {
+        let mut marks = PaddedDims::NONE;
         let mut padded = shape.to_vec();
         if let DimsSpec::Some(dims) = self.spec(i).dims {
             for (axis, dim) in dims.iter().enumerate() {
@@ -164,13 +164,13 @@ impl<'c> Binding<'c> {
     }
 
     /// Returns memory of the input as a tensor, which ends with the call.
-    fn adopt(&self, i: usize, memory: &Arc<Owned>, layout: Layout, marks: Marks) -> Bound {
+    fn adopt(&self, i: usize, memory: &Arc<Owned>, layout: Layout, marks: PaddedDims) -> Bound {
         Bound { raw: self.rt.adopt_static(memory, self.spec(i).dtype, layout, marks), of_call: true }
     }
 
     /// Returns the `nth` scalar, which is in the host block.
     fn scalar(&self, i: usize, nth: u64) -> Result<Bound> {
-        let mut bound = self.adopt(i, &self.function.block, Layout::contiguous(&[])?, Marks::NONE);
+        let mut bound = self.adopt(i, &self.function.block, Layout::contiguous(&[])?, PaddedDims::NONE);
         bound.raw.addr += 16 * nth;
         Ok(bound)
     }
@@ -261,7 +261,7 @@ impl<'c> Binding<'c> {
         self.pinned.drain(..).try_for_each(|copy| core.stream.backend_mut().write_from(copy))
     }
 
-    fn take_upload(&mut self) -> Option<HostBlock> {
+    fn take_upload(&mut self) -> Option<HostUpload> {
         let upload = mem::take(&mut self.upload);
         (!upload.writes.is_empty()).then_some(upload)
     }

@@ -67,7 +67,7 @@ impl<G> GraphBuilder<G> {
         self
     }
 
-    /// If set, anything that would otherwise run without a graph is an error.
+    /// Sets whether anything that would otherwise run without a graph is an error.
     pub fn deny_fallback(mut self, on: bool) -> Self {
         self.options.deny_fallback(on);
         self
@@ -144,7 +144,7 @@ impl<G> GraphBuilder<G> {
     /// #     let x = step.tensor(&[1], &[1.0f32])?;
     /// #     assert_eq!(step.read(&fused.call(&step, &x)?)?, step.read(&plain.call(&step, &x)?)?);
     /// # }
-    /// # let mut kernels: Vec<usize> = rt.tree().nodes.iter().map(|node| node.kernels).collect();
+    /// # let mut kernels: Vec<usize> = rt.tree().recordings.iter().map(|node| node.kernels).collect();
     /// # kernels.sort();
     /// # assert_eq!(kernels, [1, 2]);
     /// # Ok::<(), Error>(())

@@ -57,7 +57,7 @@ where
 }
 
 /// The way in which a call failed. It keeps the function's error type out of the bounds of this module: `From<Error>`
-/// is required once, where the type is written ([`UserError`](crate::crossing::UserError)).
+/// is required once, where the type is written ([`UserError`](crate::boundary::UserError)).
 enum Failed<E> {
     HostCode(E),
     Runtime(Error),

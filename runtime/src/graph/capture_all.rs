@@ -88,8 +88,8 @@ type Call<'c> = &'c mut dyn FnMut(&Step<'_>, &Synthetic<'_>) -> Result<()>;
 /// recorded. If uniform decodes have graphs of their own, the segments of all sizes are captured first, then
 /// those graphs. State that the calls write is restored at the end, even if they fail or panic.
 ///
-/// Inputs are zeros. Where these lead to an index that is out of range, or to a loop that its limit ends, that is no
-/// error: what kernels report is discarded. Such a loop takes all rounds that its limit allows.
+/// Inputs are zeros. Where these lead to an index that is out of range, or to a loop that its limit ends, that is not an
+/// error: reports of kernels are discarded. Such a loop takes all rounds that its limit allows.
 ///
 /// A call that still records something new after eight passes is reported by
 /// [`Event::NotConverged`](crate::Event::NotConverged).

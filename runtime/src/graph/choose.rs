@@ -41,7 +41,7 @@ impl Chosen {
                     function: function.spec.name,
                     batch: said.batch,
                     allowed: said.allowed,
-                    why: self.reason.clone(),
+                    reason: self.reason.clone(),
                 })
             }
             _ => Ok(()),
@@ -74,7 +74,7 @@ impl GraphObject {
         let sizes: Vec<(&'static str, usize)> =
             self.spec.symbols.iter().zip(sizes).map(|(s, (n, _))| (*s, *n)).collect();
         match policy.call(&CallInfo { function: self.spec.name, mode: chosen, sizes: &sizes }) {
-            Mode::None => (Mode::None, Some(FallbackReason::Policy { why: "no graph for this call" })),
+            Mode::None => (Mode::None, Some(FallbackReason::Policy { reason: "no graph for this call" })),
             mode => (mode, None),
         }
     }
@@ -107,7 +107,7 @@ impl GraphObject {
             return Ok(chosen);
         }
         chosen.mode = r.mode;
-        if let Some(reason) = &r.why {
+        if let Some(reason) = &r.reason {
             self.fell_back(rt, reason.clone())?;
             chosen.reason = Some(reason.clone());
         }
@@ -193,7 +193,7 @@ impl GraphObject {
         let dispatched =
             self.dispatcher.dispatch_in(r, &known, chosen.said.map_or(ModeSet::ALL, |said| said.allowed))?;
         (chosen.mode, chosen.key) = (dispatched.mode, dispatched.key);
-        let mut reasons = dispatched.why;
+        let mut reasons = dispatched.reasons;
         let unknown = batch.is_none() && (r.asked.is_dual() || r.mode.is_dual());
         if unknown {
             // It follows that the batch counts as mixed.
@@ -216,7 +216,7 @@ impl GraphObject {
         Error::Input {
             function: self.spec.name,
             input,
-            why: format!("{symbol} is 0; there is nothing to do"),
+            reason: format!("{symbol} is 0; there is nothing to do"),
         }
     }
 
@@ -232,7 +232,7 @@ impl GraphObject {
             Err(Error::Input {
                 function: self.spec.name,
                 input,
-                why: format!(
+                reason: format!(
                     "{symbol} is {n}, and the batch that `Step::batch` describes has {expected} {what}; describe \
                      this one, or end that scope before the call"
                 ),

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Element, Error, HostSlice, Result, Runtime, Step, Tensor,
     value::{
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         owned::Owned,
     },
 };
@@ -101,9 +101,9 @@ impl<T: Element> StaticInput<'_, T> {
     pub fn filled<'s>(&self, step: &Step<'s>) -> Result<Tensor<'s, T>> {
         let rt = Inputs::new(step, self.graph).resolved()?.step;
         let Some((fill, memory)) = self.graph.last_fill(self.index) else {
-            let why = "its memory was not filled, or a call needed it for other data since; fill it again"
+            let reason = "its memory was not filled, or a call needed it for other data since; fill it again"
                 .to_owned();
-            return Err(Error::Input { function: self.graph.spec.name, input: self.name(), why });
+            return Err(Error::Input { function: self.graph.spec.name, input: self.name(), reason });
         };
         if rt.core.borrow().memory.shows_static(&fill.tensor) {
             rt.retain(fill.tensor.slot, fill.tensor.epoch);
@@ -146,7 +146,7 @@ impl<T: Element> StaticInput<'_, T> {
         padded: Layout,
     ) -> Result<Tensor<'s, T>> {
         let layout = Layout::strided(shape, padded.strides())?;
-        let tensor = rt.adopt_static(memory, T::DTYPE, layout, Marks::NONE);
+        let tensor = rt.adopt_static(memory, T::DTYPE, layout, PaddedDims::NONE);
         self.graph.note_fill(self.index, memory, Fill { tensor, padded });
         Ok(Tensor::from_raw(rt, tensor))
     }

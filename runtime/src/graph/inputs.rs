@@ -108,7 +108,7 @@ impl<'a, T, const R: usize> From<(PinnedPart<'a, T>, &'a [usize; R])> for HostSl
 }
 
 impl<'a, T> From<&'a Tensor<'_, T>> for HostSlice<'a, T> {
-    /// What the parameter's memory was filled with; any other tensor is [`Error::Input`].
+    /// The tensor with which the parameter's memory was filled; any other one is [`Error::Input`].
     fn from(tensor: &'a Tensor<'_, T>) -> Self {
         Self(HostData::Filled { runtime: tensor.rt.id(), raw: tensor.raw })
     }
@@ -219,8 +219,8 @@ impl<'s, 'f> Inputs<'s, 'f> {
         if let Some(shape) = shape {
             let expected = Layout::contiguous(shape)?.count();
             if expected != count {
-                let why = format!("shape {shape:?} has {expected} elements, the data {count}");
-                return Err(self.wrong(i, why));
+                let reason = format!("shape {shape:?} has {expected} elements, the data {count}");
+                return Err(self.wrong(i, reason));
             }
             self.unify_shape(i, shape)?;
         }
@@ -254,9 +254,9 @@ impl<'s, 'f> Inputs<'s, 'f> {
         }
         self.step.core.borrow().check_live(self.function.spec.name, &raw)?;
         if !self.function.is_filled_with(i, &raw) {
-            let why = "it takes data of the host, or what its own memory was filled with: \
+            let reason = "it takes data of the host, or what its own memory was filled with: \
                        `graph.buffers().{}.fill_from(&step, &tensor)?`";
-            return Err(self.wrong(i, why.replace("{}", self.spec(i).name)));
+            return Err(self.wrong(i, reason.replace("{}", self.spec(i).name)));
         }
         self.unify_shape(i, raw.layout.shape())?;
         self.given[i] = Given::Device(raw);
@@ -273,8 +273,8 @@ impl<'s, 'f> Inputs<'s, 'f> {
         Ok(())
     }
 
-    fn wrong(&self, i: usize, why: String) -> Error {
-        Error::Input { function: self.function.spec.name, input: self.spec(i).name, why }
+    fn wrong(&self, i: usize, reason: String) -> Error {
+        Error::Input { function: self.function.spec.name, input: self.spec(i).name, reason }
     }
 
     fn unify(&mut self, i: usize, symbol: usize, size: usize) -> Result<()> {
@@ -299,8 +299,8 @@ impl<'s, 'f> Inputs<'s, 'f> {
     fn unify_shape(&mut self, i: usize, shape: &[usize]) -> Result<()> {
         let DimsSpec::Some(dims) = self.spec(i).dims else { return Ok(()) };
         if dims.len() != shape.len() {
-            let why = format!("it has shape {shape:?}, `#[dims]` has {} entries", dims.len());
-            return Err(self.wrong(i, why));
+            let reason = format!("it has shape {shape:?}, `#[dims]` has {} entries", dims.len());
+            return Err(self.wrong(i, reason));
         }
         for (axis, (dim, &size)) in dims.iter().zip(shape).enumerate() {
             match *dim {
@@ -329,9 +329,9 @@ impl<'s, 'f> Inputs<'s, 'f> {
                 }
             }
             if left.len() == before {
-                let why =
+                let reason =
                     "its dimensions do not follow from its length; pass `(&data[..], &[d0, d1])`".to_owned();
-                return Err(self.wrong(left[0], why));
+                return Err(self.wrong(left[0], reason));
             }
             open = left;
         }
@@ -360,8 +360,9 @@ impl<'s, 'f> Inputs<'s, 'f> {
         if let Some(symbol) = unknown {
             let name = self.function.spec.symbols[symbol];
             if known == 0 || count % known != 0 {
-                let why = format!("{count} elements are not a whole number of rows of {known} along {name}");
-                return Err(self.wrong(i, why));
+                let reason =
+                    format!("{count} elements are not a whole number of rows of {known} along {name}");
+                return Err(self.wrong(i, reason));
             }
             self.unify(i, symbol, count / known)?;
         } else if known != count {
@@ -403,7 +404,7 @@ impl<'s, 'f> Inputs<'s, 'f> {
     /// Checks that every input is given, and returns the size of every symbol.
     fn complete(&mut self) -> Result<Vec<Size>> {
         let spec = &self.function.spec;
-        let wrong = |why: String| Error::Config { what: format!("`{}`", spec.name), why };
+        let wrong = |reason: String| Error::Config { what: format!("`{}`", spec.name), reason };
         if let Some(i) = self.given.iter().position(|given| matches!(given, Given::Missing)) {
             return Err(wrong(format!("input {i} was not given; this is a bug of generated code")));
         }

@@ -72,7 +72,7 @@ impl GraphObject {
                 None => {
                     return Err(Error::Config {
                         what: format!("`{}`", self.spec.name),
-                        why: format!(
+                        reason: format!(
                             "`capture_all` needs sizes of {symbol}: `.bucket(\"{symbol}\", Schedule::default())`"
                         ),
                     });
@@ -106,7 +106,7 @@ impl GraphObject {
         let all: Vec<String> = self.spec.symbols.iter().zip(axes).map(of).collect();
         Error::Config {
             what: format!("`capture_all` of `{}`", self.spec.name),
-            why: format!(
+            reason: format!(
                 "its sizes ({}) make more than {MOST} combinations, and each is captured; give schedules with fewer \
                  sizes, or list the combinations that occur (`capture_only`)",
                 all.join(", ")

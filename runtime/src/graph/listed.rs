@@ -14,7 +14,7 @@ impl Listed {
     /// Checks it against the function's symbols, and sorts it.
     pub(super) fn checked(mut self, function: &str, known: &[&'static str]) -> Result<Self> {
         let what = || format!("`capture_only` of {}", self.symbols.join(", "));
-        let wrong = |why: String| Err(Error::Config { what: what(), why });
+        let wrong = |reason: String| Err(Error::Config { what: what(), reason });
         if self.symbols.is_empty() {
             return wrong("it names no symbol; give the `#[dims]` symbols that it lists".into());
         }

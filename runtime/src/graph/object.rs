@@ -77,13 +77,13 @@ impl GraphObject {
                 let known = if spec.symbols.is_empty() { "none".to_owned() } else { spec.symbols.join(", ") };
                 return Err(Error::Config {
                     what: format!("buckets of `{symbol}`"),
-                    why: format!("`{}` has no such `#[dims]` symbol; it has {known}", spec.name),
+                    reason: format!("`{}` has no such `#[dims]` symbol; it has {known}", spec.name),
                 });
             }
             schedule.check(symbol)?;
         }
-        if let Err((what, why)) = options.limits.check() {
-            return Err(Error::Config { what: what.into(), why: why.into() });
+        if let Err((what, reason)) = options.limits.check() {
+            return Err(Error::Config { what: what.into(), reason: reason.into() });
         }
         let listed = std::mem::take(&mut options.listed);
         let listed = listed.into_iter().map(|l| l.checked(spec.name, spec.symbols)).collect::<Result<_>>()?;

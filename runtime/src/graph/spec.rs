@@ -60,22 +60,22 @@ pub struct InputSpec {
 }
 
 impl InputSpec {
-    /// `#[host] &Tensor<T>`
+    /// Describes a `#[host] &Tensor<T>`.
     pub const fn host<T: Element>(name: &'static str) -> Self {
         Self { name, kind: InputKind::HostTensor, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
     }
 
-    /// `#[host] &Scalar<T>`
+    /// Describes a `#[host] &Scalar<T>`.
     pub const fn scalar<T: Element>(name: &'static str) -> Self {
         Self { name, kind: InputKind::HostScalar, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
     }
 
-    /// `&Tensor<T>`
+    /// Describes a `&Tensor<T>`.
     pub const fn device<T: Element>(name: &'static str) -> Self {
         Self { name, kind: InputKind::DeviceTensor, dtype: T::DTYPE, dims: DimsSpec::Unspecified }
     }
 
-    /// With these dimensions.
+    /// Sets its dimensions.
     #[must_use]
     pub const fn dims(self, dims: &'static [Dim]) -> Self {
         Self { dims: DimsSpec::Some(dims), ..self }

@@ -6,20 +6,20 @@ use crate::{Runtime, Step, runtime::scopes::Switches};
 
 /// Graphs are switched on or off while this guard is alive; see [`Step::graphs`].
 #[must_use = "graphs are switched back when this is dropped"]
-pub struct GraphScope<'s> {
+pub struct GraphGuard<'s> {
     switches: &'s RefCell<Switches>,
     id: u64,
 }
 
-impl Drop for GraphScope<'_> {
+impl Drop for GraphGuard<'_> {
     fn drop(&mut self) {
         self.switches.borrow_mut().remove(self.id);
     }
 }
 
-impl fmt::Debug for GraphScope<'_> {
+impl fmt::Debug for GraphGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("GraphScope")
+        f.write_str("GraphGuard")
     }
 }
 
@@ -28,9 +28,9 @@ impl<'s> Step<'s> {
     /// graphs are off run entirely as in `Mode::None`, which is counted.
     ///
     /// Scopes nest, and the innermost one applies. A function that is itself switched off remains off.
-    pub fn graphs(&self, on: bool) -> GraphScope<'s> {
+    pub fn graphs(&self, on: bool) -> GraphGuard<'s> {
         let switches = &self.rt.switches;
-        GraphScope { switches, id: switches.borrow_mut().push(on, true) }
+        GraphGuard { switches, id: switches.borrow_mut().push(on, true) }
     }
 }
 
@@ -44,7 +44,7 @@ impl Drop for Restoring<'_> {
 }
 
 impl Runtime {
-    /// Like [`Step::graphs`], for all steps that `f` starts.
+    /// Switches graphs on or off for all steps that `f` starts, like [`Step::graphs`].
     pub fn with_graphs<R>(&mut self, on: bool, f: impl FnOnce(&mut Self) -> R) -> R {
         let id = self.switches.get_mut().push(on, false);
         let restoring = Restoring(self, id);

@@ -20,7 +20,7 @@ impl Synthetic<'_> {
         let DimsSpec::Some(dims) = spec.dims else {
             return Err(Error::Config {
                 what: format!("input `{}` of `{}`", spec.name, self.function.spec.name),
-                why: "`capture_all` needs its shape: give it `#[dims(...)]`".into(),
+                reason: "`capture_all` needs its shape: give it `#[dims(...)]`".into(),
             });
         };
         Ok(dims

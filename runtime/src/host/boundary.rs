@@ -35,22 +35,22 @@ pub use crate::model::params::ParamField;
 /// A live-in: a reference to it, and how a segment uses it. It carries how it is keyed and copied, so that a
 /// value without a key causes a single error, where it enters.
 #[derive(Debug)]
-pub struct Held<'a, T: ?Sized> {
+pub struct LiveInRef<'a, T: ?Sized> {
     value: &'a T,
     write: fn(&T, &mut KeyWriter),
     copy: Option<fn(&T) -> T>,
 }
 
-impl<T: ?Sized> Copy for Held<'_, T> {}
+impl<T: ?Sized> Copy for LiveInRef<'_, T> {}
 
-impl<T: ?Sized> Clone for Held<'_, T> {
+impl<T: ?Sized> Clone for LiveInRef<'_, T> {
     #[inline]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Held<'_, T> {
+impl<T> LiveInRef<'_, T> {
     /// Returns the segment's own copy.
     #[inline]
     pub fn copy(&self) -> T {
@@ -61,7 +61,7 @@ impl<T> Held<'_, T> {
     }
 }
 
-impl<'a, T: ?Sized> Held<'a, T> {
+impl<'a, T: ?Sized> LiveInRef<'a, T> {
     /// Returns the value in place.
     #[inline]
     pub fn get(&self) -> &'a T {
@@ -69,7 +69,7 @@ impl<'a, T: ?Sized> Held<'a, T> {
     }
 }
 
-impl<T: ?Sized> LiveIn for Held<'_, T> {
+impl<T: ?Sized> LiveIn for LiveInRef<'_, T> {
     #[inline]
     fn write_key(&self, k: &mut KeyWriter) {
         (self.write)(self.value, k);
@@ -79,22 +79,22 @@ impl<T: ?Sized> LiveIn for Held<'_, T> {
 /// A live-in that a segment changes through a `&mut`. Its type may be unsized, so that a slice or a trait object
 /// without a key causes a single error, as every other value does.
 #[derive(Debug)]
-pub struct HeldToChange<'a, T: ?Sized> {
+pub struct LiveInMut<'a, T: ?Sized> {
     value: &'a T,
     write: fn(&T, &mut KeyWriter),
     copy: fn(&T) -> Box<T>,
 }
 
-impl<T: ?Sized> Copy for HeldToChange<'_, T> {}
+impl<T: ?Sized> Copy for LiveInMut<'_, T> {}
 
-impl<T: ?Sized> Clone for HeldToChange<'_, T> {
+impl<T: ?Sized> Clone for LiveInMut<'_, T> {
     #[inline]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: ?Sized> HeldToChange<'_, T> {
+impl<T: ?Sized> LiveInMut<'_, T> {
     /// Returns the segment's own copy.
     #[inline]
     pub fn copy(&self) -> Box<T> {
@@ -102,7 +102,7 @@ impl<T: ?Sized> HeldToChange<'_, T> {
     }
 }
 
-impl<T: ?Sized> LiveIn for HeldToChange<'_, T> {
+impl<T: ?Sized> LiveIn for LiveInMut<'_, T> {
     #[inline]
     fn write_key(&self, k: &mut KeyWriter) {
         (self.write)(self.value, k);
@@ -119,14 +119,14 @@ macro_rules! facades {
         $(#[$attribute])*
         pub trait $facade: Sized {
             /// Returns the value as a part of the key, and how it is copied.
-            fn enter(&self) -> Held<'_, Self>;
+            fn enter(&self) -> LiveInRef<'_, Self>;
         }
 
         #[diagnostic::do_not_recommend]
         impl<T: $public + Clone> $facade for T {
             #[inline]
-            fn enter(&self) -> Held<'_, Self> {
-                Held { value: self, write: T::write_key, copy: Some(T::clone) }
+            fn enter(&self) -> LiveInRef<'_, Self> {
+                LiveInRef { value: self, write: T::write_key, copy: Some(T::clone) }
             }
         }
     };
@@ -134,14 +134,14 @@ macro_rules! facades {
         $(#[$attribute])*
         pub trait $facade {
             /// Returns the value as a part of the key.
-            fn enter(&self) -> Held<'_, Self>;
+            fn enter(&self) -> LiveInRef<'_, Self>;
         }
 
         #[diagnostic::do_not_recommend]
         impl<T: $public + ?Sized> $facade for T {
             #[inline]
-            fn enter(&self) -> Held<'_, Self> {
-                Held { value: self, write: |value, k| k.value(value), copy: None }
+            fn enter(&self) -> LiveInRef<'_, Self> {
+                LiveInRef { value: self, write: |value, k| k.value(value), copy: None }
             }
         }
     };
@@ -149,14 +149,14 @@ macro_rules! facades {
         $(#[$attribute])*
         pub trait $facade {
             /// Returns the value as a part of the key, and how it is copied.
-            fn enter(&self) -> HeldToChange<'_, Self>;
+            fn enter(&self) -> LiveInMut<'_, Self>;
         }
 
         #[diagnostic::do_not_recommend]
         impl<T: $public + Clone> $facade for T {
             #[inline]
-            fn enter(&self) -> HeldToChange<'_, Self> {
-                HeldToChange { value: self, write: T::write_key, copy: |value| Box::new(value.clone()) }
+            fn enter(&self) -> LiveInMut<'_, Self> {
+                LiveInMut { value: self, write: T::write_key, copy: |value| Box::new(value.clone()) }
             }
         }
     };
@@ -315,7 +315,7 @@ impl<'s, T, By: Leaves<'s, T>> LiveOut<'s> for Leaving<T, By> {
     }
 }
 
-/// What a segment changed through a `&mut`: its own copy, whose value leaves, and where host code puts it. Method resolution decides.
+/// A value that a segment changed through a `&mut`: its own copy, whose value leaves, and where host code puts it. Method resolution decides.
 #[derive(Debug)]
 pub struct Referent<'a, T: ?Sized>(pub &'a mut T);
 

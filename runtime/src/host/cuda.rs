@@ -19,7 +19,7 @@ use crate::{
 fn backend<'a>(core: &'a Core, call: &'static str) -> Result<&'a CudaBackend> {
     core.stream.backend().as_any().downcast_ref().ok_or_else(|| Error::Config {
         what: call.into(),
-        why: format!("the runtime runs on {}, not on a GPU", core.stream.backend().name()),
+        reason: format!("the runtime runs on {}, not on a GPU", core.stream.backend().name()),
     })
 }
 
@@ -167,7 +167,7 @@ impl<'s> Eager<'s> {
         if layout.count() != slice.len() {
             return Err(Error::Argument {
                 op: "tensor_of_cuda",
-                why: format!("shape {shape:?} has {} elements, the slice {}", layout.count(), slice.len()),
+                reason: format!("shape {shape:?} has {} elements, the slice {}", layout.count(), slice.len()),
             });
         }
         let memory = backend(&core, "a tensor of CUDA memory")?.adopt_slice(slice)?;
@@ -206,7 +206,8 @@ impl<'s> Eager<'s> {
         if !real.is_contiguous() {
             return Err(Error::Argument {
                 op: CALL,
-                why: "the elements are not contiguous; copy the tensor with `ops::contiguous` first".into(),
+                reason: "the elements are not contiguous; copy the tensor with `ops::contiguous` first"
+                    .into(),
             });
         }
         let backend = backend(&core, "a view for CUDA")?;

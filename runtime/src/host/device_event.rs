@@ -77,7 +77,7 @@ impl DeviceEvent {
         self.wait()?;
         self.mark.since(&*earlier.mark)?.ok_or_else(|| Error::Argument {
             op: OP,
-            why: "the event that is said to be earlier was recorded later; exchange them".into(),
+            reason: "the event that is said to be earlier was recorded later; exchange them".into(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What generated code needs for `#[device]` control flow: facades over [`control`](super::control), as those of
+//! Functions and traits that generated code needs for `#[device]` control flow: facades over [`control`](super::control), as those of
 //! [`boundary`](super::boundary) for segments. Errors name these traits; they are not meant to be implemented or called by
 //! hand.
 //!

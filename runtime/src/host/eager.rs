@@ -6,7 +6,7 @@ use tracing::span::EnteredSpan;
 
 use crate::{
     Element, Error, Event, IntoDataShape, Result, Runtime, Scope, Stats, Tensor,
-    backend::{HostBlock, Mark, PendingBytes},
+    backend::{HostUpload, Mark, PendingBytes},
     base::{
         dtype::{from_bytes, to_bytes},
         plan::Site,
@@ -20,7 +20,7 @@ use crate::{
     },
     value::{
         entry::{Encoder, Entry},
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         owned::OwnerId,
         raw::RawTensor,
     },
@@ -124,7 +124,7 @@ impl<'s> Eager<'s> {
         &self,
         call: &'static str,
         tensor: &Tensor<'_, T>,
-        marks: Marks,
+        marks: PaddedDims,
     ) -> Result<(PendingRead<T>, Layout)> {
         if !std::ptr::eq(self.rt, tensor.rt) {
             return Err(Error::DifferentRuntimes { op: call });
@@ -178,7 +178,7 @@ impl<'s> Eager<'s> {
             let (shape, count) = (real.shape(), real.count());
             return Err(Error::Argument {
                 op: "tensor",
-                why: format!("shape {shape:?} has {count} elements, the data {}", data.len()),
+                reason: format!("shape {shape:?} has {count} elements, the data {}", data.len()),
             });
         }
         let raw = core
@@ -191,10 +191,10 @@ impl<'s> Eager<'s> {
         let written = if len == 0 {
             Ok(())
         } else {
-            core.stream.backend_mut().host_write(HostBlock {
+            core.stream.backend_mut().host_write(HostUpload {
                 bytes,
                 writes: vec![(raw.addr, 0, len)],
-                ..HostBlock::default()
+                ..HostUpload::default()
             })
         };
         drop(core);
@@ -217,12 +217,12 @@ impl<'s> Eager<'s> {
         }
     }
 
-    /// See [`Runtime::memory`].
+    /// Returns the memory in use: see [`Runtime::memory`].
     pub fn memory(&self) -> crate::MemoryStats {
         self.rt.memory()
     }
 
-    /// See [`Runtime::check_memory`].
+    /// Checks the memory: see [`Runtime::check_memory`].
     ///
     /// # Errors
     /// See [`Runtime::check_memory`].
@@ -407,15 +407,15 @@ impl fmt::Debug for Region<'_> {
 
 /// The value of an eager region, with three ways to finish it. Method resolution selects one: a result of
 /// tensors, tensors, or anything else.
-pub struct Finish<R>(std::cell::Cell<Option<R>>);
+pub struct RegionResult<R>(std::cell::Cell<Option<R>>);
 
-impl<R> fmt::Debug for Finish<R> {
+impl<R> fmt::Debug for RegionResult<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Finish")
+        f.write_str("RegionResult")
     }
 }
 
-impl<R> Finish<R> {
+impl<R> RegionResult<R> {
     /// Holds `value` until `finish`.
     pub fn new(value: R) -> Self {
         Self(std::cell::Cell::new(Some(value)))
@@ -440,7 +440,7 @@ pub trait EagerResult<'s> {
     fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
 }
 
-impl<'s, T: LiveOut<'s>, E> EagerResult<'s> for &&Finish<Result<T, E>> {
+impl<'s, T: LiveOut<'s>, E> EagerResult<'s> for &&RegionResult<Result<T, E>> {
     type Value = Result<T, E>;
     fn finish(&self, region: Region<'s>) -> Result<Result<T, E>> {
         Ok(match self.take() {
@@ -464,7 +464,7 @@ pub trait EagerTensors<'s> {
     fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
 }
 
-impl<'s, T: LiveOut<'s>> EagerTensors<'s> for &Finish<T> {
+impl<'s, T: LiveOut<'s>> EagerTensors<'s> for &RegionResult<T> {
     type Value = T;
     fn finish(&self, region: Region<'s>) -> Result<T> {
         region.relocate(self.take())
@@ -482,7 +482,7 @@ pub trait EagerOther<'s> {
     fn finish(&self, region: Region<'s>) -> Result<Self::Value>;
 }
 
-impl<'s, T> EagerOther<'s> for Finish<T> {
+impl<'s, T> EagerOther<'s> for RegionResult<T> {
     type Value = T;
     fn finish(&self, region: Region<'s>) -> Result<T> {
         region.eager.rt.refused_sizes.take()?;

@@ -52,7 +52,7 @@ impl<'s> Piecewise<'s> {
         })
     }
 
-    /// Like [`segment`](Self::segment), for the whole body of a function. Its identity is given, since the
+    /// Runs the whole body of a function, like [`segment`](Self::segment). Its identity is given, since the
     /// body's own type may depend on the types of the caller's arguments.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl<'s> Piecewise<'s> {
         })
     }
 
-    /// Like [`segment`](Self::segment), for a body that writes its outputs to a place.
+    /// Runs a segment whose body writes its outputs to a place, like [`segment`](Self::segment).
     ///
     /// If a body returned its outputs, their type would be unknown until its last line, and the type of every
     /// preceding `?` would be pending: rustc examines all pending ones at every statement, which takes

@@ -54,20 +54,20 @@ pub struct LogReader<T> {
     number: u32,
     /// Elements taken so far.
     taken: usize,
-    /// How often `capture_all` began, and how often it had when this was made.
+    /// The number of times that `capture_all` began, now and when this was made.
     captures: Arc<AtomicU64>,
     begun: u64,
     _type: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> LogReader<T> {
-    /// Returns the elements that were appended since the last call, without waiting. All that a call appended are there once
-    /// a read of one of its results has ended.
+    /// Returns the elements that were appended since the last call, without waiting. Once a read of one of a call's results
+    /// has ended, everything that the call appended is there.
     ///
     /// # Errors
-    /// Returns [`Error::LogFull`] once all elements were taken for which there was room, if there were more;
-    /// [`Error::Argument`] if another reading has begun, or `capture_all` was called, since it was made: neither leaves what
-    /// it could read.
+    /// Returns [`Error::LogFull`] if more elements were appended than there was room for, after all the others were taken.
+    /// Returns [`Error::Argument`] if another reading has begun or `capture_all` was called since this reader was made: either
+    /// overwrites the elements that it would read.
     pub fn take(&mut self) -> Result<Vec<T>> {
         let (host, size) = (&self.memory.host, T::DTYPE.size());
         self.check_current()?;
@@ -117,7 +117,7 @@ impl<T: Element> LogReader<T> {
     }
 
     fn check_current(&self) -> Result<()> {
-        let refuse = |why: &str| Err(Error::Argument { op: "LogReader::take", why: why.into() });
+        let refuse = |reason: &str| Err(Error::Argument { op: "LogReader::take", reason: reason.into() });
         if self.memory.reading.load(Ordering::Relaxed) != self.number {
             return refuse(
                 "another reading of the log has begun, which `PinnedLog::reader` returned; use that one",

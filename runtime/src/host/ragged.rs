@@ -7,7 +7,7 @@ use crate::{
     backend::View,
     memory::COPY,
     ops,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 /// The result of an operation whose size depends on device values.
@@ -82,8 +82,8 @@ impl<'s, T: Element> Ragged<'s, T> {
         let count = match u32::try_from(len) {
             Ok(count) if len <= room => count,
             _ => {
-                let why = format!("{len} rows do not fit in {room}; pad to at least {len}");
-                return Err(Error::Argument { op: "pad_to", why });
+                let reason = format!("{len} rows do not fit in {room}; pad to at least {len}");
+                return Err(Error::Argument { op: "pad_to", reason });
             }
         };
         let mut shape: Vec<Dim<'s>> = self.values.sizes().iter().map(|&n| n.into()).collect();
@@ -223,10 +223,10 @@ impl<'s> Eager<'s> {
         const NAME: &str = "repeat_interleave";
         self.check(NAME)?;
         if x.rank() == 0 || repeats.sizes() != &x.sizes()[..1] {
-            let why = "there must be one number of repeats for each row of the first: `[N]` for `[N, ..]`";
-            return Err(self.scope().shape_error(NAME, &[x.into(), repeats.into()], why));
+            let reason = "there must be one number of repeats for each row of the first: `[N]` for `[N, ..]`";
+            return Err(self.scope().shape_error(NAME, &[x.into(), repeats.into()], reason));
         }
-        let rows = Marks::NONE.with(0, x.raw.marks.get(0));
+        let rows = PaddedDims::NONE.with(0, x.raw.marks.get(0));
         ops::broadcast_as(NAME, repeats, &x.sizes()[..1], rows)?;
         let (repeats, _) = self.real_part_as(NAME, repeats, rows)?;
         let (values, real) = self.real_part(NAME, x)?;
@@ -266,8 +266,8 @@ impl<'s> Eager<'s> {
         let (values, _) = self.real_part("bincount", x)?;
         let largest = values.iter().max().copied();
         if let Some(largest) = largest.filter(|&n| n >= MAX_BINS) {
-            let why = format!("{largest} would take as many bins; values must be below {MAX_BINS}");
-            return Err(Error::Argument { op: "bincount", why });
+            let reason = format!("{largest} would take as many bins; values must be below {MAX_BINS}");
+            return Err(Error::Argument { op: "bincount", reason });
         }
         let mut counts = vec![0u32; largest.map_or(0, |n| n as usize + 1)];
         for &value in &values {
@@ -286,7 +286,7 @@ impl<'s> Eager<'s> {
         &self,
         name: &'static str,
         x: &Tensor<'s, T>,
-        marks: Marks,
+        marks: PaddedDims,
     ) -> Result<(Vec<T>, Layout)> {
         let (pending, shape) = self.start_read_as(name, x, marks)?;
         Ok((pending.wait()?, shape))

@@ -116,9 +116,9 @@ impl Step<'_> {
     /// }
     ///
     /// fn run(graph: &DoubleGraph, step: &mut Step<'_>) -> Result<()> {
-    ///     let scratch = step.scratch()?;
+    ///     let pool = step.borrow_pool()?;
     ///     graph.call(step, &[1.0])?; // the pool is borrowed
-    ///     drop(scratch);
+    ///     drop(pool);
     ///     Ok(())
     /// }
     /// ```
@@ -130,19 +130,19 @@ impl Step<'_> {
     /// # Errors
     /// Returns [`Error::CapabilityInSegment`](crate::Error::CapabilityInSegment), and
     /// [`Error::NestedCall`](crate::Error::NestedCall) inside a call.
-    pub fn scratch(&mut self) -> Result<Scratch<'_>> {
+    pub fn borrow_pool(&mut self) -> Result<BorrowedPool<'_>> {
         let rt = self.eager.rt;
         rt.core.borrow_mut().begin_lending()?;
-        Ok(Scratch { eager: Eager { rt } })
+        Ok(BorrowedPool { eager: Eager { rt } })
     }
 }
 
-/// The idle pool, borrowed for eager operations; returned by [`Step::scratch`].
-pub struct Scratch<'a> {
+/// The idle pool, borrowed for eager operations; returned by [`Step::borrow_pool`].
+pub struct BorrowedPool<'a> {
     eager: Eager<'a>,
 }
 
-impl<'a> Deref for Scratch<'a> {
+impl<'a> Deref for BorrowedPool<'a> {
     type Target = Eager<'a>;
 
     fn deref(&self) -> &Eager<'a> {
@@ -150,15 +150,15 @@ impl<'a> Deref for Scratch<'a> {
     }
 }
 
-impl Drop for Scratch<'_> {
+impl Drop for BorrowedPool<'_> {
     fn drop(&mut self) {
         self.eager.rt.core.borrow_mut().memory.end_lending();
     }
 }
 
-impl fmt::Debug for Scratch<'_> {
+impl fmt::Debug for BorrowedPool<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Scratch")
+        f.write_str("BorrowedPool")
     }
 }
 

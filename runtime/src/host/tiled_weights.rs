@@ -27,7 +27,7 @@ impl Tiles {
         rows: Range<usize>,
         Contents(source): Contents<'_, u8>,
     ) -> Result<()> {
-        let refuse = |why: String| Err(Error::Argument { op: place.op, why });
+        let refuse = |reason: String| Err(Error::Argument { op: place.op, reason });
         let Source::Host(blocks) = source else {
             return refuse(
                 "this device has blocks in an order of its own, which the host makes: pass the bytes from the host, or write them before \

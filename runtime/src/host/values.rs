@@ -310,7 +310,7 @@ impl LiveIn for RopeOptions {
 }
 impl ConfigValue for RopeOptions {}
 
-/// How windows move over `N` dimensions.
+/// The movement of windows over `N` dimensions.
 macro_rules! windows {
     ($($name:ident { $($field:ident),* })*) => {$(
         impl<const N: usize> LiveIn for $name<N> {

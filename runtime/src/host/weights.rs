@@ -128,9 +128,9 @@ impl<T: Float> Weight<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::BlockFormat`] if the weight is not in blocks of `format`, since its format is part of recordings;
-    /// [`Error::ReadOnly`] if it is [used where it is mapped](Self::is_mapped); [`Error::Argument`] for a tensor or pinned memory on a
-    /// GPU; and the errors of [`Param::write`].
+    /// Returns [`Error::BlockFormat`] if the weight is not in blocks of `format`: its format is part of recordings. Returns
+    /// [`Error::ReadOnly`] if the weight is [used where it is mapped](Self::is_mapped). On a GPU, returns [`Error::Argument`] if the
+    /// contents are a tensor or pinned memory. Also returns the errors of [`Param::write`].
     pub fn write_blocks<'a>(
         &self,
         cx: &Eager<'_>,
@@ -140,12 +140,12 @@ impl<T: Float> Weight<T> {
         self.write_rows_of_blocks(cx, "Weight::write_blocks", None, format, blocks.into())
     }
 
-    /// Overwrites the blocks of the rows `rows`, as [`write_blocks`](Self::write_blocks) overwrites all. On a GPU, they are whole tiles:
-    /// they begin at a multiple of 8, and end at one or with the last row.
+    /// Overwrites the blocks of the rows `rows`, as [`write_blocks`](Self::write_blocks) overwrites all. On a GPU, the rows must be
+    /// whole tiles: they begin at a multiple of 8, and end at a multiple of 8 or at the last row.
     ///
     /// # Errors
-    /// Returns the errors of [`write_blocks`](Self::write_blocks), and [`Error::Argument`] for rows that do not exist, or that are no
-    /// whole tiles of a GPU.
+    /// Returns the errors of [`write_blocks`](Self::write_blocks). Returns [`Error::Argument`] if the rows do not exist, or if they are
+    /// not whole tiles of a GPU.
     pub fn write_block_rows<'a>(
         &self,
         cx: &Eager<'_>,
@@ -221,7 +221,7 @@ impl<'w> Place<'w> {
 
     fn rows(self, rows: Range<usize>) -> Result<Self> {
         let View { addr, dtype, layout } = self.view;
-        let refuse = |why| Err(Error::Argument { op: self.op, why });
+        let refuse = |reason| Err(Error::Argument { op: self.op, reason });
         let Some((&all, row)) = layout.shape().split_first() else {
             return refuse("the parameter has one element, and no rows; use `write`".into());
         };
@@ -272,9 +272,9 @@ impl<'w> Place<'w> {
         }
         let mut core = rt.core.borrow_mut();
         if core.memory.has_view_of(owned.memory.addr()) {
-            let why = "a tensor of this step is a view of the parameter, and tensors do not change; drop it first, or compute another \
+            let reason = "a tensor of this step is a view of the parameter, and tensors do not change; drop it first, or compute another \
                        one from it (`ops::scale(&view, 1.0)`)";
-            return Err(Error::Argument { op, why: why.into() });
+            return Err(Error::Argument { op, reason: reason.into() });
         }
         core.launcher().overwrite(op, &view, with)
     }
@@ -285,8 +285,8 @@ impl<'w> Place<'w> {
             return Ok(());
         }
         let shape = self.view.layout.shape();
-        let why = format!("{shape:?} has {count} elements, the data {given}");
-        Err(Error::Argument { op: self.op, why })
+        let reason = format!("{shape:?} has {count} elements, the data {given}");
+        Err(Error::Argument { op: self.op, reason })
     }
 
     fn of_tensor<T: Element>(&self, cx: &Eager<'_>, tensor: &Tensor<'_, T>) -> Result<Overwrite> {
@@ -297,8 +297,8 @@ impl<'w> Place<'w> {
         let given = tensor.view(op)?;
         (0..tensor.rank()).try_for_each(|axis| cx.scope().refuse_padded(op, tensor.raw.marks, axis))?;
         if tensor.sizes() != view.layout.shape() {
-            let why = "what is written must have the shape of what it overwrites";
-            return Err(Error::shape(op, &[view.layout.shape(), tensor.sizes()], why));
+            let reason = "what is written must have the shape of what it overwrites";
+            return Err(Error::shape(op, &[view.layout.shape(), tensor.sizes()], reason));
         }
         cx.rt.views.check_launch(op, &[given], &[])?;
         Ok(Overwrite::Tensor(tensor.raw))

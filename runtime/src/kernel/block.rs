@@ -70,7 +70,7 @@ pub struct Randoms<'a> {
 }
 
 impl<'a> Randoms<'a> {
-    /// One for each element.
+    /// Returns a random number for each element.
     pub fn iter(self) -> impl Iterator<Item = Random> + 'a {
         self.first.iter().zip(self.second).map(|(first, second)| Random::of(*first, *second))
     }
@@ -93,7 +93,7 @@ pub(super) enum Output<'a> {
 
 macro_rules! slices {
     ($($input:ident $output:ident $variant:ident $t:ident;)*) => {$(
-        /// The elements of an input of this type.
+        /// Returns the elements of an input of this type.
         pub fn $input(&self, at: usize) -> &'a [$t] {
             match self.inputs.get(at) {
                 Some(Input::$variant(slice)) => slice,
@@ -102,7 +102,7 @@ macro_rules! slices {
             }
         }
 
-        /// The place of an output of this type, once.
+        /// Returns the place of an output of this type, once.
         pub fn $output(&mut self, at: usize) -> &'a mut [$t] {
             match self.outputs.get_mut(at).map(|output| std::mem::replace(output, Output::Taken)) {
                 Some(Output::$variant(slice)) => slice,
@@ -148,7 +148,7 @@ impl<'a> Block<'a> {
         self.part = Some(part);
     }
 
-    /// An input that is a view.
+    /// Returns an input that is a view.
     pub fn input_view(&self, at: usize) -> Option<Data<'a>> {
         match self.inputs.get(at) {
             Some(Input::View(data)) => Some(**data),
@@ -156,7 +156,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The random numbers of an input.
+    /// Returns the random numbers of an input.
     pub fn input_random(&self, at: usize) -> Randoms<'a> {
         match self.inputs.get(at) {
             Some(Input::Random(numbers)) => *numbers,
@@ -164,7 +164,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The random numbers of an input, by index.
+    /// Returns the random numbers of an input, by index.
     pub fn input_numbers(&self, at: usize) -> Numbers {
         match self.inputs.get(at) {
             Some(Input::Numbers(numbers)) => *numbers,
@@ -172,7 +172,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The words of the random numbers of an input of a kernel of rows.
+    /// Returns the words of the random numbers of an input of a kernel of rows.
     pub fn input_drawn(&self, at: usize) -> &'a [[u32; 2]] {
         match self.inputs.get(at) {
             Some(Input::Drawn(words)) => words,
@@ -180,12 +180,12 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The elements of the results that a kernel of indices computes.
+    /// Returns the elements of the results that a kernel of indices computes.
     pub fn part(&self) -> Option<Part> {
         self.part
     }
 
-    /// The rows that a kernel of rows computes.
+    /// Returns the rows that a kernel of rows computes.
     pub fn rows(&self) -> BlockRows {
         self.rows
     }
@@ -196,7 +196,7 @@ impl<'a> Block<'a> {
         self.strides.push(stride);
     }
 
-    /// The step between neighbouring values of an input's rows, which lie side by side.
+    /// Returns the step between neighbouring values of an input's rows, which lie side by side.
     pub fn stride(&self, at: usize) -> usize {
         self.strides.get(at).copied().unwrap_or(0)
     }

@@ -13,7 +13,7 @@ use crate::{
     base::rank::MAX_RANK,
     bf16, f16,
     tensor::broadcast::{broadcast, spread},
-    value::layout::Marks,
+    value::layout::PaddedDims,
 };
 
 /// A call of a kernel, whose arguments are added one by one.
@@ -123,7 +123,7 @@ impl<'s> Call<'s> {
         Self { definition, scope, arguments: SmallVec::new() }
     }
 
-    /// The next argument.
+    /// Adds the next argument.
     ///
     /// # Errors
     /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes).
@@ -131,12 +131,12 @@ impl<'s> Call<'s> {
         argument.give(self)
     }
 
-    /// The next argument, which is a number.
+    /// Adds the next argument, which is a number.
     pub fn key(&mut self, value: impl Constant) {
         self.arguments.push(Given::Constant(value.number()));
     }
 
-    /// The next argument, which is a random number for each element.
+    /// Adds the next argument, which is a random number for each element.
     ///
     /// # Errors
     /// [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes).
@@ -221,7 +221,7 @@ impl<'s> Call<'s> {
         &self,
         mut inputs: SmallVec<[View; 4]>,
         shape: &[usize],
-        marks: Marks,
+        marks: PaddedDims,
     ) -> Result<R> {
         let op = match self.generators().next() {
             None => self.operation(Padded::default()),
@@ -264,8 +264,8 @@ impl<'s> Call<'s> {
         if rank <= 1 || last.view.layout.rank() < rank {
             return Ok(());
         }
-        let why = "a parameter has a value for each row, so the dimensions of the first tensor without the last one";
-        Err(self.scope.shape_error(self.definition.name, &[(&first).into(), (&last).into()], why))
+        let reason = "a parameter has a value for each row, so the dimensions of the first tensor without the last one";
+        Err(self.scope.shape_error(self.definition.name, &[(&first).into(), (&last).into()], reason))
     }
 
     /// The memory of the generator of each argument that is a random number.
@@ -277,7 +277,7 @@ impl<'s> Call<'s> {
     }
 
     /// Adds the generators to the inputs, and the real sizes on which the place of an element depends.
-    fn draws(&self, marks: Marks, inputs: &mut SmallVec<[View; 4]>) -> Draws {
+    fn draws(&self, marks: PaddedDims, inputs: &mut SmallVec<[View; 4]>) -> Draws {
         inputs.extend(self.generators());
         let mut draws = Draws { ahead: self.ahead(), padded: Padded::default() };
         for axis in 1..MAX_RANK {
@@ -340,7 +340,11 @@ impl Given {
 pub trait Results<'s>: Sized {
     /// Tensors to be written, each of its shape and marks.
     #[doc(hidden)]
-    fn allocate<'a>(scope: Scope<'s>, op: &Op, of: &dyn Fn(usize) -> (&'a [usize], Marks)) -> Result<Self>;
+    fn allocate<'a>(
+        scope: Scope<'s>,
+        op: &Op,
+        of: &dyn Fn(usize) -> (&'a [usize], PaddedDims),
+    ) -> Result<Self>;
 
     /// Returns their memory.
     #[doc(hidden)]
@@ -348,7 +352,11 @@ pub trait Results<'s>: Sized {
 }
 
 impl<'s, T: Element> Results<'s> for Tensor<'s, T> {
-    fn allocate<'a>(scope: Scope<'s>, op: &Op, of: &dyn Fn(usize) -> (&'a [usize], Marks)) -> Result<Self> {
+    fn allocate<'a>(
+        scope: Scope<'s>,
+        op: &Op,
+        of: &dyn Fn(usize) -> (&'a [usize], PaddedDims),
+    ) -> Result<Self> {
         let (shape, marks) = of(0);
         scope.empty(op, shape, marks)
     }
@@ -364,7 +372,7 @@ macro_rules! several {
             fn allocate<'a>(
                 scope: Scope<'s>,
                 op: &Op,
-                of: &dyn Fn(usize) -> (&'a [usize], Marks),
+                of: &dyn Fn(usize) -> (&'a [usize], PaddedDims),
             ) -> Result<Self> {
                 Ok(($({
                     let (shape, marks) = of($at);

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::DType;
 
-/// Where a kernel of rows puts a row that not every block writes.
+/// The place of a row that not every block writes, in a kernel of rows.
 const MAYBE: &str = "\
 namespace rows {
 template <typename E> struct Maybe { E* to; };
@@ -34,7 +34,7 @@ pub(crate) struct Composition {
     has_rows: bool,
 }
 
-/// How the threads of a block compute some rows at a time.
+/// The way in which the threads of a block compute some rows at a time.
 #[derive(Debug)]
 pub(crate) struct RowsOfBlock {
     /// The type of the context in CUDA C++.

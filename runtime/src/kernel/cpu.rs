@@ -407,7 +407,7 @@ impl Kind {
         }
     }
 
-    /// What is stored in `bytes`, of which [`load`](Self::load) made `values` where it is computed in another type.
+    /// The values stored in `bytes`, of which [`load`](Self::load) made `values` where they are computed in another type.
     pub(super) fn input<'b>(self, bytes: &'b [u8], values: &'b [f32]) -> Input<'b> {
         match self.compute {
             Compute::F32 if self.is_converted() => Input::F32(values),

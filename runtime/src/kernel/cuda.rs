@@ -178,7 +178,7 @@ fn map<'a>(definition: &'a Definition, name: String, floats: &[DType], fixed: u3
     Map { steps: vec![Step { definition, name, fixed, operands, results }], padded, inputs, outputs }
 }
 
-/// What precedes the functions of kernels, some of which may draw random numbers, or have values of further types.
+/// The code before the functions of kernels, some of which may draw random numbers, or have values of further types.
 pub(super) fn before(draws: bool, further: bool) -> String {
     let numbers = if draws { NUMBERS } else { "" };
     let further = if further { FURTHER } else { "" };

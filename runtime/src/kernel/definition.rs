@@ -208,7 +208,7 @@ pub trait Kernel: 'static {
 )]
 pub trait CalledByKernels<K> {}
 
-/// One more than the deepest.
+/// Returns one more than the largest depth.
 #[must_use]
 pub const fn above(depths: &[usize]) -> usize {
     let (mut deepest, mut rest) = (0, depths);
@@ -230,12 +230,12 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// The next kernel.
+    /// Adds the next kernel.
     pub fn kernel(&mut self, definition: &'static Definition) {
         self.kernels.push(definition);
     }
 
-    /// The next constant.
+    /// Adds the next constant.
     pub fn constant(&mut self, value: impl Constant) {
         self.constants.push(value.number());
     }

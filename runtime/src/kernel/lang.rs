@@ -202,7 +202,7 @@ macro_rules! signed_integer {
 
 signed_integer!(i32 i64 i8);
 
-/// What kernels compute in `f32` and in `f64`. `e^x` has a function for each, angles a factor, and the inverse hyperbolic
+/// Functions that kernels compute in `f32` and in `f64`. `e^x` has a function for each, angles a factor, and the inverse hyperbolic
 /// functions are those of `f64`.
 macro_rules! float {
     ($($t:ident $exp:expr, $degrees:literal $radians:literal;)*) => {$(
@@ -338,14 +338,14 @@ impl Counter for i8 {}
 impl Counter for u32 {}
 impl Counter for u8 {}
 
-/// The bound of a loop, of a type that only rustc knows.
+/// Returns the bound of a loop, of a type that only rustc knows.
 #[must_use]
 #[inline(always)]
 pub fn bound<T: Counter>(n: T) -> T {
     n
 }
 
-/// The same value: rustc compares tuples as well, kernels do not.
+/// Returns the same value: rustc compares tuples as well, kernels do not.
 #[must_use]
 #[inline(always)]
 pub fn value<T: Constant>(x: T) -> T {
@@ -384,14 +384,14 @@ operators! {
     Number div_euclid;
 }
 
-/// `-a`; integers wrap.
+/// Returns `-a`; integers wrap.
 #[must_use]
 #[inline(always)]
 pub fn neg<T: Signed>(a: T) -> T {
     a.neg()
 }
 
-/// Without its sign; integers wrap.
+/// Returns `a` without its sign; integers wrap.
 #[must_use]
 #[inline(always)]
 pub fn abs<T: Signed>(a: T) -> T {
@@ -424,14 +424,14 @@ functions! {
     to_radians
 }
 
-/// 1 or -1; NaN of NaN, and 0 of an integer 0.
+/// Returns 1 or -1; NaN for NaN, and 0 for an integer 0.
 #[must_use]
 #[inline(always)]
 pub fn signum<T: Signed>(a: T) -> T {
     a.signum()
 }
 
-/// `x` within `low` and `high`; `high` where they are in the wrong order. NaN stays NaN.
+/// Returns `x` within `low` and `high`; `high` where they are in the wrong order. NaN stays NaN.
 #[must_use]
 #[inline(always)]
 pub fn clamp<T: Number>(x: T, low: T, high: T) -> T {
@@ -439,77 +439,77 @@ pub fn clamp<T: Number>(x: T, low: T, high: T) -> T {
     if x > high { high } else { x }
 }
 
-/// `a << places`, modulo the bits.
+/// Returns `a << places`, modulo the bits.
 #[must_use]
 #[inline(always)]
 pub fn shl<T: Integer>(a: T, places: impl Integer) -> T {
     a.shl(places.bits())
 }
 
-/// `a >> places`, modulo the bits.
+/// Returns `a >> places`, modulo the bits.
 #[must_use]
 #[inline(always)]
 pub fn shr<T: Integer>(a: T, places: impl Integer) -> T {
     a.shr(places.bits())
 }
 
-/// A power; it wraps.
+/// Returns a power; it wraps.
 #[must_use]
 #[inline(always)]
 pub fn pow<T: Integer>(a: T, exponent: u32) -> T {
     a.pow(exponent)
 }
 
-/// As [`div`].
+/// Divides like [`div`].
 #[must_use]
 #[inline(always)]
 pub fn wrapping_div<T: Integer>(a: T, b: T) -> T {
     a.div(b)
 }
 
-/// As [`rem`].
+/// Returns the remainder like [`rem`].
 #[must_use]
 #[inline(always)]
 pub fn wrapping_rem<T: Integer>(a: T, b: T) -> T {
     a.rem(b)
 }
 
-/// A power by repeated squaring, each step rounded.
+/// Returns a power by repeated squaring, each step rounded.
 #[must_use]
 #[inline(always)]
 pub fn powi<T: Real>(x: T, exponent: i32) -> T {
     x.powi(exponent)
 }
 
-/// The bits; `0x7fc00000` for every NaN.
+/// Returns the bits; `0x7fc00000` for every NaN.
 #[must_use]
 #[inline(always)]
 pub fn to_bits(x: f32) -> u32 {
     if x.is_nan() { 0x7fc0_0000 } else { x.to_bits() }
 }
 
-/// The number with these bits.
+/// Returns the number with these bits.
 #[must_use]
 #[inline(always)]
 pub fn from_bits(bits: u32) -> f32 {
     f32::from_bits(bits)
 }
 
-/// If it is a negative number, `-0.0` included; no NaN is.
+/// Returns whether it is a negative number, `-0.0` included; no NaN is.
 #[must_use]
 #[inline(always)]
 pub fn is_sign_negative<T: Real>(x: T) -> bool {
     x.is_sign_negative()
 }
 
-/// If it is a positive number, `0.0` included; no NaN is.
+/// Returns whether it is a positive number, `0.0` included; no NaN is.
 #[must_use]
 #[inline(always)]
 pub fn is_sign_positive<T: Real>(x: T) -> bool {
     x.is_sign_positive()
 }
 
-/// `x` with the sign of `sign`; a NaN counts as positive.
+/// Returns `x` with the sign of `sign`; a NaN counts as positive.
 #[must_use]
 #[inline(always)]
 pub fn copysign<T: Real>(x: T, sign: T) -> T {

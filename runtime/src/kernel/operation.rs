@@ -24,8 +24,8 @@ use crate::backend::{
 #[cfg(feature = "cuda")]
 use crate::{Result, backend::cuda::kernels::Submit};
 
-/// What follows the tensors among the inputs of a launch, such as the real sizes of padded dimensions, as kernels of one kind
-/// have it.
+/// The inputs after the tensors in a launch, such as the real sizes of padded dimensions, if kernels of one kind
+/// have any.
 pub(crate) trait Further: fmt::Debug + Hash + Send + Sync + 'static {
     /// If nothing follows.
     fn is_empty(&self) -> bool;

@@ -51,7 +51,7 @@ pub fn kernel<K: Kernel>() -> KernelReplacement {
 }
 
 impl KernelReplacement {
-    /// Passes an input as the next parameter. Refused if elements of its type are no argument of that.
+    /// Passes an input as the next parameter. It is refused if the parameter does not take elements of its type.
     pub fn input(mut self, tensor: TensorRef) -> Self {
         let parameter = self.definition.inputs.get(self.constants.len());
         match parameter {
@@ -78,7 +78,7 @@ impl KernelReplacement {
         self
     }
 
-    /// Passes an output as the next result. Refused if that is no result of its type.
+    /// Passes an output as the next result. It is refused if that result has another type.
     pub fn output(mut self, tensor: TensorRef) -> Self {
         match self.definition.outputs.get(self.outputs) {
             Some(compute) if !is_argument(*compute, &tensor) => self.operands.refuse(PassRefusal::OtherType),

@@ -14,7 +14,7 @@ pub(super) struct Functions {
     written: Vec<(TypeId, String)>,
 }
 
-/// The text of a kernel, for people.
+/// Returns the text of a kernel, for people.
 pub fn cuda_source(definition: &Definition) -> String {
     let mut functions = Functions::default();
     functions.add(definition);

@@ -71,7 +71,7 @@ pub use self::peft::Peft;
 /// The slot of a row to which no adapter adds anything.
 pub const NO_ADAPTER: u32 = u32::MAX;
 
-/// How many adapters there is room for, and of which rank.
+/// The number of adapters for which there is room, and their rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Room {
     /// The number of slots.
@@ -98,8 +98,9 @@ impl<T: Float> Lora<T> {
     pub fn new(rt: &Runtime, room: Room, shape: [usize; 2]) -> Result<Self> {
         let (Room { slots, rank }, [out, width]) = (room, shape);
         if slots == 0 || rank == 0 {
-            let why = format!("{slots} slots for adapters of rank {rank}; at least one of rank 1 is needed");
-            return Err(Error::Argument { op: "Lora::new", why });
+            let reason =
+                format!("{slots} slots for adapters of rank {rank}; at least one of rank 1 is needed");
+            return Err(Error::Argument { op: "Lora::new", reason });
         }
         Ok(Self { a: Param::zeros(rt, &[slots, rank, width])?, b: Param::zeros(rt, &[slots, out, rank])? })
     }
@@ -173,7 +174,7 @@ impl<T: Float> Lora<T> {
         scale: f64,
     ) -> Result<Slot<'_, T>> {
         let (Room { slots, rank: most }, [out, width]) = (self.room(), self.shape());
-        let refuse = |why| Err(Error::Argument { op, why });
+        let refuse = |reason| Err(Error::Argument { op, reason });
         if slot >= slots {
             return refuse(format!("slot {slot} of {slots}"));
         }
@@ -203,7 +204,7 @@ impl<T: Float> Lora<T> {
     }
 }
 
-/// What a slot is to hold.
+/// The contents for a slot.
 struct Slot<'l, T> {
     lora: &'l Lora<T>,
     slot: usize,
@@ -221,7 +222,7 @@ impl<T: Float> Slot<'_, T> {
 
 /// Orders the rows of a batch by the slots of their adapters, `[T]`, for [`Lora::add`] of all layers with this many slots.
 ///
-/// [`NO_ADAPTER`] is no slot; any other number that is none is a fault, which the next read reports, and counts as none. Padding of
+/// [`NO_ADAPTER`] stands for no slot. Any other number that is not a slot is a fault, which the next read reports, and counts as no slot. Padding of
 /// `T` propagates, and has no adapter.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use crate::{
     load::{HostTensor, TensorSource},
 };
 
-/// What the name of each module begins with in PEFT's files.
+/// The prefix of each module's name in PEFT's files.
 const PREFIX: &str = "base_model.model.";
 
 /// An adapter as Hugging Face's PEFT saves it: `adapter_model.safetensors`, with the scales that `adapter_config.json` says.
@@ -33,7 +33,7 @@ struct Pair {
 }
 
 impl<'a> Peft<'a> {
-    /// The adapter in a file, with `lora_alpha` of its configuration.
+    /// Returns the adapter in a file, with `lora_alpha` of its configuration.
     pub fn new(source: &'a dyn TensorSource, alpha: f64) -> Self {
         Self { source, alpha, by_root: false, alphas: Vec::new() }
     }
@@ -86,7 +86,7 @@ impl<'a> Peft<'a> {
             };
             match made {
                 Ok(made) => slots.push(made),
-                Err(Error::Argument { why, .. }) => problems.push(format!("`{module}`: {why}")),
+                Err(Error::Argument { reason, .. }) => problems.push(format!("`{module}`: {reason}")),
                 Err(Error::Load { problems: more, .. }) => problems.extend(more),
                 Err(error) => return Err(error),
             }
@@ -137,10 +137,10 @@ impl<'a> Peft<'a> {
         let [out, width] = lora.shape();
         let rank = a_shape[0];
         if a_shape[1] != width || b_shape != [out, rank] {
-            let why = format!(
+            let reason = format!(
                 "lora_A is {a_shape:?} and lora_B {b_shape:?}; of a layer of [{out}, {width}], they are [rank, {width}] and [{out}, rank]"
             );
-            return Err(Error::Argument { op: "Peft::load", why });
+            return Err(Error::Argument { op: "Peft::load", reason });
         }
         let own =
             |end: &str| module == end || module.strip_suffix(end).is_some_and(|rest| rest.ends_with('.'));
@@ -152,7 +152,7 @@ impl<'a> Peft<'a> {
 
     /// The shape and the elements of a matrix.
     fn matrix(&self, module: &str, name: &Option<String>, which: char) -> Result<([usize; 2], Vec<f64>)> {
-        let refuse = |why: String| Err(Error::Argument { op: "Peft::load", why });
+        let refuse = |reason: String| Err(Error::Argument { op: "Peft::load", reason });
         let tensor = match name {
             Some(name) => self.source.tensor(name)?,
             None => None,
@@ -160,7 +160,7 @@ impl<'a> Peft<'a> {
         let Some(tensor) = tensor else { return refuse(format!("there is no `lora_{which}.weight`")) };
         let &[rows, columns] = &tensor.shape[..] else {
             return refuse(format!(
-                "lora_{which} has the shape {:?}; `{module}` is no linear layer",
+                "lora_{which} has the shape {:?}; `{module}` is not a linear layer",
                 tensor.shape
             ));
         };

@@ -33,7 +33,7 @@ use crate::{
     DType, Result,
     backend::{Backend, SharedMemory},
     value::{
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         owned::OwnerId,
         raw::RawTensor,
     },
@@ -59,13 +59,13 @@ pub(crate) struct NewTensor {
     pub(crate) producer: &'static str,
     pub(crate) dtype: DType,
     pub(crate) layout: Layout,
-    pub(crate) marks: Marks,
+    pub(crate) marks: PaddedDims,
 }
 
 impl NewTensor {
     /// Describes a tensor without padding that is not made by a segment or a region.
     pub(crate) fn of(producer: &'static str, dtype: DType, layout: Layout) -> Self {
-        Self { origin: Origin::Other, producer, dtype, layout, marks: Marks::NONE }
+        Self { origin: Origin::Other, producer, dtype, layout, marks: PaddedDims::NONE }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -80,7 +80,7 @@ pub(crate) struct OwnedView<'m> {
     pub(crate) memory: &'m SharedMemory,
     pub(crate) dtype: DType,
     pub(crate) layout: Layout,
-    pub(crate) marks: Marks,
+    pub(crate) marks: PaddedDims,
 }
 
 /// The state of the memory to which a handle refers.
@@ -108,7 +108,7 @@ pub(crate) struct Memory {
     slots: Slots,
     /// Weights that can sleep, once there may be any.
     weights: Option<WeightArena>,
-    /// Whether new weights are placed there.
+    /// Set if new weights are placed there.
     places_weights: bool,
     owned: OwnedTable,
     persistent: PersistentSet,

@@ -83,8 +83,9 @@ impl Memory {
             Some(weights) => weights.sleep(backend, saves),
             None => Err(Error::Config {
                 what: "Runtime::sleep".into(),
-                why: "no weight can sleep; call `Runtime::weights_can_sleep(true)` before a model is loaded"
-                    .into(),
+                reason:
+                    "no weight can sleep; call `Runtime::weights_can_sleep(true)` before a model is loaded"
+                        .into(),
             }),
         }
     }
@@ -117,7 +118,7 @@ mod tests {
 
     use crate::{Device, Param, Runtime, Sleep};
 
-    /// How many of these bytes are in memory, by whole pages: `Documentation/admin-guide/mm/pagemap.rst` of Linux.
+    /// The number of these bytes that are in memory, by whole pages: `Documentation/admin-guide/mm/pagemap.rst` of Linux.
     fn resident(addr: u64, bytes: u64) -> u64 {
         let maps = fs::read_to_string("/proc/self/smaps").unwrap();
         let size = maps.lines().find_map(|line| line.strip_prefix("KernelPageSize:")).unwrap();

@@ -12,7 +12,7 @@ use std::{
 use super::{arena::ArenaAllocator, pool::Block};
 use crate::{
     Error, Result,
-    backend::{Backend, HostBlock, SharedMemory},
+    backend::{Backend, HostUpload, SharedMemory},
     observe::memory::ArenaUsage,
     value::memory,
 };
@@ -68,7 +68,7 @@ impl Drop for WeightBlock {
     }
 }
 
-/// What a block of the arena holds while it cannot be used.
+/// The contents of a block of the arena while it cannot be used.
 #[derive(Debug)]
 enum Asleep {
     /// Its contents, on the host.
@@ -192,8 +192,8 @@ impl WeightArena {
         }
         let released = self.arena.trim(backend, 0)?;
         if self.arena.committed > 0 {
-            let why = format!("{} cannot give memory back under addresses that are kept", backend.name());
-            return Err(Error::Config { what: "Runtime::sleep".into(), why });
+            let reason = format!("{} cannot give memory back under addresses that are kept", backend.name());
+            return Err(Error::Config { what: "Runtime::sleep".into(), reason });
         }
         self.unusable = blocks;
         self.is_asleep = true;
@@ -280,7 +280,7 @@ fn read(backend: &mut dyn Backend, addr: u64, bytes: u64) -> Result<Vec<u8>> {
 fn write(backend: &mut dyn Backend, addr: u64, bytes: &[u8]) -> Result<()> {
     for (piece, bytes) in bytes.chunks(PIECE as usize).enumerate() {
         let writes = vec![(addr + piece as u64 * PIECE, 0, bytes.len())];
-        backend.host_write(HostBlock { bytes: bytes.to_vec(), writes, ..HostBlock::default() })?;
+        backend.host_write(HostUpload { bytes: bytes.to_vec(), writes, ..HostUpload::default() })?;
     }
     Ok(())
 }

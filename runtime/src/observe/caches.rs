@@ -1,4 +1,4 @@
-//! What a runtime keeps of compilations and measurements.
+//! Compilations and measurements that a runtime keeps.
 
 /// The contents of the caches of compiled kernels and of the algorithms of libraries, and what they were good for; returned by
 /// [`Runtime::caches`](crate::Runtime::caches). On the CPU, which has no such caches, everything is 0.
@@ -15,7 +15,7 @@ pub struct CacheStats {
     /// The number of products whose algorithm is known, at most
     /// [`CudaOptions::product_plans`](crate::CudaOptions::product_plans) and those of recordings.
     pub product_plans: usize,
-    /// How many of them recordings need, which keeps them.
+    /// The number of them that recordings need, and keep.
     pub pinned_product_plans: usize,
     /// The number of products that were measured by this runtime.
     pub measured: u64,

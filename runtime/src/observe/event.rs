@@ -70,7 +70,7 @@ pub enum UnsharedReason {
     /// The device cannot run it through the executable of another recording.
     Refused {
         /// The device's message.
-        why: String,
+        reason: String,
     },
     /// An update exceeded its time budget.
     OverBudget {
@@ -87,7 +87,7 @@ impl fmt::Display for UnsharedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherTopology => f.write_str("it has other nodes or edges"),
-            Self::Refused { why } => write!(f, "the device refuses: {why}"),
+            Self::Refused { reason } => write!(f, "the device refuses: {reason}"),
             Self::OverBudget { cost, budget } => {
                 write!(f, "an update took {cost:?}, and may take {budget:?}")
             }
@@ -256,7 +256,7 @@ pub enum Event {
     /// now, or because their body behaves differently now.
     Evicted {
         /// The number of recordings.
-        nodes: usize,
+        recordings: usize,
     },
     /// A capture was aborted because the body failed.
     Aborted {

@@ -68,7 +68,7 @@ impl fmt::Display for Event {
                 write!(f, "captures took {bytes} bytes, {expected} were expected")
             }
             Self::CaptureMeasured { expected_bytes: None, bytes } => write!(f, "captures took {bytes} bytes"),
-            Self::Evicted { nodes } => write!(f, "evicted {nodes} recordings"),
+            Self::Evicted { recordings } => write!(f, "evicted {recordings} recordings"),
             Self::Aborted { segment } => write!(f, "aborted the capture of {segment}"),
             Self::Audited { segment } => write!(f, "compared a replay of {segment} with its body: equal"),
         }

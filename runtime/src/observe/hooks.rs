@@ -83,7 +83,7 @@ impl fmt::Display for LifecycleEvent {
                 write!(f, "instantiated, {kernels} nodes, {bytes} B")
             }
             Lifecycle::Replayed { error: None } => f.write_str("replayed"),
-            Lifecycle::Replayed { error: Some(why) } => write!(f, "replay failed: {why}"),
+            Lifecycle::Replayed { error: Some(reason) } => write!(f, "replay failed: {reason}"),
             Lifecycle::Destroyed => f.write_str("destroyed"),
         }
     }

@@ -29,7 +29,7 @@ pub struct ArenaUsage {
 /// One recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct NodeUsage {
+pub struct RecordingUsage {
     /// Its id, as in events.
     pub recording: RecordingId,
     /// The segment.
@@ -60,10 +60,10 @@ pub struct FunctionUsage {
     /// The function.
     pub function: &'static str,
     /// Its recordings.
-    pub nodes: usize,
-    /// The largest [`NodeUsage::pool_extent_bytes`]: the bytes of the pool that the function needs.
+    pub recordings: usize,
+    /// The largest [`RecordingUsage::pool_extent_bytes`]: the bytes of the pool that the function needs.
     pub pool_bytes: u64,
-    /// The sum of [`NodeUsage::pool_peak_bytes`]: the bytes that it would need if its recordings shared
+    /// The sum of [`RecordingUsage::pool_peak_bytes`]: the bytes that it would need if its recordings shared
     /// nothing.
     pub pool_sum_bytes: u64,
     /// The sum over its executables.
@@ -95,8 +95,8 @@ pub struct MemoryStats {
     /// The eager arena.
     pub eager: ArenaUsage,
     /// The maximum number of bytes of the pool that eager code borrowed
-    /// ([`Step::scratch`](crate::Step::scratch)).
-    pub scratch_peak_bytes: u64,
+    /// ([`Step::borrow_pool`](crate::Step::borrow_pool)).
+    pub borrowed_peak_bytes: u64,
     /// The bytes of the pool that the recordings need, which they share: as much as the largest of them.
     pub pool_recorded_bytes: u64,
     /// The bytes that they would need if each had memory of its own.
@@ -125,12 +125,12 @@ pub struct MemoryStats {
     /// other graphs takes the driver half the time to launch. At most 64.
     pub eager_graphs: usize,
     /// The size of these graphs, measured by the free memory of the whole device like
-    /// [`NodeUsage::executable_bytes`].
+    /// [`RecordingUsage::executable_bytes`].
     pub eager_graph_bytes: u64,
     /// Every graph object with memory, in the order of creation.
     pub functions: Vec<FunctionUsage>,
     /// Every recording, in the order of creation.
-    pub nodes: Vec<NodeUsage>,
+    pub recordings: Vec<RecordingUsage>,
 }
 
 /// The memory that a plan of captures takes, or is expected to take.
@@ -138,7 +138,7 @@ pub struct MemoryStats {
 #[non_exhaustive]
 pub struct CaptureMemory {
     /// Recordings.
-    pub nodes: u64,
+    pub recordings: u64,
     /// The size of the pool, including warm-up.
     pub pool_bytes: u64,
     /// Bytes of the results arena.

@@ -168,7 +168,7 @@ pub(crate) enum Occurrence<'a> {
     },
     /// This number of recordings did, together.
     Evicted {
-        nodes: usize,
+        recordings: usize,
     },
     Aborted {
         site: &'static Site,
@@ -254,7 +254,7 @@ impl Occurrence<'_> {
             Self::CaptureMeasured { expected_bytes, bytes } => {
                 Event::CaptureMeasured { expected_bytes, bytes }
             }
-            Self::Evicted { nodes } => Event::Evicted { nodes },
+            Self::Evicted { recordings } => Event::Evicted { recordings },
             Self::Aborted { site } => Event::Aborted { segment: site.to_string() },
             Self::Audited { site } => Event::Audited { segment: site.to_string() },
             Self::NeverRan { .. }

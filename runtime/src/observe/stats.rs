@@ -45,7 +45,7 @@ pub struct Stats {
     pub skips: u64,
     /// Combinations of sizes for which `capture_all` did not converge.
     pub not_converged: u64,
-    /// Nodes evicted.
+    /// Recordings evicted.
     pub evicted: u64,
     /// Captures aborted.
     pub aborted: u64,
@@ -57,9 +57,9 @@ pub struct Stats {
     /// large for a kernel's parameter was in use. The host runs ahead by at most 64 such inputs, or 256 MiB,
     /// and within one call by at most 64 MiB.
     pub staging_waits: u64,
-    /// The current number of nodes in the tree.
-    pub nodes: usize,
-    /// The current number of executables: fewer than nodes if recordings share them, or launch nothing.
+    /// The current number of recordings.
+    pub live_recordings: usize,
+    /// The current number of executables: fewer than recordings if some share one, or launch nothing.
     pub executables: usize,
     /// The reasons of fallbacks and skips, each once with its count. Sizes and numbers in them are those of
     /// the first occurrence.
@@ -67,7 +67,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds one occurrence. Counts everything except what the tree and the device know: `copied_slots`, `nodes`,
+    /// Adds one occurrence. Counts everything except what the tree and the device know: `copied_slots`, `live_recordings`,
     /// `executables` and `staging_waits`.
     #[inline(always)]
     pub(crate) fn apply(&mut self, occurrence: &Occurrence<'_>) {
@@ -93,7 +93,7 @@ impl Stats {
             Occurrence::Unshared { .. } => self.unshared += 1,
             Occurrence::FellBack { reason, .. } => self.count_fallback(reason),
             Occurrence::NotConverged { .. } => self.not_converged += 1,
-            Occurrence::Evicted { nodes } => self.evicted += nodes as u64,
+            Occurrence::Evicted { recordings } => self.evicted += recordings as u64,
             Occurrence::Aborted { .. } => self.aborted += 1,
             Occurrence::CaptureInvalidated { .. } => self.captures_invalidated += 1,
             Occurrence::Audited { .. } => self.audits += 1,

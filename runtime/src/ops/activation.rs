@@ -11,23 +11,23 @@ use crate::{
 real_functions! {
     activations using [super::super::functions::sigmoid, super::super::functions::doubles::sigmoid as logistic];
 
-    /// `1 / (1 + e^-x)`.
+    /// Returns `1 / (1 + e^-x)`.
     sigmoid(x) { logistic(x) } "[0.0f32, f32::NEG_INFINITY]" => "[0.5, 0.0]";
-    /// `ln(sigmoid(x))`, without overflow.
+    /// Returns `ln(sigmoid(x))`, without overflow.
     logsigmoid(x) { -softplus(-x) } "[200.0f32, -200.0]" => "[-0.0, -200.0]";
-    /// `ln(1 + e^x)`, without overflow.
+    /// Returns `ln(1 + e^x)`, without overflow.
     softplus(x) { if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() } } "[200.0f32, -200.0]" => "[200.0, 0.0]";
-    /// `x / (1 + |x|)`.
+    /// Returns `x / (1 + |x|)`.
     softsign(x) { x / (1.0 + x.abs()) } "[1.0f32, -3.0]" => "[0.5, -0.75]";
-    /// `x * tanh(softplus(x))`.
+    /// Returns `x * tanh(softplus(x))`.
     mish(x) { x * softplus(x).tanh() } "[0.0f32, 100.0]" => "[0.0, 100.0]";
-    /// `x` between 0 and 6.
+    /// Returns `x`, clamped between 0 and 6.
     relu6(x) { x.clamp(0.0, 6.0) } "[-1.0f32, 7.0]" => "[0.0, 6.0]";
-    /// `x * relu6(x + 3) / 6`.
+    /// Returns `x * relu6(x + 3) / 6`.
     hardswish(x) { x * relu6(x + 3.0) / 6.0 } "[-4.0f32, 3.0]" => "[-0.0, 3.0]";
-    /// `relu6(x + 3) / 6`.
+    /// Returns `relu6(x + 3) / 6`.
     hardsigmoid(x) { (x + 3.0).clamp(0.0, 6.0) / 6.0 } "[0.0f32, 4.0]" => "[0.5, 1.0]";
-    /// `scale * x` above 0 and `scale * alpha * (e^x - 1)` below, with the constants that keep mean 0 and variance 1.
+    /// Returns `scale * x` above 0 and `scale * alpha * (e^x - 1)` below, with the constants that keep mean 0 and variance 1.
     selu(x) {
         1.050_700_987_355_480_5 * (if x > 0.0 { x } else { 1.673_263_242_354_377_2 * x.exp_m1() })
     } "[0.0f32, 1.0]" => "[0.0, 1.050_701]";
@@ -54,7 +54,7 @@ mod with_parameter {
     }
 }
 
-/// `x` above 0, and `alpha * (e^x - 1)` below.
+/// Returns `x` above 0, and `alpha * (e^x - 1)` below.
 ///
 /// `alpha` is a constant of the recording. Same shape and padding marks as `x`.
 ///
@@ -75,7 +75,7 @@ pub fn elu<'s, T: Float>(x: &Tensor<'s, T>, alpha: f32) -> Result<Tensor<'s, T>>
     call.launch()
 }
 
-/// `x` above 0, and `slope * x` below.
+/// Returns `x` above 0, and `slope * x` below.
 ///
 /// `slope` is a constant of the recording. Same shape and padding marks as `x`.
 ///
@@ -100,7 +100,7 @@ fn finite(op: &'static str, what: &str, value: f32) -> Result<f32> {
     if value.is_finite() {
         return Ok(value);
     }
-    Err(Error::Argument { op, why: format!("{what} is {value}; it must be finite") })
+    Err(Error::Argument { op, reason: format!("{what} is {value}; it must be finite") })
 }
 
 /// The kernels of this file, for CI to compile: those that call all others.

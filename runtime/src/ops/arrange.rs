@@ -14,7 +14,7 @@ use crate::{
     AsOperand, Element, Error, IntoShape, Result, Scope, Tensor,
     kernel::{call::Call, definition::Kernel as _},
     tensor::Shown,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod of {
@@ -79,7 +79,7 @@ pub fn index_select<'s, T: Element>(
     picked("index_select", x, axis, index)
 }
 
-/// `x` with the elements along `axis` in reverse.
+/// Returns `x` with the elements along `axis` in reverse.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -102,7 +102,7 @@ pub fn flip<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
     composed("flip", || picked("flip", x, axis, &back))
 }
 
-/// `x` with the elements along `axis` moved by `shift` places; those that leave at one end enter at the other.
+/// Returns `x` with the elements along `axis` moved by `shift` places; those that leave at one end enter at the other.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -129,7 +129,7 @@ pub fn roll<'s, T: Element>(x: &Tensor<'s, T>, shift: isize, axis: usize) -> Res
     })
 }
 
-/// `x` as often in each dimension as `times` says, one number for each.
+/// Repeats `x` in each dimension as often as `times` says, one number for each.
 ///
 /// Padding of dimensions that are there once propagates.
 ///
@@ -147,8 +147,8 @@ pub fn roll<'s, T: Element>(x: &Tensor<'s, T>, shift: isize, axis: usize) -> Res
 /// padded dimension is repeated.
 pub fn repeat<'s, T: Element>(x: &Tensor<'s, T>, times: &[usize]) -> Result<Tensor<'s, T>> {
     if times.len() != x.rank() {
-        let why = format!("{} numbers for {} dimensions; one for each is needed", times.len(), x.rank());
-        return Err(Error::Argument { op: "repeat", why });
+        let reason = format!("{} numbers for {} dimensions; one for each is needed", times.len(), x.rank());
+        return Err(Error::Argument { op: "repeat", reason });
     }
     let mut all = x.clone();
     for (axis, &times) in times.iter().enumerate().filter(|(_, times)| **times != 1) {
@@ -167,12 +167,13 @@ fn repeated<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, times: usize) -> Res
     let shape = Layout::contiguous(&shape)?;
     let (rows, inside): (usize, usize) =
         (x.sizes()[..axis].iter().product(), x.sizes()[axis..].iter().product());
-    let whole = contiguous(x)?.alias(Layout::contiguous(&[rows, 1, inside])?, 0, Marks::NONE);
+    let whole = contiguous(x)?.alias(Layout::contiguous(&[rows, 1, inside])?, 0, PaddedDims::NONE);
     let wide = contiguous(&broadcast_to(&whole, [rows, times, inside])?)?;
     Ok(wide.alias(shape, 0, x.raw.marks))
 }
 
-/// For each number of `ids` a row of `classes` elements: 1 at that number, 0 elsewhere, so all 0 if it is not below `classes`.
+/// Returns a row of `classes` elements for each number of `ids`: 1 at that number, 0 elsewhere, so all 0 if it
+/// is not below `classes`.
 ///
 /// The result has the shape of `ids` and a further dimension. Padding propagates.
 ///
@@ -194,7 +195,7 @@ pub fn one_hot<'s, T: Element>(ids: &Tensor<'s, u32>, classes: usize) -> Result<
     })
 }
 
-/// A mask of two dimensions that is true on the diagonal and below it: at `[i, j]` if `j - i <= diagonal`.
+/// Returns a mask of two dimensions that is true on the diagonal and below it: at `[i, j]` if `j - i <= diagonal`.
 ///
 /// `(x.dim(0), x.dim(0))` is a shape, too: the mask is padded where `x` is.
 ///
@@ -235,8 +236,8 @@ macro_rules! triangles {
         /// Returns [`Error::Shape`] if `x` has fewer than two dimensions.
         pub fn $name<'s, T: Element>($x: &Tensor<'s, T>, $diagonal: i32) -> Result<Tensor<'s, T>> {
             let Some(rows) = $x.rank().checked_sub(2) else {
-                let why = "a matrix is needed, at least two dimensions";
-                return Err($x.scope().shape_error(stringify!($name), &[$x.into()], why));
+                let reason = "a matrix is needed, at least two dimensions";
+                return Err($x.scope().shape_error(stringify!($name), &[$x.into()], reason));
             };
             composed(stringify!($name), || {
                 let $mask = tri($x.scope(), ($x.dim(rows), $x.dim(rows + 1)), $which)?;
@@ -248,9 +249,9 @@ macro_rules! triangles {
 }
 
 triangles! {
-    /// `x` on the `diagonal` of its matrices and below it, 0 above. Diagonal 1 is the one above the main diagonal.
+    /// Returns `x` on the `diagonal` of its matrices and below it, 0 above. Diagonal 1 is the one above the main diagonal.
     tril(x, zero, mask, diagonal) { diagonal, x, zero } "[1.0, 0.0, 3.0, 4.0]";
-    /// `x` on the `diagonal` of its matrices and above it, 0 below. Diagonal 1 is the one above the main diagonal.
+    /// Returns `x` on the `diagonal` of its matrices and above it, 0 below. Diagonal 1 is the one above the main diagonal.
     triu(x, zero, mask, diagonal) { diagonal.saturating_sub(1), zero, x } "[1.0, 2.0, 0.0, 4.0]";
 }
 

@@ -10,7 +10,7 @@ use crate::{
     tensor::{Operand, Shown, sealed},
     value::{
         dim::MarkedSize,
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
     },
 };
 
@@ -31,10 +31,10 @@ struct Padding<'a> {
     scope: Scope<'a>,
     /// The call to which the symbols belong.
     call: u64,
-    marks: Marks,
+    marks: PaddedDims,
 }
 
-/// All of `state`, as an operand that can be narrowed and reshaped without a copy.
+/// Returns all of `state` as an operand that can be narrowed and reshaped without a copy.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -55,7 +55,7 @@ pub fn cache_view<T: Element>(state: &State<T>) -> CacheView<'_, T> {
 }
 
 impl<'a, T: Element> CacheView<'a, T> {
-    /// Sizes, outermost first.
+    /// Returns the sizes, outermost first.
     pub fn shape(&self) -> Shape<'a> {
         match self.padding {
             Some(padding) => Shape::new(padding.scope.rt, &self.layout, padding.marks),
@@ -63,8 +63,8 @@ impl<'a, T: Element> CacheView<'a, T> {
         }
     }
 
-    fn marks(&self) -> Marks {
-        self.padding.map_or(Marks::NONE, |padding| padding.marks)
+    fn marks(&self) -> PaddedDims {
+        self.padding.map_or(PaddedDims::NONE, |padding| padding.marks)
     }
 
     /// Returns a size, and the scope that knows the symbol that pads it.
@@ -76,7 +76,7 @@ impl<'a, T: Element> CacheView<'a, T> {
         }
     }
 
-    fn with(self, layout: Layout, marks: Marks, scope: Option<Scope<'a>>) -> Self {
+    fn with(self, layout: Layout, marks: PaddedDims, scope: Option<Scope<'a>>) -> Self {
         let padding = scope.filter(|_| marks.any()).map(|scope| {
             let call = scope.rt.core.borrow().memory.call_number();
             Padding { scope, call, marks }
@@ -103,20 +103,20 @@ impl<'a, T: Element> CacheView<'a, T> {
         let (len, scope) = self.resolve(len.into_dim())?;
         let marks = match scope {
             Some(scope) => narrowed_marks(NAME, scope, self.marks(), axis, start, len)?,
-            None => Marks::NONE,
+            None => PaddedDims::NONE,
         };
         let layout = narrowed(NAME, scope, &self.layout, marks, axis, start, len.size)?;
         let moved = if layout.count() == 0 { 0 } else { start * layout.strides()[axis] };
         Ok(Self { offset: self.offset + moved, ..self.with(layout, marks, scope) })
     }
 
-    /// The same elements, in row-major order, as `shape`.
+    /// Returns the same elements, in row-major order, as `shape`.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the number of elements differs, or if only a copy could have that shape;
     /// [`Error::Rank`]; [`Error::PaddedMix`] as for [`ops::reshape`](super::reshape).
     pub fn reshape(self, shape: impl IntoShape<'a>) -> Result<Self> {
-        let (mut sizes, mut marks) = (super::check::Shape::new(), Marks::NONE);
+        let (mut sizes, mut marks) = (super::check::Shape::new(), PaddedDims::NONE);
         let mut scope = self.padding.map(|padding| padding.scope);
         for (axis, dim) in shape.into_sizes().into_iter().enumerate() {
             let (MarkedSize { size, symbol }, of) = self.resolve(dim)?;
@@ -134,17 +134,17 @@ impl<'a, T: Element> CacheView<'a, T> {
             refuse("cache_view", scope, marks, [axis])?;
         }
         if target.count() != self.layout.count() {
-            let why = format!(
+            let reason = format!(
                 "the first has {} elements, the second {}; they must be equal",
                 self.layout.count(),
                 target.count()
             );
-            return Err(unlike(&self, shape, marks, scope, why));
+            return Err(unlike(&self, shape, marks, scope, reason));
         }
         let Some(layout) = viewed(&self.layout, shape) else {
-            let why =
+            let reason =
                 "that merges dimensions with gaps between them; reshape before narrowing or permuting".into();
-            return Err(unlike(&self, shape, marks, scope, why));
+            return Err(unlike(&self, shape, marks, scope, reason));
         };
         Ok(self.with(layout, marks, scope))
     }
@@ -164,14 +164,14 @@ impl<'a, T: Element> CacheView<'a, T> {
 fn unlike<T: Element>(
     from: &CacheView<'_, T>,
     shape: &[usize],
-    marks: Marks,
+    marks: PaddedDims,
     scope: Option<Scope<'_>>,
-    why: String,
+    reason: String,
 ) -> Error {
     let shapes = [Shown(from.layout.shape(), from.marks()), Shown(shape, marks)];
     match scope {
-        Some(scope) => scope.shape_error("cache_view", &shapes, why),
-        None => Error::shape("cache_view", &[shapes[0].0, shapes[1].0], why),
+        Some(scope) => scope.shape_error("cache_view", &shapes, reason),
+        None => Error::shape("cache_view", &[shapes[0].0, shapes[1].0], reason),
     }
 }
 

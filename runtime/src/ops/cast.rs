@@ -91,7 +91,7 @@ casts_to_half! {
 mod to_half {
     use crate::kernel;
 
-    /// Where an f32 cannot hold it, of the two around it the one whose last bit is set.
+    /// For a value that an f32 cannot hold, returns the one of the two around it whose last bit is set.
     #[kernel]
     pub(super) fn of_f64(x: f64) -> f32 {
         let near = x as f32;
@@ -171,7 +171,7 @@ fn kernel(from: DType, to: DType) -> &'static Definition {
     }
 }
 
-/// `x` with elements `U`: `ops::cast::<_, bf16>(&x)?`.
+/// Converts `x` to elements `U`: `ops::cast::<_, bf16>(&x)?`.
 ///
 /// Conversions to floats round to nearest even; floats to integers truncate and saturate, and NaN becomes 0;
 /// between integers the low bits are kept, as with `as`; anything to `bool` is `x != 0`. A cast to its own

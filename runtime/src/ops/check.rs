@@ -4,7 +4,7 @@ pub(super) use crate::tensor::broadcast::{NOT_SPREAD, Shape, broadcast, meet, sp
 use crate::{
     Error, Result, Scope,
     base::rank::MAX_RANK,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 pub(super) fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<()> {
@@ -15,7 +15,7 @@ pub(super) fn check_axis(op: &'static str, axis: usize, rank: usize) -> Result<(
 pub(super) fn refuse(
     op: &'static str,
     scope: Scope<'_>,
-    marks: Marks,
+    marks: PaddedDims,
     axes: impl IntoIterator<Item = usize>,
 ) -> Result<()> {
     axes.into_iter().try_for_each(|axis| scope.refuse_padded(op, marks, axis))
@@ -27,7 +27,7 @@ pub(super) fn without(shape: &[usize], axis: usize) -> Shape {
 }
 
 /// `marks` of a tensor that lost `axis`.
-pub(super) fn marks_without(marks: Marks, axis: usize) -> Marks {
+pub(super) fn marks_without(marks: PaddedDims, axis: usize) -> PaddedDims {
     (axis..MAX_RANK).fold(marks, |m, i| m.with(i, (i + 1 < MAX_RANK).then(|| marks.get(i + 1)).flatten()))
 }
 
@@ -44,5 +44,5 @@ pub(super) fn check_eps(name: &'static str, eps: f32) -> Result<()> {
     if eps.is_finite() && eps >= 0.0 {
         return Ok(());
     }
-    Err(Error::Argument { op: name, why: format!("eps is {eps}; it must be finite and not negative") })
+    Err(Error::Argument { op: name, reason: format!("eps is {eps}; it must be finite and not negative") })
 }

@@ -152,21 +152,21 @@ macro_rules! compare {
 }
 
 compare! {
-    /// `a == b`, element by element; false where either is NaN.
+    /// Returns `a == b`, element by element; false where either is NaN.
     eq: Element => "[false, true, false]";
-    /// `a != b`, element by element; true where either is NaN.
+    /// Returns `a != b`, element by element; true where either is NaN.
     ne: Element => "[true, false, true]";
-    /// `a < b`, element by element; false where either is NaN.
+    /// Returns `a < b`, element by element; false where either is NaN.
     lt: Number => "[true, false, false]";
-    /// `a <= b`, element by element; false where either is NaN.
+    /// Returns `a <= b`, element by element; false where either is NaN.
     le: Number => "[true, true, false]";
-    /// `a > b`, element by element; false where either is NaN.
+    /// Returns `a > b`, element by element; false where either is NaN.
     gt: Number => "[false, false, true]";
-    /// `a >= b`, element by element; false where either is NaN.
+    /// Returns `a >= b`, element by element; false where either is NaN.
     ge: Number => "[false, true, true]";
 }
 
-/// `a` where `cond` is true, `b` elsewhere.
+/// Returns `a` where `cond` is true, `b` elsewhere.
 ///
 /// `a` and `b` may be numbers; if both are, the element type has to be named, as in `where_::<f32>(&cond, 1.0, 0.0)`. All
 /// three shapes broadcast; padding marks are united. Both sides are read everywhere, but a value that is
@@ -200,7 +200,7 @@ pub fn where_<'s, T: Element>(
     call.moving::<T>().launch()
 }
 
-/// `x`, but `value` where `mask` is true.
+/// Returns `x`, but `value` where `mask` is true.
 ///
 /// `mask` and `value`, which may be a number, broadcast to `x`. The result has the padding marks of `x`.
 ///

@@ -172,42 +172,42 @@ macro_rules! of_numbers {
 }
 
 binary! {
-    /// `a + b`. Integers wrap.
+    /// Returns `a + b`. Integers wrap.
     add: Number, of_numbers!(add).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[8.0, 12.0]";
-    /// `a - b`. Integers wrap.
+    /// Returns `a - b`. Integers wrap.
     sub: Number, of_numbers!(sub).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[4.0, 4.0]";
-    /// `a * b`. Integers wrap.
+    /// Returns `a * b`. Integers wrap.
     mul: Number, of_numbers!(mul).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[12.0, 32.0]";
-    /// `a / b`. Integer division truncates and wraps; division by zero returns 0.
+    /// Returns `a / b`. Integer division truncates and wraps; division by zero returns 0.
     div: Number, of_numbers!(div).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[3.0, 2.0]";
-    /// `silu(gate) * up`, the gated half of a SwiGLU block, in one pass.
+    /// Returns `silu(gate) * up`, the gated half of a SwiGLU block, in one pass.
     silu_mul: Real, of_reals!(floats::silu_mul, doubles::silu_mul), ("[0.0f32, 100.0]", "[2.0f32, 4.0]") => "[0.0, 400.0]";
 }
 
 unary! {
-    /// `-x`. Integers wrap, so the result for an unsigned `x` is `2^bits - x`.
+    /// Returns `-x`. Integers wrap, so the result for an unsigned `x` is `2^bits - x`.
     neg: Number, of_numbers!(neg).of::<T>(), "[1.0f32, -2.0]" => "[-1.0, 2.0]";
-    /// `e^x`.
+    /// Returns `e^x`.
     exp: Real, of_reals!(floats::exp, doubles::exp), "[0.0f32, f32::NEG_INFINITY]" => "[1.0, 0.0]";
-    /// Natural logarithm; `-inf` of 0, NaN below.
+    /// Returns the natural logarithm of `x`; `-inf` for 0, NaN below.
     log: Real, of_reals!(floats::log, doubles::log), "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
-    /// Square root; NaN below 0.
+    /// Returns the square root of `x`; NaN below 0.
     sqrt: Real, of_reals!(floats::sqrt, doubles::sqrt), "[4.0f32, 9.0]" => "[2.0, 3.0]";
-    /// `1 / sqrt(x)`; `inf` of 0, NaN below.
+    /// Returns `1 / sqrt(x)`; `inf` for 0, NaN below.
     rsqrt: Real, of_reals!(floats::rsqrt, doubles::rsqrt), "[4.0f32, 0.25]" => "[0.5, 2.0]";
-    /// Hyperbolic tangent.
+    /// Returns the hyperbolic tangent of `x`.
     tanh: Real, of_reals!(floats::tanh, doubles::tanh), "[0.0f32, 100.0]" => "[0.0, 1.0]";
-    /// `max(x, 0)`.
+    /// Returns `max(x, 0)`.
     relu: Real, of_reals!(floats::relu, doubles::relu), "[-1.0f32, 2.0]" => "[0.0, 2.0]";
-    /// GELU, `x * Phi(x)`, with the error function.
+    /// Computes GELU, `x * Phi(x)`, with the error function.
     gelu: Real, of_reals!(floats::gelu, doubles::gelu), "[0.0f32, 100.0]" => "[0.0, 100.0]";
-    /// GELU by its tanh approximation (GPT-2, `gelu_new`, `gelu_pytorch_tanh`).
+    /// Computes GELU by its tanh approximation (GPT-2, `gelu_new`, `gelu_pytorch_tanh`).
     gelu_tanh: Real, of_reals!(floats::gelu_tanh, doubles::gelu_tanh), "[0.0f32, 100.0]" => "[0.0, 100.0]";
-    /// `x * sigmoid(x)`, also known as swish.
+    /// Returns `x * sigmoid(x)`, also known as swish.
     silu: Real, of_reals!(floats::silu, doubles::silu), "[0.0f32, 100.0]" => "[0.0, 100.0]";
 }
 
-/// `x * factor`, with a factor that is fixed when the segment is recorded.
+/// Returns `x * factor`, with a factor that is fixed when the segment is recorded.
 ///
 /// One that changes between calls is a `#[host]` scalar and [`mul`]. Same shape and padding marks as
 /// `x`.
@@ -226,7 +226,7 @@ unary! {
 /// Returns [`Error::Argument`] if `factor` is not finite.
 pub fn scale<'s, T: Float>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, T>> {
     if !factor.is_finite() {
-        return Err(Error::Argument { op: "scale", why: format!("factor {factor}; it must be finite") });
+        return Err(Error::Argument { op: "scale", reason: format!("factor {factor}; it must be finite") });
     }
     let mut call = Call::new(scaled::scale::DEFINITION, x)?;
     call.key(factor);

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// From here on, results are no sums of the series.
+/// From here on, results are not sums of the series.
 const FAR: f64 = 0.5;
 
 /// Beyond, powers of e are 0.
@@ -164,7 +164,7 @@ mod tests {
         assert!([erf, erfc, normal_cdf].iter().all(|of| of(f64::NAN).is_nan()));
     }
 
-    /// Where one way of computing meets another.
+    /// The arguments at which one way of computing meets another.
     #[test]
     fn there_are_no_steps() {
         for of in [erf, erfc, normal_cdf] {

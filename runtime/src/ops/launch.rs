@@ -4,7 +4,7 @@ use crate::{
     Element, Result, Scope, Tensor,
     backend::{Op, View},
     tensor::Operand,
-    value::layout::Marks,
+    value::layout::PaddedDims,
 };
 
 /// A tensor that the function already knows to belong to `scope`.
@@ -18,7 +18,7 @@ pub(super) fn compute<'s, T: Element>(
     op: impl Into<Op>,
     inputs: &[View],
     shape: &[usize],
-    marks: Marks,
+    marks: PaddedDims,
 ) -> Result<Tensor<'s, T>> {
     let op = op.into();
     let out = scope.empty::<T>(&op, shape, marks)?;

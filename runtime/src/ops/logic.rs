@@ -100,15 +100,15 @@ macro_rules! of_bools {
 }
 
 of_bools! {
-    /// If both are true.
+    /// Returns whether both are true.
     logical_and => "[false, false, false, true]";
-    /// If either is true.
+    /// Returns whether either is true.
     logical_or => "[false, true, true, true]";
-    /// If one of them is true and the other is not.
+    /// Returns whether one of them is true and the other is not.
     logical_xor => "[false, true, true, false]";
 }
 
-/// If `x` is false.
+/// Returns whether `x` is false.
 ///
 /// Same shape and padding marks as `x`.
 ///
@@ -151,11 +151,11 @@ macro_rules! of_floats {
 }
 
 of_floats! {
-    /// If `x` is NaN.
+    /// Returns whether `x` is NaN.
     isnan => "[false, false, true]";
-    /// If `x` is infinite, of either sign.
+    /// Returns whether `x` is infinite, of either sign.
     isinf => "[false, true, false]";
-    /// If `x` is neither infinite nor NaN.
+    /// Returns whether `x` is neither infinite nor NaN.
     isfinite => "[true, false, false]";
 }
 

@@ -114,7 +114,7 @@ binary! {
         ("[200.0f32, -200.0]", "[1.0f32, 1.0]") => "[0.0, 200.0]";
 }
 
-/// The cross-entropy of each row of `logits`, along the last dimension, with its label; 0 where the label is
+/// Returns the cross-entropy of each row of `logits`, along the last dimension, with its label; 0 where the label is
 /// `ignore_index`.
 ///
 /// `logits` of `[.., C]` and `labels` of `[..]`, `i32`; the result is `[..]`. With `label_smoothing`, from 0 to 1, that part of
@@ -134,7 +134,7 @@ binary! {
 /// # Errors
 /// Returns [`Error::Shape`] if the shapes do not fit, or a row is empty; [`Error::Argument`] if `label_smoothing` is not from 0
 /// to 1; [`Error::PaddedMix`] if the classes are padded, or one dimension is by different symbols. Later, at a read:
-/// [`Error::IndexOutOfRange`] for a label that is no class.
+/// [`Error::IndexOutOfRange`] for a label that is not a class.
 pub fn cross_entropy<'s, T: Float>(
     logits: &Tensor<'s, T>,
     labels: &(impl AsOperand<'s, i32> + ?Sized),
@@ -148,7 +148,8 @@ pub fn cross_entropy<'s, T: Float>(
     call.launch_rows()
 }
 
-/// The negative of each row of `log_probs`, along the last dimension, at its label; 0 where the label is `ignore_index`.
+/// Returns the negative of each row of `log_probs`, along the last dimension, at its label; 0 where the label
+/// is `ignore_index`.
 ///
 /// [`cross_entropy`] of logits is this of their [`log_softmax`](super::log_softmax). Shapes and padding are those of
 /// [`cross_entropy`].
@@ -175,8 +176,8 @@ pub fn nll_loss<'s, T: Float>(
     call.launch_rows()
 }
 
-/// [`cross_entropy`] with a weight for each class, `[C]`, by which the loss of a row with that label is multiplied, and the
-/// weight of each row's label; both are 0 where the label is `ignore_index`.
+/// Computes [`cross_entropy`] with a weight for each class, `[C]`, by which the loss of a row with that label
+/// is multiplied, and the weight of each row's label; both are 0 where the label is `ignore_index`.
 ///
 /// As `torch.nn.functional.cross_entropy` with `weight`; of the part of the target that `label_smoothing` spreads over all
 /// classes, each has its own weight. The mean is the sum of the losses divided by that of the weights.
@@ -211,7 +212,8 @@ pub fn cross_entropy_weighted<'s, T: Float>(
     call.launch_rows()
 }
 
-/// [`nll_loss`] with a weight for each class, `[C]`, and the weight of each row's label, as [`cross_entropy_weighted`].
+/// Computes [`nll_loss`] with a weight for each class, `[C]`, and the weight of each row's label, as
+/// [`cross_entropy_weighted`].
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -244,8 +246,8 @@ fn check_smoothing(op: &'static str, label_smoothing: f32) -> Result<()> {
     if (0.0..=1.0).contains(&label_smoothing) {
         return Ok(());
     }
-    let why = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
-    Err(Error::Argument { op, why })
+    let reason = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
+    Err(Error::Argument { op, reason })
 }
 
 /// Adds the weights of the classes, which are the same for all rows.
@@ -261,8 +263,8 @@ fn weighted<'s, T: Float>(
         refuse(name, rows.scope(), weights.marks, [0])?;
     }
     if weights.view.layout.shape() != classes.as_slice() {
-        let why = "there must be a weight for each class, which are along the last dimension of the rows";
-        return Err(rows.scope().shape_error(name, &[rows.into(), (&weights).into()], why));
+        let reason = "there must be a weight for each class, which are along the last dimension of the rows";
+        return Err(rows.scope().shape_error(name, &[rows.into(), (&weights).into()], reason));
     }
     call.operand(weights);
     Ok(call)
@@ -286,8 +288,8 @@ fn of_labels<'s, T: Float>(
         }
     }
     if rows.size(last) == 0 || labels.view.layout.shape() != &rows.sizes()[..last] {
-        let why = "the labels have the dimensions of the rows without the last one, which is not empty";
-        return Err(rows.scope().shape_error(name, &[rows.into(), (&labels).into()], why));
+        let reason = "the labels have the dimensions of the rows without the last one, which is not empty";
+        return Err(rows.scope().shape_error(name, &[rows.into(), (&labels).into()], reason));
     }
     call.operand(labels);
     Ok(call)

@@ -51,8 +51,8 @@ fn counted<'s, T: Float>(
     check_axis(name, axis, x.rank())?;
     let given = mask.operand(name, scope)?;
     if given.view.layout.rank() > x.rank() || given.view.layout.broadcast_to(x.sizes()).is_none() {
-        let why = "the mask does not broadcast to the tensor; its sizes, aligned at the last dimension, must be equal or 1";
-        return Err(scope.shape_error(name, &[(&given).into(), x.into()], why));
+        let reason = "the mask does not broadcast to the tensor; its sizes, aligned at the last dimension, must be equal or 1";
+        return Err(scope.shape_error(name, &[(&given).into(), x.into()], reason));
     }
     let (places, end) = (places(x, axis)?, size(x, axis)?);
     let mut call = Call::new(of::counted::DEFINITION, x)?;
@@ -96,16 +96,16 @@ macro_rules! masked {
 }
 
 masked! {
-    /// Maximum over `axis`, which is removed, of the elements whose `mask` is true; `-inf` if there are none.
+    /// Returns the maximum over `axis`, which is removed, of the elements whose `mask` is true; `-inf` if there are none.
     masked_max of max -> T, f32::NEG_INFINITY, "[2.0, 4.0]";
-    /// Minimum over `axis`, which is removed, of the elements whose `mask` is true; `inf` if there are none.
+    /// Returns the minimum over `axis`, which is removed, of the elements whose `mask` is true; `inf` if there are none.
     masked_min of min -> T, f32::INFINITY, "[1.0, 3.0]";
-    /// Index of the first maximum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
+    /// Returns the index of the first maximum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
     /// or if all of them are `-inf`.
     masked_argmax of argmax -> u32, f32::NEG_INFINITY, "[1, 0]";
 }
 
-/// [`softmax`](super::softmax) along `axis` over the elements whose `mask` is true; 0 at the others.
+/// Computes [`softmax`](super::softmax) along `axis` over the elements whose `mask` is true; 0 at the others.
 ///
 /// As in [`masked_mean`](super::masked_mean), `mask` broadcasts to `x`, and `axis` may be padded: elements in the padding do
 /// not count, whatever `mask` contains there. The result has the shape and the padding marks of `x`.
@@ -145,8 +145,9 @@ fn real<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     Ok(all.alias(all.raw.layout, 0, all.raw.marks.with(axis, None)))
 }
 
-/// [`matmul`](super::matmul) whose inner dimension may be padded: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
-/// `[.., M, N]`; terms in the padding of `K` do not count, whatever the operands contain there.
+/// Multiplies as [`matmul`](super::matmul) does, with an inner dimension that may be padded: `a` is
+/// `[.., M, K]`, `b` is `[.., K, N]`, the result `[.., M, N]`; terms in the padding of `K` do not count,
+/// whatever the operands contain there.
 ///
 /// Both operands are padded along `K` by one symbol, or neither is. Where they are, each is copied with zeros in the padding.
 /// Padding of `M`, `N` and the dimensions in front propagates.

@@ -15,53 +15,53 @@ real_functions! {
         super::super::functions::doubles::complementary_error_function as complementary_error_function
     ];
 
-    /// Sine of `x` radians.
+    /// Returns the sine of `x` radians.
     sin(x) { x.sin() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
-    /// Cosine of `x` radians.
+    /// Returns the cosine of `x` radians.
     cos(x) { x.cos() } "[0.0f32, -0.0]" => "[1.0, 1.0]";
-    /// Tangent of `x` radians.
+    /// Returns the tangent of `x` radians.
     tan(x) { x.tan() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
-    /// Arc sine, in radians; NaN outside -1 to 1.
+    /// Returns the arc sine, in radians; NaN outside -1 to 1.
     asin(x) { x.asin() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
-    /// Arc cosine, in radians; NaN outside -1 to 1.
+    /// Returns the arc cosine, in radians; NaN outside -1 to 1.
     acos(x) { x.acos() } "[1.0f32, 1.0]" => "[0.0, 0.0]";
-    /// Arc tangent, in radians.
+    /// Returns the arc tangent, in radians.
     atan(x) { x.atan() } "[0.0f32, -0.0]" => "[0.0, -0.0]";
-    /// Hyperbolic sine.
+    /// Returns the hyperbolic sine.
     sinh(x) { x.sinh() } "[0.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
-    /// Hyperbolic cosine.
+    /// Returns the hyperbolic cosine.
     cosh(x) { x.cosh() } "[0.0f32, f32::INFINITY]" => "[1.0, f32::INFINITY]";
-    /// Inverse of [`sinh`].
+    /// Returns the inverse of [`sinh`].
     asinh(x) { x.asinh() } "[0.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
-    /// Inverse of [`cosh`]; NaN below 1.
+    /// Returns the inverse of [`cosh`]; NaN below 1.
     acosh(x) { x.acosh() } "[1.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
-    /// Inverse of [`tanh`](super::tanh); NaN outside -1 to 1.
+    /// Returns the inverse of [`tanh`](super::tanh); NaN outside -1 to 1.
     atanh(x) { x.atanh() } "[0.0f32, 1.0]" => "[0.0, f32::INFINITY]";
-    /// `2^x`.
+    /// Returns `2^x`.
     exp2(x) { x.exp2() } "[3.0f32, -1.0]" => "[8.0, 0.5]";
-    /// `e^x - 1`, which keeps the digits of the result for `x` near 0.
+    /// Returns `e^x - 1`, which keeps the digits of the result for `x` near 0.
     expm1(x) { x.exp_m1() } "[0.0f32, f32::NEG_INFINITY]" => "[0.0, -1.0]";
-    /// Logarithm to base 2; `-inf` of 0, NaN below.
+    /// Returns the logarithm to base 2; `-inf` for 0, NaN below.
     log2(x) { x.log2() } "[8.0f32, 0.5]" => "[3.0, -1.0]";
-    /// Logarithm to base 10; `-inf` of 0, NaN below.
+    /// Returns the logarithm to base 10; `-inf` for 0, NaN below.
     log10(x) { x.log10() } "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
-    /// `ln(1 + x)`, which keeps the digits of `x` near 0; `-inf` of -1, NaN below.
+    /// Returns `ln(1 + x)`, which keeps the digits of `x` near 0; `-inf` for -1, NaN below.
     log1p(x) { x.ln_1p() } "[0.0f32, -1.0]" => "[0.0, f32::NEG_INFINITY]";
-    /// The largest whole number that is not larger.
+    /// Returns the largest whole number that is not above `x`.
     floor(x) { x.floor() } "[1.5f32, -1.5]" => "[1.0, -2.0]";
-    /// The smallest whole number that is not smaller.
+    /// Returns the smallest whole number that is not below `x`.
     ceil(x) { x.ceil() } "[1.5f32, -1.5]" => "[2.0, -1.0]";
-    /// The nearest whole number; of two, the even one.
+    /// Returns the nearest whole number; of two, the even one.
     round(x) { x.round_ties_even() } "[0.5f32, 1.5]" => "[0.0, 2.0]";
-    /// The whole number towards zero.
+    /// Returns the nearest whole number towards zero.
     trunc(x) { x.trunc() } "[1.5f32, -1.5]" => "[1.0, -1.0]";
-    /// What [`trunc`] takes away, with the sign of `x`.
+    /// Returns the part that [`trunc`] removes, with the sign of `x`.
     frac(x) { x.fract() } "[1.5f32, -1.25]" => "[0.5, -0.25]";
-    /// `1 / x`.
+    /// Returns `1 / x`.
     reciprocal(x) { x.recip() } "[4.0f32, -0.5]" => "[0.25, -2.0]";
-    /// The error function.
+    /// Returns the error function of `x`.
     erf(x) { error_function(x) } "[0.0f32, f32::INFINITY]" => "[0.0, 1.0]";
-    /// `1 - erf(x)`, which keeps the digits of small results.
+    /// Returns `1 - erf(x)`, which keeps the digits of small results.
     erfc(x) { complementary_error_function(x) } "[0.0f32, f32::INFINITY]" => "[1.0, 0.0]";
 }
 
@@ -96,9 +96,9 @@ of_two! {
 }
 
 binary! {
-    /// `a` to the power `b`; NaN of a negative `a` unless `b` is whole.
+    /// Returns `a` to the power `b`; NaN for a negative `a` unless `b` is whole.
     pow: Real, of_reals!(floats_of_two::pow, f64s_of_two::pow), ("[3.0f32, 4.0]", "[2.0f32, 0.5]") => "[9.0, 2.0]";
-    /// The angle of the point `(b, a)`, in radians from -π to π.
+    /// Returns the angle of the point `(b, a)`, in radians from -π to π.
     atan2: Real, of_reals!(floats_of_two::atan2, f64s_of_two::atan2),
         ("[0.0f32, -0.0]", "[1.0f32, 2.0]") => "[0.0, -0.0]";
 }

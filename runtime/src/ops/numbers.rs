@@ -81,24 +81,24 @@ macro_rules! kernel_of {
 }
 
 binary! {
-    /// The smaller of `a` and `b`; NaN if either is NaN.
+    /// Returns the smaller of `a` and `b`; NaN if either is NaN.
     minimum: Number, kernel_of!(minimum), ("[1.0f32, 4.0]", "[2.0f32, 3.0]") => "[1.0, 3.0]";
-    /// The larger of `a` and `b`; NaN if either is NaN.
+    /// Returns the larger of `a` and `b`; NaN if either is NaN.
     maximum: Number, kernel_of!(maximum), ("[1.0f32, 4.0]", "[2.0f32, 3.0]") => "[2.0, 4.0]";
-    /// The remainder of `a / b` that has the sign of `b`; of an integer division by zero, `a`.
+    /// Returns the remainder of `a / b` that has the sign of `b`; for an integer division by zero, `a`.
     remainder: Number, kernel_of!(remainder), ("[5.0f32, -5.0]", "[3.0f32, 3.0]") => "[2.0, 1.0]";
 }
 
 unary! {
-    /// `x` without its sign. That of the smallest signed integer wraps to itself.
+    /// Returns `x` without its sign. The smallest signed integer wraps to itself.
     abs: Number, kernel_of!(abs), "[-1.0f32, 2.0]" => "[1.0, 2.0]";
-    /// -1, 0 or 1, as `x` is; NaN of NaN.
+    /// Returns -1, 0 or 1, by the sign of `x`; NaN for NaN.
     sign: Number, kernel_of!(sign), "[-4.0f32, 0.0]" => "[-1.0, 0.0]";
-    /// `x * x`. Integers wrap.
+    /// Returns `x * x`. Integers wrap.
     square: Number, kernel_of!(square), "[-3.0f32, 0.5]" => "[9.0, 0.25]";
 }
 
-/// `x`, but at least `low` and at most `high`; `high` where they are in the wrong order. NaN stays NaN.
+/// Returns `x`, but at least `low` and at most `high`; `high` where they are in the wrong order. NaN stays NaN.
 ///
 /// A bound that is NaN does not bound. Both may be numbers. Shapes broadcast; padding marks unite. With one bound it is [`maximum`] or [`minimum`].
 ///

@@ -14,7 +14,7 @@ use crate::{
     tensor::{Shown, shape::Given},
     value::{
         dim::MarkedSize,
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
     },
 };
 
@@ -52,9 +52,12 @@ pub(super) fn viewed(layout: &Layout, shape: &[usize]) -> Option<Layout> {
 
 /// Checks that the padded dimensions of `from` are those of `to`, each with as many elements before and after
 /// it; otherwise returns a mark that makes the difference, with its axis.
-pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Result<(), (Marks, usize)> {
+pub(super) fn same_padding(
+    from: (&[usize], PaddedDims),
+    to: (&[usize], PaddedDims),
+) -> Result<(), (PaddedDims, usize)> {
     // Only fixed sizes: those of padded dimensions are equal if the symbols are.
-    let places = |(sizes, marks): (&[usize], Marks)| -> SmallVec<[(usize, u8, usize); MAX_RANK]> {
+    let places = |(sizes, marks): (&[usize], PaddedDims)| -> SmallVec<[(usize, u8, usize); MAX_RANK]> {
         let fixed = |axes: std::ops::Range<usize>| -> usize {
             axes.filter(|&axis| marks.get(axis).is_none()).map(|axis| sizes[axis]).product()
         };
@@ -73,7 +76,7 @@ pub(super) fn same_padding(from: (&[usize], Marks), to: (&[usize], Marks)) -> Re
     Ok(())
 }
 
-/// The elements of `x`, in row-major order, as `shape`.
+/// Returns the elements of `x`, in row-major order, as `shape`.
 ///
 /// Returns a view if the strides allow it, and otherwise a copy. A padded dimension must remain a separate
 /// dimension, and is written as one: `reshape(x, (x.dim(0), heads, size))`.
@@ -102,8 +105,8 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
     }
     if target.count() != elements {
         let count = target.count();
-        let why = format!("the first has {elements} elements, the second {count}; they must be equal");
-        return Err(x.scope().shape_error(NAME, &[x.into(), Shown(shape, marks)], why));
+        let reason = format!("the first has {elements} elements, the second {count}; they must be equal");
+        return Err(x.scope().shape_error(NAME, &[x.into(), Shown(shape, marks)], reason));
     }
     if let Some(layout) = viewed(&x.raw.layout, shape) {
         return Ok(x.alias(layout, 0, marks));
@@ -136,7 +139,7 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     compute(x.scope(), COPY, &[x.view("contiguous")?], x.sizes(), x.raw.marks)
 }
 
-/// Elements `start .. start + len` along `axis`, as a view.
+/// Returns the elements `start .. start + len` along `axis`, as a view.
 ///
 /// `len` may be the size of a padded dimension, as in `narrow(&positions, 0, 0, x.dim(0))`: the result is
 /// then padded in the same way. Of an axis that is itself padded, only all of it can be taken
@@ -155,7 +158,7 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 ///
 /// # Errors
 /// Returns [`Error::Axis`]; [`Error::Shape`] if the range is not inside the axis; [`Error::PaddedMix`] for
-/// another range of a padded axis; [`Error::PaddedSize`] for a `start` that is no number.
+/// another range of a padded axis; [`Error::PaddedSize`] for a `start` that is not a number.
 pub fn narrow<'s, T: Element>(
     x: &Tensor<'s, T>,
     axis: usize,
@@ -186,11 +189,11 @@ fn narrow_as<'s, T: Element>(
 pub(super) fn narrowed_marks(
     name: &'static str,
     scope: Scope<'_>,
-    marks: Marks,
+    marks: PaddedDims,
     axis: usize,
     start: usize,
     len: MarkedSize,
-) -> Result<Marks> {
+) -> Result<PaddedDims> {
     let whole = start == 0 && len.symbol == marks.get(axis);
     let first = start == 0 && len == MarkedSize::fixed(1);
     if !whole && !first {
@@ -205,7 +208,7 @@ pub(super) fn narrowed(
     name: &'static str,
     scope: Option<Scope<'_>>,
     layout: &Layout,
-    marks: Marks,
+    marks: PaddedDims,
     axis: usize,
     start: usize,
     len: usize,
@@ -213,10 +216,10 @@ pub(super) fn narrowed(
     check_axis(name, axis, layout.rank())?;
     let n = layout.shape()[axis];
     if start.checked_add(len).is_none_or(|end| end > n) {
-        let why = format!("{len} elements from {start} on are not inside axis {axis}, which has {n}");
+        let reason = format!("{len} elements from {start} on are not inside axis {axis}, which has {n}");
         return Err(match scope {
-            Some(scope) => scope.shape_error(name, &[Shown(layout.shape(), marks)], why),
-            None => Error::shape(name, &[layout.shape()], why),
+            Some(scope) => scope.shape_error(name, &[Shown(layout.shape(), marks)], reason),
+            None => Error::shape(name, &[layout.shape()], reason),
         });
     }
     Ok(layout.with_dim(axis, len))
@@ -266,8 +269,8 @@ pub fn permute<'s, T: Element>(x: &Tensor<'s, T>, axes: &[usize]) -> Result<Tens
     Ok(x.alias(x.raw.layout.permuted(axes), 0, permuted_marks(x.raw.marks, axes)))
 }
 
-pub(super) fn permuted_marks(marks: Marks, axes: &[usize]) -> Marks {
-    axes.iter().enumerate().fold(Marks::NONE, |m, (to, &from)| m.with(to, marks.get(from)))
+pub(super) fn permuted_marks(marks: PaddedDims, axes: &[usize]) -> PaddedDims {
+    axes.iter().enumerate().fold(PaddedDims::NONE, |m, (to, &from)| m.with(to, marks.get(from)))
 }
 
 pub(super) fn check_permutation(name: &'static str, axes: &[usize], rank: usize) -> Result<()> {
@@ -275,13 +278,13 @@ pub(super) fn check_permutation(name: &'static str, axes: &[usize], rank: usize)
         check_axis(name, axis, rank)?;
     }
     if axes.len() != rank || (0..rank).any(|axis| !axes.contains(&axis)) {
-        let why = format!("axes {axes:?} of a tensor of rank {rank}; each of its axes must be there once");
-        return Err(Error::Argument { op: name, why });
+        let reason = format!("axes {axes:?} of a tensor of rank {rank}; each of its axes must be there once");
+        return Err(Error::Argument { op: name, reason });
     }
     Ok(())
 }
 
-/// A new dimension of size 1 at `axis` (at most the rank), as a view.
+/// Adds a new dimension of size 1 at `axis` (at most the rank), as a view.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -305,7 +308,7 @@ pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tenso
     strides.insert(axis, stride);
     let layout = Layout::strided(&shape, &strides)?;
     let marks = (0..x.rank())
-        .fold(Marks::NONE, |m, from| m.with(from + usize::from(from >= axis), x.raw.marks.get(from)));
+        .fold(PaddedDims::NONE, |m, from| m.with(from + usize::from(from >= axis), x.raw.marks.get(from)));
     Ok(x.alias(layout, 0, marks))
 }
 
@@ -327,8 +330,8 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
     check_axis("squeeze", axis, x.rank())?;
     refuse("squeeze", x.scope(), x.raw.marks, [axis])?;
     if x.size(axis) != 1 {
-        let why = format!("axis {axis} has {} elements; only a dimension of size 1 can go", x.size(axis));
-        return Err(x.scope().shape_error("squeeze", &[x.into()], why));
+        let reason = format!("axis {axis} has {} elements; only a dimension of size 1 can go", x.size(axis));
+        return Err(x.scope().shape_error("squeeze", &[x.into()], reason));
     }
     let (mut shape, mut strides): (Shape, Shape) = (x.sizes().into(), x.raw.layout.strides().into());
     shape.remove(axis);
@@ -336,7 +339,7 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
     Ok(x.alias(Layout::strided(&shape, &strides)?, 0, marks_without(x.raw.marks, axis)))
 }
 
-/// `x` repeated to `shape`, as a view: sizes, aligned at the last dimension, are equal or 1 in `x`.
+/// Repeats `x` to `shape`, as a view: sizes, aligned at the last dimension, are equal or 1 in `x`.
 ///
 /// The result is padded where `shape` is: a padded dimension of `x` must be in it as one, and a dimension of
 /// size 1 can be repeated along a padded one.
@@ -364,7 +367,7 @@ pub(crate) fn broadcast_as<'s, T: Element>(
     name: &'static str,
     x: &Tensor<'s, T>,
     shape: &[usize],
-    marks: Marks,
+    marks: PaddedDims,
 ) -> Result<Tensor<'s, T>> {
     Layout::contiguous(shape)?;
     let lead = shape.len().saturating_sub(x.rank());
@@ -380,7 +383,7 @@ pub(crate) fn broadcast_as<'s, T: Element>(
     }
 }
 
-/// `n` parts of equal size along `axis`, as views.
+/// Returns `n` parts of equal size along `axis`, as views.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -403,8 +406,8 @@ pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result
     refuse("split", x.scope(), x.raw.marks, [axis])?;
     let size = x.size(axis);
     if n == 0 || !size.is_multiple_of(n) {
-        let why = format!("axis {axis} has {size} elements, which do not divide into {n} equal parts");
-        return Err(x.scope().shape_error("split", &[x.into()], why));
+        let reason = format!("axis {axis} has {size} elements, which do not divide into {n} equal parts");
+        return Err(x.scope().shape_error("split", &[x.into()], reason));
     }
     parts("split", x, axis, std::iter::repeat_n(MarkedSize::fixed(size / n), n))
 }
@@ -442,8 +445,8 @@ pub fn split_at<'s, T: Element>(
     let total = given.iter().try_fold(0usize, |sum, part| sum.checked_add(part.size));
     if total != Some(x.size(axis)) {
         let (sizes, have): (Shape, usize) = (given.iter().map(|part| part.size).collect(), x.size(axis));
-        let why = format!("the parts {sizes:?} must sum up to axis {axis}, which has {have} elements");
-        return Err(x.scope().shape_error(NAME, &[x.into()], why));
+        let reason = format!("the parts {sizes:?} must sum up to axis {axis}, which has {have} elements");
+        return Err(x.scope().shape_error(NAME, &[x.into()], reason));
     }
     for part in &given {
         // For an axis of fixed size, a part as long as a bucket does not determine where the next one starts.

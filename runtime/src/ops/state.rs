@@ -4,7 +4,9 @@ use super::{
     check::refuse,
     launch::{compute, launch},
 };
-use crate::{AsOperand, Element, Error, Result, Scope, State, Tensor, memory::COPY, value::layout::Marks};
+use crate::{
+    AsOperand, Element, Error, Result, Scope, State, Tensor, memory::COPY, value::layout::PaddedDims,
+};
 
 /// Overwrites all of `state` with `src`, which has the same shape.
 ///
@@ -26,8 +28,8 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
     let target = state.operand(NAME, scope)?.view;
     refuse(NAME, scope, src.raw.marks, 0..src.rank())?;
     if state.shape() != src.sizes() {
-        let why = "state and source must have one shape";
-        return Err(Error::shape(NAME, &[state.shape(), src.sizes()], why));
+        let reason = "state and source must have one shape";
+        return Err(Error::shape(NAME, &[state.shape(), src.sizes()], reason));
     }
     launch(scope, COPY, &[src.view(NAME)?], &[target])
 }
@@ -50,5 +52,5 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
 /// Returns only the errors of every operation (see [`ops`](crate::ops)).
 pub fn load<'s, T: Element>(scope: Scope<'s>, state: &State<T>) -> Result<Tensor<'s, T>> {
     let source = state.operand("load", scope)?.view;
-    compute(scope, COPY, &[source], state.shape(), Marks::NONE)
+    compute(scope, COPY, &[source], state.shape(), PaddedDims::NONE)
 }

@@ -192,8 +192,8 @@ fn over<'s, T: Element, U: Element>(
     check_axis(name, axis, x.rank())?;
     x.scope().refuse_padded(name, x.raw.marks, axis)?;
     if x.size(axis) == 0 && !of_nothing {
-        let why = format!("axis {axis} is empty, so it has no {name}");
-        return Err(x.scope().shape_error(name, &[x.into()], why));
+        let reason = format!("axis {axis} is empty, so it has no {name}");
+        return Err(x.scope().shape_error(name, &[x.into()], reason));
     }
     let mut call = Call::new(definition, x)?;
     if let Some(correction) = correction {
@@ -230,25 +230,26 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Minimum over `axis`, which is removed; NaN if any element is NaN.
+    /// Returns the minimum over `axis`, which is removed; NaN if any element is NaN.
     min: <T: Number> T => T, kernel_of!(min), false, "[1.0f32, 9.0, 3.0, 4.0]" => "[1.0, 3.0]";
-    /// Index of the first maximum along `axis`, which is removed. NaN counts as larger than every number.
+    /// Returns the index of the first maximum along `axis`, which is removed. NaN counts as larger than every number.
     argmax: <T: Number> T => u32, kernel_of!(argmax), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[1, 0]";
-    /// Index of the first minimum along `axis`, which is removed. NaN counts as smaller than every number.
+    /// Returns the index of the first minimum along `axis`, which is removed. NaN counts as smaller than every number.
     argmin: <T: Number> T => u32, kernel_of!(argmin), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[0, 1]";
-    /// Product over `axis`, which is removed; 1 of an empty axis. Floats are multiplied in f32, an `f64` in f64; integers wrap.
+    /// Returns the product over `axis`, which is removed; 1 for an empty axis. Floats are multiplied in f32, an `f64` in f64; integers wrap.
     prod: <T: Number> T => T, kernel_of!(prod), true, "[1.0f32, 9.0, 4.0, 3.0]" => "[9.0, 12.0]";
-    /// `ln(sum(e^x))` over `axis`, which is removed, without overflow; `-inf` where all are.
+    /// Returns `ln(sum(e^x))` over `axis`, which is removed, without overflow; `-inf` where all are.
     logsumexp: <T: Real> T => T, of_reals!(floats::logsumexp, f64s::logsumexp), false,
         "[200.0f32, f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]" => "[200.0, 0.0]";
-    /// If any element along `axis`, which is removed, is true; false of an empty axis.
+    /// Returns whether any element along `axis`, which is removed, is true; false of an empty axis.
     any: <> bool => bool, bools::any::DEFINITION, true, "[true, false, false, false]" => "[true, false]";
-    /// If all elements along `axis`, which is removed, are true; true of an empty axis.
+    /// Returns whether all elements along `axis`, which is removed, are true; true of an empty axis.
     all: <> bool => bool, bools::all::DEFINITION, true, "[true, true, true, false]" => "[true, false]";
 }
 
-/// Variance over `axis`, which is removed: the sum of the squared distances from the mean, divided by the size less
-/// `correction`. That is 1 for an estimate from a sample, and 0 for the variance of the elements themselves.
+/// Returns the variance over `axis`, which is removed: the sum of the squared distances from the mean, divided
+/// by the size less `correction`. That is 1 for an estimate from a sample, and 0 for the variance of the
+/// elements themselves.
 ///
 /// NaN where the size is not larger than `correction` and the elements are equal. Two passes in f32, of an `f64` in f64. Padding of the other
 /// dimensions propagates.
@@ -270,7 +271,7 @@ pub fn var<'s, T: Real>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Re
     over(of_reals!(floats::var, f64s::var), x, axis, false, Some(correction))
 }
 
-/// Standard deviation over `axis`, which is removed: the root of [`var`].
+/// Returns the standard deviation over `axis`, which is removed: the root of [`var`].
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -7,7 +7,7 @@ use crate::{
     ops::{check::marks_without, shape::viewed},
     record::{ActiveCall, Symbol},
     value::{
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         owned::OwnerId,
     },
 };
@@ -22,8 +22,8 @@ fn in_step(f: impl for<'s> FnOnce(&Step<'s>)) {
     f(&step);
 }
 
-fn marks(symbols: &[Option<u8>]) -> Marks {
-    symbols.iter().enumerate().fold(Marks::NONE, |m, (axis, &s)| m.with(axis, s))
+fn marks(symbols: &[Option<u8>]) -> PaddedDims {
+    symbols.iter().enumerate().fold(PaddedDims::NONE, |m, (axis, &s)| m.with(axis, s))
 }
 
 /// Zeros of `shape`, with dimensions padded by symbols.

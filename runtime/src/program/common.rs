@@ -37,12 +37,12 @@ pub(super) struct CommonSubexpressions {
     pub(super) ignored: Option<Rule>,
 }
 
-/// What keeps a launch from being dropped.
+/// A reason that keeps a launch from being dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// It writes in place: done again, it does more.
     InPlace,
-    /// What it reads was written since the earlier launch: only the views are equal.
+    /// A value that it reads was written since the earlier launch: only the views are equal.
     OtherInputs,
     /// Equal inputs need not give equal results.
     MayDiffer,
@@ -60,7 +60,7 @@ pub(super) enum Rule {
 
 impl Rule {
     /// Returns the reason to report; `None` where nobody would have expected it to be dropped.
-    fn why(self) -> Option<PassRefusal> {
+    fn reason(self) -> Option<PassRefusal> {
         match self {
             Self::InPlace | Self::OtherInputs | Self::FreesMove => None,
             Self::MayDiffer => Some(PassRefusal::MayDiffer),
@@ -109,8 +109,8 @@ impl CommonSubexpressions {
                     piece.replace(at, earlier);
                 }
                 Err(rule) => {
-                    if let Some(why) = rule.why() {
-                        report.add_refused(launch.op.name(), launch.op.name(), why);
+                    if let Some(reason) = rule.reason() {
+                        report.add_refused(launch.op.name(), launch.op.name(), reason);
                     }
                 }
             }

@@ -92,7 +92,7 @@ mod tests {
         Command::Launch { launch: Box::new(launch), workspace: 0 }
     }
 
-    /// Which of the readers of two parameters, at 1000 and at 2000, ask early, beside a copy to `written`.
+    /// The readers of two parameters, at 1000 and at 2000, that ask early, beside a copy to `written`.
     fn asks_early(written: View) -> [bool; 2] {
         let late = || Op::fixed(&Asks { is_early: false });
         let mut program = Program::default();

@@ -57,10 +57,10 @@ impl Join for FuseElementwise {
     fn check(&self, piece: &Piece<'_>, members: &[usize]) -> Result<(), Option<PassRefusal>> {
         check_shapes(piece, members)?;
         for (at, launch) in piece.launches(members) {
-            check_wiring(piece, at, launch, members).or_else(|why| self.refuse(why))?;
+            check_wiring(piece, at, launch, members).or_else(|reason| self.refuse(reason))?;
         }
         let parts = Parts::of(piece, members);
-        check_places(&parts).or_else(|why| self.refuse(why))?;
+        check_places(&parts).or_else(|reason| self.refuse(reason))?;
         if parts.are_few() { Ok(()) } else { Err(Some(PassRefusal::TooLong)) }
     }
 
@@ -69,8 +69,8 @@ impl Join for FuseElementwise {
     }
 
     #[cfg(test)]
-    fn refuse(&self, why: PassRefusal) -> Result<(), PassRefusal> {
-        if self.ignored == Some(why) { Ok(()) } else { Err(why) }
+    fn refuse(&self, reason: PassRefusal) -> Result<(), PassRefusal> {
+        if self.ignored == Some(reason) { Ok(()) } else { Err(reason) }
     }
 
     #[cfg(test)]
@@ -146,7 +146,7 @@ impl Parts {
             parts.joins = launch.op.operation().joins_elements();
             let mut sources = SmallVec::new();
             for (input, view) in launch.inputs.iter().enumerate() {
-                let from = piece.made_by(at, input, members);
+                let from = piece.producer(at, input, members);
                 let result = from.and_then(|(writer, part)| Some((*steps.get(&writer)?, part)));
                 sources.push(match result {
                     Some((step, part)) => ElementSource::Result { step, part },

@@ -19,7 +19,7 @@ use crate::{
     observe::inspect::{PassRefusal, PassReport},
 };
 
-/// What can be joined, and how.
+/// The launches that can be joined, and the way to join them.
 pub(super) trait Join {
     /// Returns whether a launch can be a member of a group.
     fn is_part(&self, launch: &Launch) -> bool;
@@ -40,8 +40,8 @@ pub(super) trait Join {
     ///
     /// # Errors
     /// Returns the reason.
-    fn refuse(&self, why: PassRefusal) -> Result<(), PassRefusal> {
-        Err(why)
+    fn refuse(&self, reason: PassRefusal) -> Result<(), PassRefusal> {
+        Err(reason)
     }
 
     /// Returns whether memory that is read later than before is freed later, too; tests leave it where it was.
@@ -104,7 +104,9 @@ pub(super) fn join(
                         groups[candidate].clear();
                         group = joined;
                     }
-                    Err(Some(why)) => refused.extend(groups[candidate].last().map(|after| (*after, at, why))),
+                    Err(Some(reason)) => {
+                        refused.extend(groups[candidate].last().map(|after| (*after, at, reason)))
+                    }
                     Err(None) => {}
                 }
             }
@@ -122,11 +124,11 @@ pub(super) fn join(
     // Each pair once, unless it came together later.
     refused.sort_unstable_by_key(|(after, at, _)| (*at, *after));
     refused.dedup_by_key(|(after, at, _)| (*at, *after));
-    for (after, at, why) in refused {
+    for (after, at, reason) in refused {
         if group_of.get(&after) != group_of.get(&at)
             && let (Some(after), Some(launch)) = (piece.launch(after), piece.launch(at))
         {
-            report.add_refused(after.op.name(), launch.op.name(), why);
+            report.add_refused(after.op.name(), launch.op.name(), reason);
         }
     }
     groups.retain(|group| group.len() > 1);
@@ -238,7 +240,7 @@ impl Piece<'_> {
     }
 
     /// The member, and the number of its output, from which an input of a member comes.
-    pub(super) fn made_by(&self, at: usize, input: usize, members: &[usize]) -> Option<(usize, u8)> {
+    pub(super) fn producer(&self, at: usize, input: usize, members: &[usize]) -> Option<(usize, u8)> {
         let [id] = self.values.read(at, input) else { return None };
         let writer = self.values.get(*id).writer;
         let outputs = self.launch(writer)?.outputs.len() as u8;
@@ -257,7 +259,7 @@ impl Piece<'_> {
         members.sort_unstable();
         // First, because it knows what nobody would expect.
         how.check(self, &members)?;
-        self.check_moves(&|why| how.refuse(why), earlier, &members)?;
+        self.check_moves(&|reason| how.refuse(reason), earlier, &members)?;
         Ok(members)
     }
 
@@ -279,7 +281,7 @@ impl Piece<'_> {
             for (input, view) in launch.inputs.iter().enumerate() {
                 // The group is at the place of its last member already. What members write, they write at the end, or not
                 // at all: a `Join` looks at that.
-                let is_inside = self.made_by(at, input, members).is_some();
+                let is_inside = self.producer(at, input, members).is_some();
                 if !is_inside && self.writes.has(view.range(), known, |by| is_in(members, by)) {
                     refuse(PassRefusal::WrittenBetween)?;
                 }

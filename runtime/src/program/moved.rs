@@ -1,4 +1,4 @@
-//! What follows reads that have moved down: memory is freed, and poisoned, after its last use.
+//! Consequences of reads that have moved down: memory is freed, and poisoned, after its last use.
 
 use std::ops;
 
@@ -24,7 +24,7 @@ impl Moved {
         }
     }
 
-    /// What frees a byte of `range` among these commands goes behind the launch that follows them, which reads it.
+    /// Moves commands that free a byte of `range` after the launch that follows them, which reads it.
     pub(super) fn is_read(
         &mut self,
         commands: &[Command],

@@ -75,11 +75,11 @@ enum AnyPass {
     Users(Arc<UserPass>),
 }
 
-/// What passes did to a program.
+/// The effects of passes on a program.
 #[derive(Debug, Default)]
 pub(crate) struct Rewritten {
     pub(crate) reports: Box<[PassReport]>,
-    /// What depends on launches that passes with a bound replaced.
+    /// The values that depend on launches that passes with a bound replaced.
     pub(crate) dependents: Vec<Dependents>,
 }
 
@@ -167,8 +167,8 @@ impl Passes {
         let chosen: std::result::Result<_, &str> = names.into_iter().map(find).collect();
         chosen.map(Self::of).map_err(|name| {
             let known: Vec<&str> = self.names().collect();
-            let why = format!("there is no pass `{name}`; there are: {}", known.join(", "));
-            Error::Argument { op: "Passes::only", why }
+            let reason = format!("there is no pass `{name}`; there are: {}", known.join(", "));
+            Error::Argument { op: "Passes::only", reason }
         })
     }
 
@@ -226,7 +226,7 @@ impl fmt::Debug for Passes {
     }
 }
 
-/// Where the ids of passes of users begin; those of built-in ones are their places.
+/// The first id of a user's pass; those of built-in ones are their places.
 const USERS: u64 = 1 << 32;
 
 fn default_list() -> &'static [Listed] {

@@ -1,4 +1,4 @@
-//! What lies around a product of few rows becomes a part of it.
+//! Joins operations around a product of few rows with it.
 //!
 //! Reading the weights is nearly all the work of such a product. Norms before it, other products of the same input, and
 //! what follows (bias, activation, residual, rotation, writes to a cache) are done by the kernel that reads them, which
@@ -83,7 +83,7 @@ impl FuseProducts {
 }
 
 /// Returns whether every place that a member wrote still holds its result where a later member reads it: `fuse` knows results
-/// by their places, and something that is no member may have written there in between.
+/// by their places, and something that is not a member may have written there in between.
 fn is_wired(piece: &Piece<'_>, members: &[usize]) -> bool {
     piece.launches(members).enumerate().all(|(before, (at, launch))| {
         launch.inputs.iter().enumerate().all(|(input, view)| {
@@ -92,7 +92,7 @@ fn is_wired(piece: &Piece<'_>, members: &[usize]) -> bool {
                 let part = outputs.enumerate().rfind(|(_, output)| output.overlaps(view))?.0;
                 Some((writer, part as u8))
             });
-            last.is_none() || piece.made_by(at, input, members) == last
+            last.is_none() || piece.producer(at, input, members) == last
         })
     })
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     DType,
     backend::{
-        Arenas as _, HostBlock, Launch, Op, Operation, SharedMemory, Stream as _, View,
+        Arenas as _, HostUpload, Launch, Op, Operation, SharedMemory, Stream as _, View,
         cpu::{Access, CpuBackend, CpuOptions, Fault},
     },
     base::plan::Site,
@@ -391,7 +391,7 @@ impl Writer {
         }
     }
 
-    /// What must hold the same bytes in the end.
+    /// Memory that must hold the same bytes in the end.
     fn lasting(&self) -> Vec<(u64, u64)> {
         self.live.iter().map(|made| (made.view.addr, made.bytes)).collect()
     }
@@ -453,7 +453,7 @@ impl Machine {
     fn run(&mut self, program: &Program, ranges: &[(u64, u64)]) -> Result<Vec<Vec<u8>>, String> {
         let bytes = self.contents.clone();
         let writes = vec![(self.memory.addr(), 0, bytes.len())];
-        self.backend.host_write(HostBlock { bytes, writes, ..HostBlock::default() }).unwrap();
+        self.backend.host_write(HostUpload { bytes, writes, ..HostUpload::default() }).unwrap();
         for command in program.commands() {
             command.issue(&mut self.backend).map_err(|error| error.to_string())?;
         }
@@ -519,7 +519,7 @@ fn passes_change_no_byte() {
     assert!(gone > 300 && all_gone > gone + 1500, "{gone}, {all_gone}");
 }
 
-/// What each rule is for: without it, some program computes something else, or accesses memory that it must not.
+/// The purpose of each rule: without it, some program computes something else, or accesses memory that it must not.
 #[test]
 fn each_rule_is_needed() {
     use PassRefusal::{OtherElements, PlaceInUse, ReadBetween, WrittenBetween};

@@ -117,7 +117,7 @@ impl Value {
     }
 }
 
-/// What each byte holds, such as the number of a value: pieces that do not overlap, by their start, with their end.
+/// The contents of each byte, such as the number of a value: pieces that do not overlap, by their start, with their end.
 #[derive(Debug)]
 pub(super) struct Contents<V>(BTreeMap<u64, (u64, V)>);
 

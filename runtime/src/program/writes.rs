@@ -1,4 +1,4 @@
-//! When bytes were written.
+//! The times at which bytes were written.
 
 use std::collections::BTreeMap;
 

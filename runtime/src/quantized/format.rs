@@ -140,7 +140,7 @@ impl BlockFormat {
             let (bytes, places) = (blocks.len(), values.len());
             return Err(crate::Error::Argument {
                 op: "BlockFormat::dequantize",
-                why: format!(
+                reason: format!(
                     "{bytes} bytes and {places} places do not match; a block of {self} is {} bytes, with {} elements",
                     self.bytes(),
                     self.elements()

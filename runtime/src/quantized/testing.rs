@@ -8,7 +8,7 @@ use super::{
     float8::{self, HEAD, NAN},
 };
 
-/// Where the numbers in half precision of a block are.
+/// The places of a block's numbers in half precision.
 pub(crate) fn halves(format: BlockFormat) -> &'static [usize] {
     match format {
         BlockFormat::Q4_0 | BlockFormat::Q5_0 | BlockFormat::Q8_0 | BlockFormat::IQ4_NL => &[0],

@@ -81,12 +81,12 @@ fn what_was_quantised_stays() {
 
 #[test]
 fn wrong_arguments_are_errors() {
-    let why = |result: Result<_, Error>| match result {
-        Err(Error::Argument { why, .. }) => why,
+    let reason = |result: Result<_, Error>| match result {
+        Err(Error::Argument { reason, .. }) => reason,
         Err(other) => panic!("{other:?}"),
         Ok(()) => panic!("accepted"),
     };
-    let quantize = |format: BlockFormat, values: &[f32]| why(format.quantize(values).map(drop));
+    let quantize = |format: BlockFormat, values: &[f32]| reason(format.quantize(values).map(drop));
     assert!(quantize(BlockFormat::Q6_K, &[0.0; 128]).contains("128 values are not whole blocks"));
     assert!(quantize(BlockFormat::Q4_0, &[0.0; 33]).contains("33 values are not whole blocks"));
     for wrong in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, -f32::MAX] {
@@ -105,7 +105,7 @@ fn wrong_arguments_are_errors() {
         }
     }
     let dequantize = |bytes: usize, places: usize| {
-        why(BlockFormat::Q8_0.dequantize(&vec![0; bytes], &mut vec![0.0; places]))
+        reason(BlockFormat::Q8_0.dequantize(&vec![0; bytes], &mut vec![0.0; places]))
     };
     for (bytes, places) in [(33, 32), (34, 31), (34, 64), (68, 32), (0, 32), (34, 0)] {
         assert!(dequantize(bytes, places).contains("a block of Q8_0 is 34 bytes"), "{bytes} {places}");

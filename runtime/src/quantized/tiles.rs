@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// What a kernel reads: word `word` of lane `lane` of row `row`, or byte `word` of the row, of each field, in each unit.
+    /// The data that a kernel reads: word `word` of lane `lane` of row `row`, or byte `word` of the row, of each field, in each unit.
     fn read(format: BlockFormat, width: usize, tiles: &[u8], row: usize) -> Vec<u8> {
         let (each, count) = (blocks_of_unit(format), units(format, width));
         let size = TILE * each * format.bytes();

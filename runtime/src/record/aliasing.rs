@@ -120,7 +120,7 @@ impl Overlaps<'_> {
         aliases
     }
 
-    /// Where a live-in is for the caller; `None` where the address in its key says it.
+    /// The place of a live-in for the caller; `None` where the address in its key states it.
     fn seen(&self, tensor: &KeyTensor, key: &KeyWriter) -> Option<Seen> {
         let slot = self.memory.slot(tensor.slot);
         let storage = match slot.origin() {

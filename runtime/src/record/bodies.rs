@@ -216,8 +216,8 @@ impl BodyRunner<'_> {
         let Replayer { launcher, .. } = &mut self.replayer;
         if let Some(run) = launcher.recorder.run_mut() {
             run.uses.abort_node();
-            let why = "a body of a conditional node failed".into();
-            run.fail(&Error::Argument { op: "control", why });
+            let reason = "a body of a conditional node failed".into();
+            run.fail(&Error::Argument { op: "control", reason });
         }
         match (&mut launcher.recorder.described, start.described) {
             (Some(commands), Some(len)) => commands.truncate(len),

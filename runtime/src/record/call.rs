@@ -14,7 +14,7 @@ use crate::{
     value::{
         dim::{DimKind, RawDim},
         key::{KeyOperand, KeyWriter},
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         owned::OwnerId,
         raw::RawTensor,
     },
@@ -382,7 +382,7 @@ impl CallState {
     }
 
     /// A layout without its padding.
-    pub(crate) fn real_layout(&self, layout: Layout, marks: Marks) -> Layout {
+    pub(crate) fn real_layout(&self, layout: Layout, marks: PaddedDims) -> Layout {
         (0..layout.rank()).fold(layout, |real, axis| {
             match marks.get(axis).and_then(|symbol| self.real_size(symbol)) {
                 Some(size) => real.with_dim(axis, size.min(layout.shape()[axis])),
@@ -411,7 +411,7 @@ impl CallState {
     pub(crate) fn unpadded(&self, mut raw: RawTensor) -> RawTensor {
         if self.active.is_some() {
             raw.layout = self.real_layout(raw.layout, raw.marks);
-            raw.marks = Marks::NONE;
+            raw.marks = PaddedDims::NONE;
         }
         raw
     }

@@ -47,7 +47,7 @@ pub(super) enum CaptureState {
 pub(super) struct CommandLog {
     program: Program,
     capture: CaptureState,
-    /// What passes did to the program.
+    /// The effects of passes on the program.
     pub(super) rewritten: Rewritten,
 }
 

@@ -106,9 +106,9 @@ impl ExecFinder<'_> {
         let id = self.tree.next_id();
         let signature = match graph.signature() {
             Ok(signature) => signature,
-            Err(why) => {
-                let why = UnsharedReason::Refused { why: why.to_owned() };
-                return Ok(Captured::own(self.stream.backend_mut().instantiate(graph)?, Some(why)));
+            Err(reason) => {
+                let reason = UnsharedReason::Refused { reason: reason.to_owned() };
+                return Ok(Captured::own(self.stream.backend_mut().instantiate(graph)?, Some(reason)));
             }
         };
         if let Some(cached) = self.tree.take_cached(call_site, signature)
@@ -119,13 +119,13 @@ impl ExecFinder<'_> {
         }
         let unshared = match self.tree.reuse_candidate(call_site, signature) {
             ReuseCandidate::None => None,
-            ReuseCandidate::Nothing(why) => Some(why),
+            ReuseCandidate::Nothing(reason) => Some(reason),
             ReuseCandidate::Of(at) => match self.try_to_share(site, at, graph, budget)? {
                 Ok(exec) => {
                     let with = Some(self.tree.id(self.tree.first_of(at)));
                     return Ok(Captured { exec: Some(exec), with, ..Captured::default() });
                 }
-                Err(why) => Some(why),
+                Err(reason) => Some(reason),
             },
         };
         Ok(Captured::own(self.stream.backend_mut().instantiate(graph)?, unshared))
@@ -148,12 +148,12 @@ impl ExecFinder<'_> {
         let cost = match self.update(site, id, &exec, graph)? {
             Ok(cost) if !is_over(cost, budget) => return Ok(Ok(exec)),
             Ok(cost) => cost,
-            Err(why) => return Ok(Err(why)),
+            Err(reason) => return Ok(Err(reason)),
         };
         // Something else may have taken the time. The way back must be measured in any case.
         let back = match self.update(site, self.tree.id(at), &exec, &there)? {
             Ok(back) => back,
-            Err(why) => return Ok(Err(why)),
+            Err(reason) => return Ok(Err(reason)),
         };
         if !is_over(back, budget)
             && let Ok(again) = self.update(site, id, &exec, graph)?
@@ -161,8 +161,8 @@ impl ExecFinder<'_> {
             if !is_over(again, budget) {
                 return Ok(Ok(exec));
             }
-            if let Err(why) = self.update(site, self.tree.id(at), &exec, &there)? {
-                return Ok(Err(why));
+            if let Err(reason) = self.update(site, self.tree.id(at), &exec, &there)? {
+                return Ok(Err(reason));
             }
         }
         Ok(Err(UnsharedReason::OverBudget { cost: cost.min(back), budget }))
@@ -183,7 +183,7 @@ impl ExecFinder<'_> {
                 self.log.emit(Occurrence::Updated { site, recording: id, cost });
                 Ok(Ok(cost))
             }
-            Update::Refused { why } => Ok(Err(UnsharedReason::Refused { why })),
+            Update::Refused { reason } => Ok(Err(UnsharedReason::Refused { reason })),
         }
     }
 
@@ -195,8 +195,8 @@ impl ExecFinder<'_> {
         let Some(site) = self.tree.recording(at).map(|recording| recording.site) else { return Ok(()) };
         let Some((sharing, exec)) = self.tree.sharing(at) else { return Ok(()) };
         let (exec, graph) = (Arc::clone(exec), Arc::clone(&sharing.graph));
-        if let Some(why) = sharing.parting.clone().filter(|_| !others.is_empty()) {
-            match self.split_off(at, &graph, &why) {
+        if let Some(reason) = sharing.parting.clone().filter(|_| !others.is_empty()) {
+            match self.split_off(at, &graph, &reason) {
                 Ok(()) => {
                     // A recording that is the only user has nothing to split from.
                     if let [other] = others[..]
@@ -218,7 +218,7 @@ impl ExecFinder<'_> {
         }
         let cost = match self.update(site, self.tree.id(at), &exec, &graph)? {
             Ok(cost) => cost,
-            Err(why) => return self.split_off(at, &graph, &why),
+            Err(reason) => return self.split_off(at, &graph, &reason),
         };
         let budget = budget.unwrap_or(Duration::MAX);
         let met = self.tree.met(at);

@@ -51,7 +51,7 @@ struct Made {
     /// State that it writes.
     writes: Vec<(OwnerId, SharedMemory)>,
     captured: Captured,
-    /// How far passes may have taken the results from those of the body.
+    /// The largest difference that passes may have caused between the results and those of the body.
     bounds: Option<Arc<ResultBounds>>,
 }
 

@@ -1,4 +1,4 @@
-//! What is open around the next operation: forks, and bodies of conditional nodes, the innermost last.
+//! Constructs that are open around the next operation: forks, and bodies of conditional nodes, the innermost last.
 //!
 //! Both change what happens to freed memory. While a fork is open, see `branches`. In a body, a block from before
 //! it is not freed until the node has ended, because another body, or the next round, may still read it; a block

@@ -11,7 +11,7 @@ use crate::{
     memory::{BlockArena, COPY, Misplaced, NewTensor, Origin, Placement, SlotId, pool::Block},
     observe::{event::CopySlot, occurrence::Occurrence},
     tree::Tree,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
     value::{
         dim::DimKind,
         entry::{Entries, Entry},
@@ -195,7 +195,7 @@ impl Launcher<'_> {
         let slot = self.memory.slot(id);
         let (base, bytes, origin, producer) = (slot.base(), slot.bytes(), slot.origin(), slot.producer());
         let layout = Layout::contiguous(&[bytes as usize])?;
-        let new = NewTensor { origin, producer, dtype: DType::U8, layout, marks: Marks::NONE };
+        let new = NewTensor { origin, producer, dtype: DType::U8, layout, marks: PaddedDims::NONE };
         let copy = match target.block {
             Some(block) => self.memory.tensor_in(target.arena, block, &new),
             None => self.new_tensor(target.arena, &new)?,

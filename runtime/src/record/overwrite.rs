@@ -8,11 +8,11 @@
 use super::launch::Launcher;
 use crate::{
     Result,
-    backend::{DeviceCopy, HostBlock, HostCopy, View},
+    backend::{DeviceCopy, HostCopy, HostUpload, View},
     value::raw::RawTensor,
 };
 
-/// What memory is overwritten with.
+/// The pattern with which memory is overwritten.
 #[derive(Debug)]
 pub(crate) enum Overwrite {
     /// Bytes of the host.
@@ -49,11 +49,11 @@ impl Launcher<'_> {
         match with {
             Overwrite::Bytes(bytes) => {
                 let writes = vec![(to, 0, bytes.len())];
-                self.stream.backend_mut().host_write(HostBlock { bytes, writes, ..HostBlock::default() })
+                self.stream.backend_mut().host_write(HostUpload { bytes, writes, ..HostUpload::default() })
             }
             Overwrite::Tensor(raw) => self.packed("write", raw, |stream, from, bytes| {
                 let copies = vec![DeviceCopy { to, from, bytes }];
-                stream.backend_mut().host_write(HostBlock { copies, ..HostBlock::default() })
+                stream.backend_mut().host_write(HostUpload { copies, ..HostUpload::default() })
             }),
             Overwrite::Pinned(copy) => self.stream.backend_mut().write_from(copy),
         }

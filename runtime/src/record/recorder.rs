@@ -19,11 +19,11 @@ pub(crate) struct Recorder {
     /// `None` while nothing runs but eager code.
     pub(super) run: Option<Run>,
     pub(super) nesting: Nesting,
-    /// What conditional nodes do that are not recorded, until the outermost one ends and it is run.
+    /// The commands of conditional nodes that are not recorded, until the outermost one ends and it is run.
     pub(super) described: Option<Vec<Command>>,
     /// While `capture_all` runs.
     pub(super) snapshot: Option<StateSnapshot>,
-    /// How often `capture_all` began, for readers of logs, whose memory no snapshot saves.
+    /// The number of times that `capture_all` began, for readers of logs, whose memory no snapshot saves.
     pub(super) captures_ahead: Arc<AtomicU64>,
     /// Lists that were decoded, for the next outputs.
     free_entries: Vec<Entries>,

@@ -58,7 +58,7 @@ pub(crate) struct RecordingRun {
     pub(super) log: CommandLog,
     /// The live-ins that it reads from buffers of its own.
     pub(super) bindings: InputBindings,
-    /// When the capture began.
+    /// The time at which the capture began.
     pub(super) begun: Instant,
     /// The blocks that were live in the pool at its start.
     pub(super) alive: Alive,
@@ -297,8 +297,8 @@ impl Common {
     /// An operation failed, which the body may swallow.
     pub(crate) fn fail(&mut self, error: &Error) {
         self.failure.get_or_insert_with(|| match error {
-            Error::ContextLost { device, why } => {
-                Failure::Lost { device: device.clone(), reason: why.clone() }
+            Error::ContextLost { device, reason } => {
+                Failure::Lost { device: device.clone(), reason: reason.clone() }
             }
             other => Failure::Other(other.to_string()),
         });
@@ -315,11 +315,11 @@ impl Common {
     pub(crate) fn check_went_well(&self, device: &str) -> Result<()> {
         match self.failure.clone() {
             None => Ok(()),
-            Some(Failure::Lost { device, reason }) => Err(Error::ContextLost { device, why: reason }),
+            Some(Failure::Lost { device, reason }) => Err(Error::ContextLost { device, reason }),
             Some(Failure::Other(reason)) => Err(Error::Device {
                 device: device.to_owned(),
                 call: "capture",
-                why: format!("{}: an operation failed and the body went on: {reason}", self.site),
+                reason: format!("{}: an operation failed and the body went on: {reason}", self.site),
             }),
         }
     }

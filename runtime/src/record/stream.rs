@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::{
     Error, Result,
     backend::{
-        Backend, DeviceCopy, GraphExec, HostBlock, HostCopy, HostMemory, Launch, Op, PendingBytes,
+        Backend, DeviceCopy, GraphExec, HostCopy, HostMemory, HostUpload, Launch, Op, PendingBytes,
         SharedMemory, View,
     },
     memory::COPY,
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Stream {
     backend: Box<dyn Backend>,
     /// Host bytes and copies that travel with the next replay.
-    pending_upload: Option<HostBlock>,
+    pending_upload: Option<HostUpload>,
     /// The reason why host bytes of this call were lost: reading them would yield those of an earlier call.
     lost_upload: Option<String>,
     /// The operation that was launched last.
@@ -84,7 +84,7 @@ impl Stream {
     }
 
     /// The host data of a call, which travels with its first replay.
-    pub(crate) fn stage_upload(&mut self, upload: Option<HostBlock>) {
+    pub(crate) fn stage_upload(&mut self, upload: Option<HostUpload>) {
         self.pending_upload = upload;
     }
 
@@ -94,7 +94,7 @@ impl Stream {
     }
 
     /// Returns the upload of the next replay, with these copies added.
-    pub(crate) fn upload_with(&self, copies: impl Iterator<Item = DeviceCopy>) -> Option<HostBlock> {
+    pub(crate) fn upload_with(&self, copies: impl Iterator<Item = DeviceCopy>) -> Option<HostUpload> {
         let mut upload = self.pending_upload.clone();
         for copy in copies {
             upload.get_or_insert_default().copies.push(copy);
@@ -113,7 +113,7 @@ impl Stream {
             Some(reason) => Err(Error::Device {
                 device: self.backend.name(),
                 call: "host_write",
-                why: format!("the inputs of this call went with an earlier error of it: {reason}"),
+                reason: format!("the inputs of this call went with an earlier error of it: {reason}"),
             }),
         }
     }
@@ -137,12 +137,12 @@ impl Stream {
     ///
     /// # Errors
     /// Returns errors of the device; the call cannot continue then.
-    pub(crate) fn write_instead(&mut self, upload: Option<HostBlock>) -> Result<()> {
+    pub(crate) fn write_instead(&mut self, upload: Option<HostUpload>) -> Result<()> {
         self.pending_upload = None;
         upload.map_or(Ok(()), |upload| self.write(upload))
     }
 
-    fn write(&mut self, upload: HostBlock) -> Result<()> {
+    fn write(&mut self, upload: HostUpload) -> Result<()> {
         let written = self.backend.host_write(upload);
         written.inspect_err(|error| self.lose_upload(error))
     }
@@ -173,7 +173,7 @@ impl Stream {
     }
 
     /// Starts a capture whose replays supply this upload.
-    pub(crate) fn begin_capture_with(&mut self, upload: Option<&HostBlock>) -> Result<()> {
+    pub(crate) fn begin_capture_with(&mut self, upload: Option<&HostUpload>) -> Result<()> {
         self.backend.begin_capture(upload)
     }
 

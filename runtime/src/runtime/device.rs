@@ -108,7 +108,7 @@ impl Device {
     fn named_cuda(ordinal: usize) -> Result<Self> {
         Err(Error::NoDevice {
             device: format!("cuda:{ordinal}"),
-            why: "graphable was built without its feature `cuda`".into(),
+            reason: "graphable was built without its feature `cuda`".into(),
         })
     }
 }
@@ -127,7 +127,7 @@ impl Device {
         Self(Kind::Cuda(ordinal, options))
     }
 
-    /// The GPU of a stream of yours: work of the runtime goes to it, in order with your own launches.
+    /// Selects the GPU of a stream of yours: work of the runtime goes to it, in order with your own launches.
     ///
     /// The stream must not be the default stream, nor wait for it: `context.new_stream()` makes one that
     /// can be captured. One runtime a stream; launch on it between the runtime's calls only, on the thread
@@ -136,7 +136,7 @@ impl Device {
         Self::cuda_stream_with(stream, CudaOptions::default())
     }
 
-    /// As [`cuda_stream`](Self::cuda_stream), with options.
+    /// Selects the GPU of a stream as [`cuda_stream`](Self::cuda_stream) does, with options.
     pub fn cuda_stream_with(stream: Arc<cudarc::driver::CudaStream>, options: CudaOptions) -> Self {
         Self(Kind::Stream(stream, options))
     }
@@ -168,7 +168,7 @@ impl FromStr for Device {
                 Some(ordinal) => Self::named_cuda(ordinal),
                 None => Err(Error::NoDevice {
                     device: format!("device `{s}`"),
-                    why: "there are `cpu`, `cuda:0` (or another number) and `auto`".into(),
+                    reason: "there are `cpu`, `cuda:0` (or another number) and `auto`".into(),
                 }),
             },
         }

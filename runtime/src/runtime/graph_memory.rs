@@ -43,7 +43,7 @@ pub(crate) fn of_environment() -> Result<Option<u64>> {
         Some(limit) => Ok(limit),
         None => Err(Error::Config {
             what: VARIABLE.into(),
-            why: format!(
+            reason: format!(
                 "`{text}` is not a number of bytes; write `1073741824`, `1024M` or `1G`, or unset it"
             ),
         }),

@@ -19,7 +19,8 @@ impl Runtime {
         self.add_hook(None, Box::new(hook))
     }
 
-    /// Like [`on_lifecycle`](Self::on_lifecycle), for one graph object: `rt.on_lifecycle_of(decode.id(), …)`.
+    /// Registers a hook like [`on_lifecycle`](Self::on_lifecycle), for one graph object:
+    /// `rt.on_lifecycle_of(decode.id(), …)`.
     pub fn on_lifecycle_of(
         &self,
         graph: GraphId,

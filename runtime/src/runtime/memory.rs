@@ -19,9 +19,9 @@ impl Runtime {
     /// # Errors
     /// Returns [`Error::OutOfMemory`](crate::Error::OutOfMemory) (the arena is unchanged) or
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
-    pub fn prime(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
+    pub fn preallocate(&mut self, arena: MemoryArena, bytes: u64) -> Result<()> {
         let core = self.core.get_mut();
-        core.estimate.refuse("prime")?;
+        core.estimate.refuse("preallocate")?;
         core.memory.preallocate(core.stream.backend_mut(), arena, bytes)
     }
 
@@ -30,7 +30,7 @@ impl Runtime {
     /// that the arenas released.
     ///
     /// Recordings remain valid: the memory that they use in the pool and the results arena is retained.
-    /// Memory is released in the pieces in which it was committed, so a primed piece is retained while any
+    /// Memory is released in the pieces in which it was committed, so a preallocated piece is retained while any
     /// part of it is needed. Waits for the work of this runtime, not for the whole device.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Runtime {
     /// discarded, and the rest is extrapolated: the arenas are shared, so they need as much as the largest
     /// combination, and each further recording is assumed to need an executable like that of the second.
     /// Afterwards everything is as before, even if a capture fails or panics: recordings, memory, counters,
-    /// state. Therefore the plan must not call [`prime`](Self::prime), [`trim`](Self::trim),
+    /// state. Therefore the plan must not call [`preallocate`](Self::preallocate), [`trim`](Self::trim),
     /// [`reset`](Self::reset), [`measure_memory`](Self::measure_memory), or this method.
     ///
     /// # Errors

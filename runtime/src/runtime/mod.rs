@@ -30,7 +30,7 @@ use std::{
 
 use crate::{
     CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
-    backend::{Backend, HostBlock, HostLog, HostMemory, Op, View, cpu::MappedFile},
+    backend::{Backend, HostLog, HostMemory, HostUpload, Op, View, cpu::MappedFile},
     memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
@@ -39,7 +39,7 @@ use crate::{
     value::{
         entry::Entry,
         key::KeyWriter,
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         memory::SharedMemory,
         owned::{Caller, Owned, OwnerId, next_id},
         persistent::{DroppedMemory, Piece},
@@ -141,7 +141,7 @@ impl Runtime {
         self.core.borrow_mut().log.take()
     }
 
-    /// From now on, a call that would have to record something returns an error, so nothing is captured while
+    /// Closes capture: from now on, a call that would have to record something returns an error, so nothing is captured while
     /// serving. A device input at a different address than when it was captured, or an output that is still
     /// held when the next one is produced, costs a counted copy.
     pub fn close_capture(&self) {
@@ -172,13 +172,13 @@ impl Runtime {
         self.core.borrow().tree.topology(id.into())
     }
 
-    /// If set, recordings made from now on keep the data that [`topology`](Self::topology) returns, on
+    /// Sets whether recordings made from now on keep the data that [`topology`](Self::topology) returns, on
     /// devices where this has a cost. Off by default.
     pub fn keep_topology(&self, on: bool) {
         self.core.borrow_mut().stream.backend_mut().keep_topology(on);
     }
 
-    /// If set (the default), recordings made from now on free pool memory after its last use, even while a
+    /// Sets whether recordings made from now on free pool memory after its last use (the default), even while a
     /// variable still holds it; otherwise when its last handle is dropped. Values are the same in both cases.
     pub fn free_at_last_use(&self, on: bool) {
         self.core.borrow_mut().settings.free_at_last_use(on);
@@ -264,7 +264,7 @@ impl Runtime {
             memory: &owned.memory,
             dtype,
             layout,
-            marks: Marks::NONE,
+            marks: PaddedDims::NONE,
         })
     }
 
@@ -274,7 +274,7 @@ impl Runtime {
         owned: &Arc<Owned>,
         dtype: DType,
         layout: Layout,
-        marks: Marks,
+        marks: PaddedDims,
     ) -> RawTensor {
         self.core.borrow_mut().memory.adopt_static(OwnedView {
             owner: Some(owned.id),
@@ -290,7 +290,7 @@ impl Runtime {
         op: &'static str,
         dtype: DType,
         layout: Layout,
-        marks: Marks,
+        marks: PaddedDims,
     ) -> Result<RawTensor> {
         self.core.borrow_mut().allocate_output(NewTensor { marks, ..NewTensor::of(op, dtype, layout) })
     }
@@ -431,10 +431,10 @@ impl Runtime {
             && !bytes.is_empty()
         {
             let len = bytes.len();
-            core.stream.backend_mut().host_write(HostBlock {
+            core.stream.backend_mut().host_write(HostUpload {
                 bytes,
                 writes: vec![(memory.addr(), 0, len)],
-                ..HostBlock::default()
+                ..HostUpload::default()
             })?;
         }
         let owned = owned(memory, Arc::clone(&self.retire));

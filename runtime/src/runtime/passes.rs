@@ -10,7 +10,7 @@ impl Runtime {
     /// that fewer kernels run and less memory is read. With the built-in ones, values are the same in both cases, bit by bit, and so
     /// are warm-up, audits, memory and everything else that a program can observe but time and the recording's
     /// [topology](Self::topology). What each pass did to a recording, and what it had to leave, is in
-    /// [`TreeNode::passes`](crate::inspect::TreeNode::passes). [`passes`](crate::passes) is about passes of your own.
+    /// [`TreeRecording::passes`](crate::inspect::TreeRecording::passes). [`passes`](crate::passes) is about passes of your own.
     ///
     /// Recordings have the passes in their keys. A call after a change warms up and records anew; the recordings from before remain,
     /// and are replayed after a change back.

@@ -35,7 +35,7 @@ impl RefusedSizes {
             Some(Error::PaddedSize { op, symbol, at }) => {
                 Err(Error::PaddedSize { op, symbol: symbol.clone(), at: *at })
             }
-            Some(other) => Err(Error::Argument { op: "a comparison of sizes", why: other.to_string() }),
+            Some(other) => Err(Error::Argument { op: "a comparison of sizes", reason: other.to_string() }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{Result, Runtime};
 
-/// What becomes of the contents of weights that [sleep](Runtime::sleep).
+/// The fate of the contents of weights that [sleep](Runtime::sleep).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sleep {

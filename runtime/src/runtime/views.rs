@@ -106,7 +106,7 @@ impl OpenViews {
 fn refused(op: &'static str) -> impl Fn(OfState) -> Error {
     move |open| {
         let by = if open.writes { "cuda_view_mut" } else { "cuda_view" };
-        Error::Argument { op, why: format!("a view of the state is open, from `{by}`; drop it first") }
+        Error::Argument { op, reason: format!("a view of the state is open, from `{by}`; drop it first") }
     }
 }
 

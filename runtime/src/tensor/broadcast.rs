@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Operand, Shown};
-use crate::{Error, Result, Scope, backend::View, base::rank::MAX_RANK, value::layout::Marks};
+use crate::{Error, Result, Scope, backend::View, base::rank::MAX_RANK, value::layout::PaddedDims};
 
 /// Sizes, without an allocation.
 pub(crate) type Shape = SmallVec<[usize; MAX_RANK]>;
@@ -19,17 +19,21 @@ pub(crate) fn meet(
     b: Option<u8>,
 ) -> Result<Option<u8>> {
     if a != b {
-        scope.refuse_padded(op, Marks::NONE.with(axis, a.or(b)), axis)?;
+        scope.refuse_padded(op, PaddedDims::NONE.with(axis, a.or(b)), axis)?;
     }
     Ok(a)
 }
 
 /// The shape that all operands broadcast to, and its padding.
-pub(crate) fn broadcast(op: &'static str, scope: Scope<'_>, operands: &[Operand]) -> Result<(Shape, Marks)> {
+pub(crate) fn broadcast(
+    op: &'static str,
+    scope: Scope<'_>,
+    operands: &[Operand],
+) -> Result<(Shape, PaddedDims)> {
     let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(|o| o.view.layout.shape()).collect();
     let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let mut shape = Shape::from_elem(1, rank);
-    let mut marks = Marks::NONE;
+    let mut marks = PaddedDims::NONE;
     for axis in 0..rank {
         // Each operand's own axis, where it has this dimension.
         let met = || {

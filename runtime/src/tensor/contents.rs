@@ -1,4 +1,4 @@
-//! What a parameter is overwritten with.
+//! The contents with which a parameter is overwritten.
 
 use std::fmt;
 

@@ -52,7 +52,7 @@ use crate::{
 ///         let y = graph.call(&step, &step.tensor(&[1], &[5.0])?, &op)?;
 ///         assert_eq!(step.item(&y)?, 5.0 * factor);
 ///     }
-///     assert_eq!(rt.stats().nodes, 1); // That of the first factor is gone.
+///     assert_eq!(rt.stats().live_recordings, 1); // That of the first factor is gone.
 /// }
 /// # Ok::<(), Error>(())
 /// ```

@@ -79,8 +79,8 @@ impl<'s> Dim<'s> {
 
     /// Returns the error for a size that is not a number.
     pub(crate) fn error(self, op: &'static str, at: Option<&'static Location<'static>>) -> Error {
-        if let DimKind::Impossible(why) = self.raw.kind {
-            return Error::Argument { op: "arithmetic with sizes", why: why.to_owned() };
+        if let DimKind::Impossible(reason) = self.raw.kind {
+            return Error::Argument { op: "arithmetic with sizes", reason: reason.to_owned() };
         }
         let symbol = match (self.rt, self.raw.symbol()) {
             (Some(rt), Some(symbol)) => rt.symbol_name(symbol),
@@ -91,7 +91,7 @@ impl<'s> Dim<'s> {
 
     /// Combines `self` and `other` with `f`; the result of a size that is not a number is not a number
     /// either.
-    fn with(self, other: Self, f: impl FnOnce(usize, usize) -> Option<usize>, why: &'static str) -> Self {
+    fn with(self, other: Self, f: impl FnOnce(usize, usize) -> Option<usize>, reason: &'static str) -> Self {
         let rt = self.rt.or(other.rt);
         let call = if self.raw.symbol().is_some() { self.call } else { other.call };
         let impossible = |d: Self| matches!(d.raw.kind, DimKind::Impossible(_)).then_some(d.raw.kind);
@@ -100,7 +100,7 @@ impl<'s> Dim<'s> {
         let raw = match (known, f(self.raw.size, other.raw.size)) {
             (Some(kind), size) => RawDim { size: size.unwrap_or(0), kind },
             (None, Some(size)) => RawDim::number(size),
-            (None, None) => RawDim { size: 0, kind: DimKind::Impossible(why) },
+            (None, None) => RawDim { size: 0, kind: DimKind::Impossible(reason) },
         };
         Self { raw, rt, call }
     }
@@ -240,33 +240,33 @@ impl PartialOrd<Dim<'_>> for usize {
 }
 
 macro_rules! arithmetic {
-    ($($trait:ident::$name:ident, $assign:ident::$assign_name:ident => $checked:ident, $why:expr;)*) => {$(
+    ($($trait:ident::$name:ident, $assign:ident::$assign_name:ident => $checked:ident, $reason:expr;)*) => {$(
         impl<'s> ops::$trait for Dim<'s> {
             type Output = Dim<'s>;
             fn $name(self, other: Self) -> Self {
-                self.with(other, usize::$checked, $why)
+                self.with(other, usize::$checked, $reason)
             }
         }
         impl<'s> ops::$trait<usize> for Dim<'s> {
             type Output = Dim<'s>;
             fn $name(self, other: usize) -> Self {
-                self.with(Dim::from(other), usize::$checked, $why)
+                self.with(Dim::from(other), usize::$checked, $reason)
             }
         }
         impl<'s> ops::$trait<Dim<'s>> for usize {
             type Output = Dim<'s>;
             fn $name(self, other: Dim<'s>) -> Dim<'s> {
-                Dim::from(self).with(other, usize::$checked, $why)
+                Dim::from(self).with(other, usize::$checked, $reason)
             }
         }
         impl<'s> ops::$assign for Dim<'s> {
             fn $assign_name(&mut self, other: Self) {
-                *self = self.with(other, usize::$checked, $why);
+                *self = self.with(other, usize::$checked, $reason);
             }
         }
         impl ops::$assign<usize> for Dim<'_> {
             fn $assign_name(&mut self, other: usize) {
-                *self = self.with(Dim::from(other), usize::$checked, $why);
+                *self = self.with(Dim::from(other), usize::$checked, $reason);
             }
         }
     )*};
@@ -287,7 +287,7 @@ impl fmt::Debug for Dim<'_> {
             DimKind::Number => write!(f, "{}", self.raw.size),
             DimKind::Padded(symbol) => write!(f, "{}<={}", name(symbol), self.raw.size),
             DimKind::Computed(symbol) => write!(f, "(from {})", name(symbol)),
-            DimKind::Impossible(why) => write!(f, "({why})"),
+            DimKind::Impossible(reason) => write!(f, "({reason})"),
         }
     }
 }

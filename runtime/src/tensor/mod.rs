@@ -23,7 +23,7 @@ use crate::{
     AsWeight, DType, Dim, Element, Error, Numerics, Param, Result, Runtime, Shape, State,
     backend::{Op, View},
     base::rank::MAX_RANK,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 /// An immutable value on the device that is alive within one step.
@@ -150,7 +150,7 @@ impl<'s, T> Tensor<'s, T> {
     }
 
     /// Returns the same memory with a different layout, `offset` elements further on.
-    pub(crate) fn alias(&self, layout: Layout, offset: usize, marks: Marks) -> Self {
+    pub(crate) fn alias(&self, layout: Layout, offset: usize, marks: PaddedDims) -> Self {
         let raw = RawTensor {
             addr: self.raw.addr + (offset * self.raw.dtype.size()) as u64,
             layout,
@@ -248,7 +248,12 @@ impl<'s> Scope<'s> {
     }
 
     /// Allocates an uninitialised output of an operation.
-    pub(crate) fn empty<T: Element>(self, op: &Op, shape: &[usize], marks: Marks) -> Result<Tensor<'s, T>> {
+    pub(crate) fn empty<T: Element>(
+        self,
+        op: &Op,
+        shape: &[usize],
+        marks: PaddedDims,
+    ) -> Result<Tensor<'s, T>> {
         self.output(op.name(), shape, marks)
     }
 
@@ -257,7 +262,7 @@ impl<'s> Scope<'s> {
         self,
         producer: &'static str,
         shape: &[usize],
-        marks: Marks,
+        marks: PaddedDims,
     ) -> Result<Tensor<'s, T>> {
         let layout = Layout::contiguous(shape)?;
         let raw = self.rt.allocate_output(producer, T::DTYPE, layout, marks)?;
@@ -285,7 +290,7 @@ impl<'s> Scope<'s> {
     }
 
     /// Rejects a padded axis.
-    pub(crate) fn refuse_padded(self, op: &'static str, marks: Marks, axis: usize) -> Result<()> {
+    pub(crate) fn refuse_padded(self, op: &'static str, marks: PaddedDims, axis: usize) -> Result<()> {
         match marks.get(axis) {
             None => Ok(()),
             Some(symbol) => Err(Error::PaddedMix { op, axis, symbol: self.rt.symbol_name(symbol) }),
@@ -294,8 +299,13 @@ impl<'s> Scope<'s> {
 
     /// Returns [`Error::Shape`]. It lists the sizes in the call; for those that a bucket enlarged, it states
     /// the real sizes.
-    pub(crate) fn shape_error(self, op: &'static str, shapes: &[Shown<'_>], why: impl Into<String>) -> Error {
-        let mut why = why.into();
+    pub(crate) fn shape_error(
+        self,
+        op: &'static str,
+        shapes: &[Shown<'_>],
+        reason: impl Into<String>,
+    ) -> Error {
+        let mut reason = reason.into();
         let core = self.rt.core.borrow();
         let mut reported: SmallVec<[u8; 4]> = SmallVec::new();
         for symbol in shapes.iter().flat_map(|Shown(_, marks)| (0..MAX_RANK).filter_map(|a| marks.get(a))) {
@@ -306,11 +316,11 @@ impl<'s> Scope<'s> {
             if let Some((name, real, padded)) =
                 core.call.padding_of(symbol).filter(|(_, real, padded)| real != padded)
             {
-                why += &format!("; the size along {name} is {real}, padded to a bucket of {padded}");
+                reason += &format!("; the size along {name} is {real}, padded to a bucket of {padded}");
             }
         }
         let shapes: Vec<&[usize]> = shapes.iter().map(|shown| shown.0).collect();
-        Error::shape(op, &shapes, why)
+        Error::shape(op, &shapes, reason)
     }
 
     /// Returns the number of real rows along a padded axis, on the device.
@@ -326,11 +336,11 @@ impl<'s> Scope<'s> {
 
 /// The sizes that an error shows, and which of them are padded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown<'a>(pub(crate) &'a [usize], pub(crate) Marks);
+pub(crate) struct Shown<'a>(pub(crate) &'a [usize], pub(crate) PaddedDims);
 
 impl<'a> From<&'a [usize]> for Shown<'a> {
     fn from(sizes: &'a [usize]) -> Self {
-        Self(sizes, Marks::NONE)
+        Self(sizes, PaddedDims::NONE)
     }
 }
 
@@ -350,7 +360,7 @@ impl<'a, T> From<&'a Tensor<'_, T>> for Shown<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
     pub(crate) view: View,
-    pub(crate) marks: Marks,
+    pub(crate) marks: PaddedDims,
 }
 
 pub(crate) mod sealed {
@@ -396,7 +406,7 @@ impl<T> sealed::Sealed for Param<T> {}
 impl<'s, T: Element> AsOperand<'s, T> for Param<T> {
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
         scope.check(op, self.owned.runtime)?;
-        Ok(Operand { view: self.view(), marks: Marks::NONE })
+        Ok(Operand { view: self.view(), marks: PaddedDims::NONE })
     }
 }
 
@@ -404,7 +414,7 @@ impl<T> sealed::Sealed for State<T> {}
 impl<'s, T: Element> AsOperand<'s, T> for State<T> {
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
         scope.check(op, self.owned.runtime)?;
-        Ok(Operand { view: self.view(), marks: Marks::NONE })
+        Ok(Operand { view: self.view(), marks: PaddedDims::NONE })
     }
 
     fn is_state(&self) -> bool {

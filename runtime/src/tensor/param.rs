@@ -26,7 +26,7 @@ macro_rules! owned {
                 if layout.count() != data.len() {
                     return Err(crate::Error::Argument {
                         op: concat!($word, "::new"),
-                        why: format!("shape {shape:?} has {} elements, the data {}", layout.count(), data.len()),
+                        reason: format!("shape {shape:?} has {} elements, the data {}", layout.count(), data.len()),
                     });
                 }
                 Self::of(rt, layout, Some(to_bytes(data)))

@@ -16,7 +16,7 @@ use crate::{
     value::{
         entry::{Entries, Entry},
         key::KeyWriter,
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
         live_in::LiveIn,
         owned::OwnerId,
         raw::RawTensor,
@@ -168,7 +168,7 @@ impl<'s, T: Element> AsOperand<'s, T> for KeptTensor<T> {
         match self.tensors().next() {
             Some((memory, offset, dtype, &layout)) => {
                 let addr = memory.owned().memory.addr() + offset;
-                Ok(Operand { view: View { addr, dtype, layout }, marks: Marks::NONE })
+                Ok(Operand { view: View { addr, dtype, layout }, marks: PaddedDims::NONE })
             }
             None => Err(Error::NeverComputed { op }),
         }

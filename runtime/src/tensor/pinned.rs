@@ -133,8 +133,8 @@ impl<T: Element> PinnedBuffer<T> {
             _ => {
                 let shown = |at: Option<usize>| at.map_or("…".into(), |at| at.to_string());
                 let (first, end) = (shown(first), shown(end));
-                let why = format!("{first}..{end} is not a range of a buffer of {} elements", self.len);
-                Err(Error::Argument { op: "PinnedBuffer::part", why })
+                let reason = format!("{first}..{end} is not a range of a buffer of {} elements", self.len);
+                Err(Error::Argument { op: "PinnedBuffer::part", reason })
             }
         }
     }
@@ -153,8 +153,9 @@ impl<T: Element> PinnedBuffer<T> {
             return Err(Error::DifferentRuntimes { op: call });
         }
         if count > self.len {
-            let why = format!("the tensor has {count} elements, and the buffer has place for {}", self.len);
-            return Err(Error::Argument { op: call, why });
+            let reason =
+                format!("the tensor has {count} elements, and the buffer has place for {}", self.len);
+            return Err(Error::Argument { op: call, reason });
         }
         Ok(&mut *self.memory)
     }

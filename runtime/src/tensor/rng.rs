@@ -47,7 +47,7 @@ pub struct Rng {
 /// The state of an [`Rng`], to store and to compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RngState {
-    /// What the numbers depend on, besides the call and the element.
+    /// The state on which the numbers depend, besides the call and the element.
     pub seed: u64,
     /// The number of calls that have drawn from it.
     pub counter: u64,

@@ -13,7 +13,7 @@ use crate::{
     },
     value::{
         dim::{DimKind, MarkedSize, RawDim},
-        layout::{Layout, Marks},
+        layout::{Layout, PaddedDims},
     },
 };
 
@@ -28,7 +28,7 @@ pub struct Shape<'s> {
 }
 
 impl<'s> Shape<'s> {
-    pub(crate) fn new(rt: &'s Runtime, layout: &Layout, marks: Marks) -> Self {
+    pub(crate) fn new(rt: &'s Runtime, layout: &Layout, marks: PaddedDims) -> Self {
         let call = if marks.any() { rt.core.borrow().memory.call_number() } else { 0 };
         let sizes = layout.sizes();
         let dims = std::array::from_fn(|axis| Dim {
@@ -308,7 +308,7 @@ tuples! { ; A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) sizes: SmallVec<[usize; MAX_RANK]>,
-    pub(crate) marks: Marks,
+    pub(crate) marks: PaddedDims,
 }
 
 impl<'s> Scope<'s> {
@@ -345,7 +345,7 @@ impl<'s> Scope<'s> {
         if sizes.len() > MAX_RANK {
             return Err(Error::Rank { rank: sizes.len() });
         }
-        let mut given = Given { sizes: SmallVec::new(), marks: Marks::NONE };
+        let mut given = Given { sizes: SmallVec::new(), marks: PaddedDims::NONE };
         for (axis, dim) in sizes.iter().enumerate() {
             if dim.raw.kind == DimKind::Number {
                 given.sizes.push(dim.raw.size);

@@ -73,9 +73,9 @@ struct Blocks<T> {
     shape: [usize; 2],
     /// Rows, and bytes of one.
     layout: Layout,
-    /// What they take in the device's memory.
+    /// The size in the device's memory.
     bytes: usize,
-    /// Whether they are in the order of the device, not in that of a file.
+    /// Set if they are in the order of the device, not in that of a file.
     is_in_tiles: bool,
     _type: PhantomData<fn() -> T>,
 }
@@ -124,10 +124,11 @@ impl<T: Float> Weight<T> {
 }
 
 impl<T: Float> Weight<T> {
-    /// As [`blocks`](Self::blocks), of a part of a mapped file. A GPU gets a copy, as of blocks. The CPU uses it where it is mapped,
-    /// without a copy, and keeps the file mapped while the weight or a recording uses it. Two weights of the same bytes are handles of
-    /// one memory there. (If they begin at the same byte, but do not end at the same, the second is copied.) Parts that overlap
-    /// are one memory of the machine, but [`MemoryStats::owned_bytes`](crate::MemoryStats::owned_bytes) counts each in full.
+    /// Creates a weight as [`blocks`](Self::blocks) does, of a part of a mapped file. A GPU gets a copy, as of
+    /// blocks. The CPU uses it where it is mapped, without a copy, and keeps the file mapped while the weight
+    /// or a recording uses it. Two weights of the same bytes are handles of one memory there. (If they begin at
+    /// the same byte, but do not end at the same, the second is copied.) Parts that overlap are one memory of
+    /// the machine, but [`MemoryStats::owned_bytes`](crate::MemoryStats::owned_bytes) counts each in full.
     ///
     /// # Errors
     /// As [`blocks`](Self::blocks); [`Error::Argument`] if `blocks` is not a part of `file`'s
@@ -149,9 +150,10 @@ impl<T: Float> Weight<T> {
             Some(range) => range,
             None if blocks.is_empty() => 0..0,
             None => {
-                let why = "the blocks are not a part of the file's bytes; take them from `MappedFile::bytes`"
-                    .into();
-                return Err(Error::Argument { op: "Weight::mapped", why });
+                let reason =
+                    "the blocks are not a part of the file's bytes; take them from `MappedFile::bytes`"
+                        .into();
+                return Err(Error::Argument { op: "Weight::mapped", reason });
             }
         };
         if rt.blocks_in_tiles() {
@@ -179,7 +181,7 @@ fn in_tiles(shape: [usize; 2], format: BlockFormat, blocks: &[u8]) -> Result<Vec
 
 /// The shape, and the layout of its bytes.
 fn layout_of(op: &'static str, shape: &[usize], format: BlockFormat) -> Result<([usize; 2], Layout)> {
-    let refuse = |why| Err(Error::Argument { op, why });
+    let refuse = |reason| Err(Error::Argument { op, reason });
     let &[rows, width] = shape else {
         return refuse(format!(
             "the shape is {shape:?}; a weight in blocks has two dimensions, rows and their width"
@@ -207,8 +209,8 @@ fn check_bytes(
     if expected == found {
         return Ok(());
     }
-    let why = format!("{shape:?} in {format} takes {expected} bytes, not {found}");
-    Err(Error::Argument { op, why })
+    let reason = format!("{shape:?} in {format} takes {expected} bytes, not {found}");
+    Err(Error::Argument { op, reason })
 }
 
 impl<T: Element> Weight<T> {
@@ -332,7 +334,7 @@ impl WeightOperand {
     }
 }
 
-/// How the elements of a weight are stored.
+/// The storage of a weight's elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stored {
     Floats(Operand),

@@ -1,4 +1,4 @@
-//! What a body may learn of addresses that its key does not fix.
+//! Facts about addresses that a body may learn although its key does not fix them.
 
 use smallvec::SmallVec;
 
@@ -14,7 +14,7 @@ pub(crate) enum Alias {
     RealSize(usize),
 }
 
-/// What a body compares of its live-ins.
+/// Comparisons that a body makes between its live-ins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compared {
     /// If tensors show the same memory.

@@ -1,8 +1,8 @@
-//! How far the results of a recording may be from those of its body.
+//! The largest difference of a recording's results from those of its body.
 
 use crate::base::bound::{Bound, BoundedPart};
 
-/// How far the results of a recording may be from those of its body, where passes of users have declared a bound.
+/// The largest difference of a recording's results from those of its body, where passes of users have declared a bound.
 #[derive(Debug)]
 pub(crate) struct ResultBounds {
     /// For each output, in order; `None` if its bits are the same.

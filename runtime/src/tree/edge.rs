@@ -185,7 +185,7 @@ impl Tree {
             parent.links.below.remove(&at);
         }
         for &owner in &gone.edge.owned {
-            self.let_go(owner, |holders| holders.edges.remove(&at));
+            self.release_owner(owner, |holders| holders.edges.remove(&at));
         }
         if self.knows_group(gone.edge.group) {
             self.groups[gone.edge.group].edges.remove(&at);

@@ -66,7 +66,7 @@ impl Tree {
     pub(super) fn evict(&mut self, recordings: Vec<RecordingIndex>, log: &mut Log) {
         let count = self.destroy(recordings, log);
         if count > 0 {
-            log.emit(Occurrence::Evicted { nodes: count });
+            log.emit(Occurrence::Evicted { recordings: count });
         }
     }
 
@@ -108,14 +108,14 @@ impl Tree {
             self.remove_edge(edge);
         }
         for &id in &recording.owned {
-            self.let_go(id, |holders| holders.recordings.remove(&at));
+            self.release_owner(id, |holders| holders.recordings.remove(&at));
         }
         self.groups.unhang(recording.group, at, &recording.copied);
         self.shares.remove(recording);
     }
 
     /// Removes an object to be evicted with an id; an entry without objects is removed as well.
-    pub(super) fn let_go(&mut self, id: OwnerId, take: impl FnOnce(&mut Holders) -> bool) {
+    pub(super) fn release_owner(&mut self, id: OwnerId, take: impl FnOnce(&mut Holders) -> bool) {
         if let Some(holders) = self.holders.get_mut(&id) {
             take(holders);
             if holders.is_empty() {

@@ -58,7 +58,7 @@ struct CompletedWarmUps {
 pub(crate) struct GroupKey<'k> {
     pub(crate) identity: Identity,
     pub(crate) shape: &'k [u64],
-    /// How the live-ins overlap, where that selects a group of its own: the body asks for addresses, and those of its
+    /// The overlap of the live-ins, where that selects a group of its own: the body asks for addresses, and those of its
     /// first warm-up overlapped otherwise.
     pub(crate) aliases: Option<&'k [Alias]>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Group {
     pub(crate) results: SmallVec<[Ordinal; 4]>,
     /// Set if it counts among the shapes of a function.
     pub(crate) counted: bool,
-    /// What its body compared of its live-ins during warm-up, and how these overlapped; `None` if it compared nothing.
+    /// The comparisons that its body made between its live-ins during warm-up, and their overlap; `None` if it compared nothing.
     pub(crate) aliases: Option<(Compared, Box<[Alias]>)>,
     completed: Option<CompletedWarmUps>,
     /// The last call in which it waited for another group's warm-up, and the last one in which it was
@@ -391,7 +391,7 @@ impl Tree {
             self.remove_edge(edge);
         }
         if let Identity::Full(function) = gone.identity {
-            self.let_go(function, |holders| holders.groups.remove(&group));
+            self.release_owner(function, |holders| holders.groups.remove(&group));
         }
     }
 }

@@ -153,7 +153,7 @@ pub(crate) struct Recording {
     pub(crate) copied: Box<[CopiedInput]>,
     /// The addresses of its live-ins in arenas when it was recorded.
     pub(crate) places: Box<[LiveInPlace]>,
-    /// How its live-ins overlapped, if its body queried it: it is a recording of that answer.
+    /// The overlap of its live-ins, if its body queried it: it is a recording of that answer.
     pub(crate) aliases: Option<Box<[Alias]>>,
     pub(crate) exec: Option<Arc<dyn GraphExec>>,
     /// Set if it was recorded so that others can run through the same executable; they do if it is the same.
@@ -166,9 +166,9 @@ pub(crate) struct Recording {
     pub(crate) writes: Vec<(OwnerId, SharedMemory)>,
     /// The blocks that were live in the pool when it was recorded.
     pub(crate) alive: Alive,
-    /// What passes did to it.
+    /// The effects of passes on it.
     pub(crate) passes: Box<[PassReport]>,
-    /// How far passes may have taken its results from those of its body; `None` if no bit differs.
+    /// The largest difference that passes may have caused between its results and those of its body; `None` if no bit differs.
     pub(crate) bounds: Option<Arc<ResultBounds>>,
     pub(crate) usage: Usage,
     /// The number of runs; the first was directly after its recording.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{
     dim::RawDim,
-    layout::{Layout, Marks},
+    layout::{Layout, PaddedDims},
     memory::SharedMemory,
     owned::{Owned, OwnerId},
     raw::{RawTensor, SlotId},
@@ -201,7 +201,7 @@ impl KeyWriter {
     #[inline]
     pub(crate) fn owned_at(&mut self, owned: &Arc<Owned>, offset: u64, dtype: DType, layout: &Layout) {
         self.foreign |= owned.runtime != self.runtime;
-        self.layout(dtype, Marks::NONE, layout);
+        self.layout(dtype, PaddedDims::NONE, layout);
         self.operands.push(KeyOperand { owner: Some(owned.id), addr: owned.memory.addr() + offset });
         if self.collect {
             self.owned.push((owned.id, SharedMemory::clone(&owned.memory)));
@@ -211,7 +211,7 @@ impl KeyWriter {
     /// Writes one header word (element type, rank, contiguity, marks), the sizes, and the strides unless they
     /// follow from the sizes.
     #[inline]
-    fn layout(&mut self, dtype: DType, marks: Marks, layout: &Layout) {
+    fn layout(&mut self, dtype: DType, marks: PaddedDims, layout: &Layout) {
         let contiguous = layout.is_contiguous();
         let header = dtype as u64 | (layout.rank() as u64) << 4 | u64::from(contiguous) << 8;
         self.shape.push(marks.word() << 16 | header);
@@ -274,7 +274,7 @@ impl KeyWriter {
 mod tests {
     use super::*;
 
-    fn raw(shape: &[usize], strides: &[usize], marks: Marks) -> RawTensor {
+    fn raw(shape: &[usize], strides: &[usize], marks: PaddedDims) -> RawTensor {
         RawTensor {
             slot: SlotId::at(0),
             epoch: 0,
@@ -294,23 +294,23 @@ mod tests {
 
     #[test]
     fn a_transposed_square_has_another_key() {
-        let plain = key_of(&raw(&[3, 3], &[3, 1], Marks::NONE));
-        let turned = key_of(&raw(&[3, 3], &[1, 3], Marks::NONE));
+        let plain = key_of(&raw(&[3, 3], &[3, 1], PaddedDims::NONE));
+        let turned = key_of(&raw(&[3, 3], &[1, 3], PaddedDims::NONE));
         assert_ne!(plain.shape, turned.shape);
         assert_eq!(plain.operands, [KeyOperand { owner: None, addr: 4096 }]);
     }
 
     #[test]
     fn padding_rank_and_dtype_are_in_the_key() {
-        let plain = raw(&[2, 3], &[3, 1], Marks::NONE);
-        let padded = raw(&[2, 3], &[3, 1], Marks::NONE.with(0, Some(0)));
-        let other_axis = raw(&[2, 3], &[3, 1], Marks::NONE.with(1, Some(0)));
-        let last_axis = raw(&[1; 6], &[1; 6], Marks::NONE.with(0, Some(254)));
+        let plain = raw(&[2, 3], &[3, 1], PaddedDims::NONE);
+        let padded = raw(&[2, 3], &[3, 1], PaddedDims::NONE.with(0, Some(0)));
+        let other_axis = raw(&[2, 3], &[3, 1], PaddedDims::NONE.with(1, Some(0)));
+        let last_axis = raw(&[1; 6], &[1; 6], PaddedDims::NONE.with(0, Some(254)));
         let keys: Vec<_> = [plain, padded, other_axis, RawTensor { dtype: DType::U32, ..plain }]
             .iter()
             .chain([
-                &raw(&[2, 3, 1], &[3, 1, 1], Marks::NONE),
-                &raw(&[1; 6], &[1; 6], Marks::NONE),
+                &raw(&[2, 3, 1], &[3, 1, 1], PaddedDims::NONE),
+                &raw(&[1; 6], &[1; 6], PaddedDims::NONE),
                 &last_axis,
             ])
             .map(|r| key_of(r).shape)
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn clearing_keeps_capacity() {
-        let mut k = key_of(&raw(&[2, 3], &[3, 1], Marks::NONE));
+        let mut k = key_of(&raw(&[2, 3], &[3, 1], PaddedDims::NONE));
         let capacity = (k.shape.capacity(), k.operands.capacity());
         k.clear();
         assert!(k.shape.is_empty() && k.operands.is_empty() && k.tensors.is_empty());

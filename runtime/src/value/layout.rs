@@ -49,12 +49,12 @@ impl Layout {
     /// stride per dimension.
     pub fn strided(shape: &[usize], strides: &[usize]) -> Result<Self> {
         if shape.len() != strides.len() {
-            let why = format!(
+            let reason = format!(
                 "{} sizes and {} strides; each dimension needs one of both",
                 shape.len(),
                 strides.len()
             );
-            return Err(Error::Argument { op: "Layout::strided", why });
+            return Err(Error::Argument { op: "Layout::strided", reason });
         }
         if shape.len() > MAX_RANK {
             return Err(Error::Rank { rank: shape.len() });
@@ -186,9 +186,9 @@ impl fmt::Debug for Layout {
 /// Symbol `k` of the running call (its index in the function's `#[dims]` symbols) is stored as
 /// `k + 1`; 0 means "not padded".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Marks([u8; MAX_RANK]);
+pub struct PaddedDims([u8; MAX_RANK]);
 
-impl Marks {
+impl PaddedDims {
     /// No dimension is padded.
     pub const NONE: Self = Self([0; MAX_RANK]);
 

@@ -56,10 +56,10 @@ pub(crate) struct Owned {
     pub(crate) memory: SharedMemory,
     /// The id and name of the graph object that owns the buffer; `None` for the user's memory.
     pub(crate) graph: Option<Caller>,
-    /// Whether no operation writes it: kernels may read it before earlier ones have ended. (`record/overwrite.rs` does, between
+    /// Set if no operation writes it: kernels may read it before earlier ones have ended. (`record/overwrite.rs` does, between
     /// kernels.)
     pub(crate) is_constant: bool,
-    /// Whether it is a part of a mapped file, which nothing writes at all.
+    /// Set if it is a part of a mapped file, which nothing writes at all.
     pub(crate) is_mapped: bool,
     retire: Arc<RetireQueue<OwnerId>>,
 }

@@ -1,7 +1,7 @@
 //! Tensors without their type and borrow.
 
 use super::{
-    layout::{Layout, Marks},
+    layout::{Layout, PaddedDims},
     owned::OwnerId,
     view::View,
 };
@@ -28,7 +28,7 @@ pub struct RawTensor {
     pub(crate) slot: SlotId,
     pub(crate) epoch: u64,
     pub(crate) dtype: DType,
-    pub(crate) marks: Marks,
+    pub(crate) marks: PaddedDims,
     pub(crate) addr: u64,
     /// Identity of owned memory; `None` for arena blocks.
     pub(crate) owner: Option<OwnerId>,

@@ -62,9 +62,9 @@ pub(crate) fn skipped_with_gaps(test: &str) -> bool {
 
 /// Whether a test for the CPU alone is skipped, and says so.
 #[allow(dead_code, reason = "not every test binary has one")]
-pub(crate) fn skipped_on_gpus(test: &str, why: &str) -> bool {
+pub(crate) fn skipped_on_gpus(test: &str, reason: &str) -> bool {
     if gpu().is_some() {
-        say(&format!("GPU tests: skipped {test}: {why}"));
+        say(&format!("GPU tests: skipped {test}: {reason}"));
     }
     gpu().is_some()
 }

@@ -71,9 +71,9 @@ impl Folded {
                 *if reason.is_wanted() { &mut sums.skips } else { &mut sums.fallbacks } += 1;
                 *self.fallbacks.entry(discriminant(reason)).or_default() += 1;
             }
-            Event::Evicted { nodes } => {
-                assert!(*nodes > 0, "{event}");
-                sums.evicted += *nodes as u64;
+            Event::Evicted { recordings } => {
+                assert!(*recordings > 0, "{event}");
+                sums.evicted += *recordings as u64;
             }
             Event::Rerecorded { .. } => sums.rerecordings += 1,
             Event::RanEager { .. } => sums.eager_calls += 1,
@@ -92,7 +92,7 @@ impl Folded {
     /// What of the counters differs.
     pub(crate) fn differs_from(&self, stats: &Stats) -> Option<String> {
         let mut sums = self.sums.clone();
-        sums.nodes = usize::try_from(sums.recordings - sums.evicted).unwrap();
+        sums.live_recordings = usize::try_from(sums.recordings - sums.evicted).unwrap();
         // What there is now, and the causes of fallbacks, which are added up by kind.
         (sums.copied_slots, sums.executables) = (stats.copied_slots, stats.executables);
         (sums.staging_waits, sums.fallback_reasons) = (stats.staging_waits, stats.fallback_reasons.clone());

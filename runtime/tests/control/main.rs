@@ -5,10 +5,10 @@ mod bodies;
 mod closures;
 #[path = "../common/device.rs"]
 mod device;
+mod edge_cases;
 mod effects;
 mod errors;
 mod faults;
-mod hostile;
 mod logs;
 mod memory;
 mod operands;

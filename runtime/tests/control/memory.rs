@@ -120,7 +120,7 @@ fn failing(
 ) -> Result<Tensor<f32>> {
     let fails = |at: usize| {
         assert!(place != at + 100, "asked to");
-        if place == at { Err(Error::Argument { op: "test", why: "asked to".into() }) } else { Ok(()) }
+        if place == at { Err(Error::Argument { op: "test", reason: "asked to".into() }) } else { Ok(()) }
     };
     let zero = ops::full(x.scope(), (), 0u32)?;
     let y = control::cond(

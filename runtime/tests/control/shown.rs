@@ -37,7 +37,7 @@ fn recorded(rt: &mut Runtime) -> Topology {
         assert_eq!(step.read(&y).unwrap(), [-1.0]);
     }
     let tree = rt.tree();
-    rt.topology(tree.nodes[0].id).unwrap().unwrap()
+    rt.topology(tree.recordings[0].id).unwrap().unwrap()
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn trees_show_the_structure() {
     let mut rt = runtime();
     recorded(&mut rt);
     let tree = rt.tree();
-    let operations = &tree.nodes[0].operations;
+    let operations = &tree.recordings[0].operations;
     let marks: Vec<&str> =
         operations.iter().map(String::as_str).filter(|op| op.ends_with(['{', ':', '}'])).collect();
     assert_eq!(marks, ["while {", "body:", "cond {", "body:", "body:", "}", "}"]);
-    assert!(tree.nodes[0].kernels > 10, "those of the bodies count");
+    assert!(tree.recordings[0].kernels > 10, "those of the bodies count");
     let (text, dot) = (tree.to_string(), tree.to_dot());
     for shown in [text, dot] {
         let inner = shown.split("while { body: ").nth(1).unwrap_or_else(|| panic!("{shown}"));
@@ -155,7 +155,7 @@ fn kernels_in_bodies_overlap() {
         });
         assert_eq!(step.read(&y).unwrap(), expected, "{n} rounds");
     }
-    let topology = rt.topology(rt.tree().nodes[0].id).unwrap().unwrap();
+    let topology = rt.topology(rt.tree().recordings[0].id).unwrap().unwrap();
     let outside = topology.edges.iter().filter(|edge| edge.kind == EdgeKind::Programmatic).count();
     if device::gpu().is_some() && outside > 0 {
         assert!(early_edges(&topology) > outside + 6, "{topology}");

@@ -50,7 +50,7 @@ fn right_replays_are_counted() {
         assert!(
             log[2].starts_with("replayed") && log[3].starts_with("replayed") && log[4].starts_with("audited")
         );
-        assert_eq!((rt.stats().audits, rt.stats().replays, rt.stats().nodes), (3, 8, 1), "{mode}");
+        assert_eq!((rt.stats().audits, rt.stats().replays, rt.stats().live_recordings), (3, 8, 1), "{mode}");
     }
 }
 
@@ -82,7 +82,7 @@ fn a_wrong_replay_is_caught() {
         for _ in 0..4 {
             assert_eq!(call(&step).unwrap(), [1.0, 2.0], "{mode}");
         }
-        assert_eq!(rt.stats().nodes, 1);
+        assert_eq!(rt.stats().live_recordings, 1);
     }
 }
 
@@ -175,7 +175,7 @@ fn a_body_that_fails_in_an_audit() {
                 let next = ops::add(k.0, k.1)?;
                 ops::store(k.1, &next)?;
                 if AMBIENT.get() > 1.0 {
-                    return Err(Error::Argument { op: "body", why: "on purpose".into() });
+                    return Err(Error::Argument { op: "body", reason: "on purpose".into() });
                 }
                 Ok(next)
             })
@@ -220,7 +220,7 @@ fn body<'s>(x: &T<'s>, a: &State<f32>, b: &State<f32>) -> Result<T<'s>> {
     let next = ops::add(x, a)?;
     let extra = EXTRA.get();
     ops::store(if extra == Extra::WritesAnother { b } else { a }, &next)?;
-    let failed = || Err(Error::Argument { op: "body", why: "on purpose".into() });
+    let failed = || Err(Error::Argument { op: "body", reason: "on purpose".into() });
     match extra {
         Extra::WritesMore => ops::store(b, &next)?,
         Extra::WritesHidden => HIDDEN.with_borrow(|h| ops::store(h.as_ref().unwrap(), &next))?,
@@ -311,7 +311,7 @@ fn an_unrecorded_write_is_undone_in_every_outcome() {
                         1.0 => ops::store(k.1, &next)?,
                         2.0 => {
                             ops::store(k.2, &next)?;
-                            return Err(Error::Argument { op: "body", why: "on purpose".into() });
+                            return Err(Error::Argument { op: "body", reason: "on purpose".into() });
                         }
                         _ => ops::store(k.2, &next).map(|()| panic!("on purpose"))?,
                     }

@@ -84,7 +84,7 @@ fn every_size_in_every_mode() {
             Mode::Full => 1,
             _ => 0,
         };
-        assert_eq!(stats.nodes, 4 * per_bucket, "{mode}");
+        assert_eq!(stats.live_recordings, 4 * per_bucket, "{mode}");
         // 9 and 11 are above the largest bucket.
         assert_eq!(stats.fallbacks, if mode == Mode::None { 0 } else { 8 }, "{mode}");
     }
@@ -123,8 +123,8 @@ fn capture_ahead_of_time() {
         }
         let after = rt.stats();
         assert_eq!(
-            (after.warmups, after.recordings, after.nodes),
-            (before.warmups, before.recordings, before.nodes)
+            (after.warmups, after.recordings, after.live_recordings),
+            (before.warmups, before.recordings, before.live_recordings)
         );
         assert_eq!((after.copies, rt.memory().pool.peak_bytes), (before.copies, bytes), "{mode}");
         assert_eq!(after.replays - before.replays, if mode == Mode::Full { 8 } else { 16 });
@@ -144,7 +144,7 @@ fn a_failed_capture_ahead_of_time() {
             let (x, at) = (synthetic.host::<f32>(0)?, synthetic.host::<u32>(1)?);
             forward(&graph, step, In::Host((&x).into()), In::Ids((&at).into()), &w, &kv)?;
             calls += 1;
-            if calls == 4 { Err(Error::Argument { op: "call", why: "on purpose".into() }) } else { Ok(()) }
+            if calls == 4 { Err(Error::Argument { op: "call", reason: "on purpose".into() }) } else { Ok(()) }
         },
         |_| {},
     );
@@ -164,7 +164,7 @@ fn capture_ahead_needs_sizes() {
     let spec = Spec { symbols: &["B"], ..Spec::inputs(vec![host("x", ROWS)]) };
     let graph = spec.build(&mut rt);
     let error = graph.capture_all(&mut rt, |_, _| Ok(()), |_| {}).unwrap_err();
-    assert!(matches!(&error, Error::Config { why, .. } if why.contains("B")), "{error}");
+    assert!(matches!(&error, Error::Config { reason, .. } if reason.contains("B")), "{error}");
     let graph = Spec::inputs(vec![any_device("x")]).build(&mut rt);
     let ask = |step: &Step<'_>, s: &graphable::__private::Synthetic<'_>| s.device::<f32>(step, 0).map(drop);
     assert!(matches!(graph.capture_all(&mut rt, ask, |_| {}), Err(Error::Config { .. })));
@@ -199,7 +199,7 @@ fn device_inputs_are_padded_into_their_slots() {
             assert_eq!(step.read(&y.1).unwrap(), columns);
         }
     }
-    assert_eq!(rt.stats().nodes, 1);
+    assert_eq!(rt.stats().live_recordings, 1);
 }
 
 #[test]

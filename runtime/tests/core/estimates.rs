@@ -35,7 +35,7 @@ fn capture(rt: &mut Runtime, graph: &Graph, state: &State<f32>, fail: Option<usi
                     let (h, sum) = seg!("a", cx, (&a.t[0], state), |k| {
                         // Through a thread-local, as a body captures nothing.
                         if FAIL.get().is_some() && FAIL.get() == ASKED.get() {
-                            return Err(graphable::Error::Argument { op: "test", why: "asked".into() });
+                            return Err(graphable::Error::Argument { op: "test", reason: "asked".into() });
                         }
                         let h = ops::scale(k.0, 2.0)?;
                         ops::store(k.1, &ops::full(k.0.scope(), &[1], 7.0f32)?)?;
@@ -93,7 +93,7 @@ fn an_estimate_is_near_what_captures_take() {
             expected_bytes: Some(expected.total_bytes()),
             bytes: took.total_bytes(),
         }));
-        assert_eq!(expected.nodes, took.nodes, "mode {mode}");
+        assert_eq!(expected.recordings, took.recordings, "mode {mode}");
         assert_eq!(
             (expected.pool_bytes, expected.result_bytes, expected.static_bytes),
             (took.pool_bytes, took.result_bytes, took.static_bytes)
@@ -110,7 +110,7 @@ fn an_estimate_is_near_what_captures_take() {
         assert!(took.pool_bytes >= 512 * 64 * 4 && (took.executable_bytes > 0 || small), "{took:?}");
         // All is recorded now: nothing more to take.
         let again = rt.measure_memory(plan).unwrap();
-        assert_eq!((again.nodes, again.executable_bytes, again.static_bytes), (0, 0, 0));
+        assert_eq!((again.recordings, again.executable_bytes, again.static_bytes), (0, 0, 0));
         still_usable(&mut rt);
     }
 }
@@ -139,9 +139,9 @@ fn a_failed_estimate_leaves_nothing() {
     assert_eq!(comparable(&rt), before);
     // Sizes that an estimate leaves out do not matter to it.
     let expected = rt.estimate_memory(|rt| capture(rt, &graph, &state, Some(16))).unwrap();
-    assert_eq!(expected.nodes, 2 * SIZES.len() as u64);
+    assert_eq!(expected.recordings, 2 * SIZES.len() as u64);
     let took = rt.measure_memory(|rt| capture(rt, &graph, &state, None)).unwrap();
-    assert_eq!(took.nodes, expected.nodes);
+    assert_eq!(took.recordings, expected.recordings);
     still_usable(&mut rt);
 }
 
@@ -154,7 +154,7 @@ fn a_parameter_dropped_meanwhile_is_noticed() {
         let step = rt.step().unwrap();
         graph.call(&step, &[x()], &w, |cx, a| seg!("p", cx, (&a.t[0], &w), |k| ops::add(k.0, k.1))).unwrap();
     }
-    assert_eq!(rt.stats().nodes, 1);
+    assert_eq!(rt.stats().live_recordings, 1);
     let other = bucketed(&mut rt, Mode::Piecewise);
     let state = State::new(&rt, &[1], &[3.0f32]).unwrap();
     let mut w = Some(w);
@@ -163,7 +163,7 @@ fn a_parameter_dropped_meanwhile_is_noticed() {
         capture(rt, &other, &state, None)
     })
     .unwrap();
-    assert_eq!((rt.stats().nodes, rt.stats().evicted), (0, 1));
+    assert_eq!((rt.stats().live_recordings, rt.stats().evicted), (0, 1));
 }
 
 /// The recordings that are set aside must find their memory as it was, and there is one place to set them aside.
@@ -176,7 +176,7 @@ fn a_plan_cannot_take_memory_from_what_is_set_aside() {
     let calls: [(&str, Call); 5] = [
         ("trim", |rt| rt.trim().map(drop)),
         ("reset", |rt| rt.reset().map(drop)),
-        ("prime", |rt| rt.prime(graphable::MemoryArena::Pool, 64 << 20)),
+        ("preallocate", |rt| rt.preallocate(graphable::MemoryArena::Pool, 64 << 20)),
         ("estimate_memory", |rt| rt.estimate_memory(|_| Ok(())).map(drop)),
         ("measure_memory", |rt| rt.measure_memory(|_| Ok(())).map(drop)),
     ];

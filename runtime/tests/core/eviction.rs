@@ -31,13 +31,13 @@ fn a_dropped_parameter() {
         assert_eq!(run(&mut rt, &graph, &w), [-11.0, -12.0]);
         assert_eq!(run(&mut rt, &graph, &other), [-21.0, -22.0]);
     }
-    assert_eq!(rt.stats().nodes, 3);
+    assert_eq!(rt.stats().live_recordings, 3);
     rt.take_events();
     drop(w);
-    assert_eq!(rt.stats().nodes, 3, "nothing happens before the next step");
+    assert_eq!(rt.stats().live_recordings, 3, "nothing happens before the next step");
     rt.step().unwrap();
     assert_eq!(list(&rt.take_events()), ["evicted 1"]);
-    assert_eq!((rt.stats().nodes, rt.stats().evicted), (2, 1));
+    assert_eq!((rt.stats().live_recordings, rt.stats().evicted), (2, 1));
     assert_eq!(run(&mut rt, &graph, &other), [-21.0, -22.0]);
     assert_eq!(list(&rt.take_events()), ["replayed a", "replayed b"], "the others are untouched");
 }
@@ -56,7 +56,7 @@ fn on_another_thread() {
     assert_eq!(rt.stats().evicted, 0);
     std::thread::spawn(move || drop(clone)).join().unwrap();
     rt.step().unwrap();
-    assert_eq!((rt.stats().evicted, rt.stats().nodes), (1, 1));
+    assert_eq!((rt.stats().evicted, rt.stats().live_recordings), (1, 1));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn in_the_middle_of_a_step() {
         }
     }
     rt.step().unwrap();
-    assert_eq!((rt.stats().evicted, rt.stats().nodes), (3, 1));
+    assert_eq!((rt.stats().evicted, rt.stats().live_recordings), (3, 1));
 }
 
 /// The allocator gives a new parameter the address of the old one: it must not pass for it.
@@ -95,7 +95,7 @@ fn a_replaced_parameter_never_replays_the_old_one() {
     }
     rt.step().unwrap();
     let stats = rt.stats();
-    assert_eq!(stats.nodes, 1, "only `b` is left");
+    assert_eq!(stats.live_recordings, 1, "only `b` is left");
     assert_eq!(stats.evicted, stats.recordings - 1);
 }
 
@@ -124,7 +124,7 @@ fn memory_is_given_back() {
     drop((graph, other));
     rt.step().unwrap();
     rt.synchronize().unwrap();
-    assert_eq!((live(), rt.stats().nodes), (0, 0));
+    assert_eq!((live(), rt.stats().live_recordings), (0, 0));
 }
 
 #[test]
@@ -136,19 +136,19 @@ fn a_dropped_graph_object() {
         run(&mut rt, &one, &w);
         run(&mut rt, &two, &w);
     }
-    let before = rt.stats().nodes;
+    let before = rt.stats().live_recordings;
     rt.take_events();
     drop(one);
     rt.step().unwrap();
     let log = list(&rt.take_events());
     assert!(log.len() == 1 && log[0].starts_with("evicted"), "{log:?}");
-    assert!(rt.stats().nodes < before);
+    assert!(rt.stats().live_recordings < before);
     for _ in 0..3 {
         assert_eq!(run(&mut rt, &two, &w), [-11.0, -12.0]);
     }
     drop(two);
     rt.step().unwrap();
-    assert_eq!(rt.stats().nodes, 0);
+    assert_eq!(rt.stats().live_recordings, 0);
     let three = vector(&mut rt, Mode::default());
     for _ in 0..3 {
         assert_eq!(run(&mut rt, &three, &w), [-11.0, -12.0]);

@@ -338,7 +338,7 @@ fn parameters_that_are_dropped_before_they_are_recorded() {
         graphs.push(graph);
     }
     rt.step().unwrap();
-    assert_eq!(rt.stats().nodes, 0);
+    assert_eq!(rt.stats().live_recordings, 0);
     assert!(rt.stats().recordings >= 14, "{:?}", rt.stats());
     assert_eq!(Tables::of(&rt).holders, 0, "{:?}", Tables::of(&rt));
 }
@@ -361,8 +361,8 @@ fn a_call_of_many_segments_is_recorded() {
         });
         assert_eq!(step.read(&y.unwrap()).unwrap(), X);
     }
-    let Stats { warmups, nodes, .. } = rt.stats();
-    assert_eq!((warmups, nodes as u64), (SEGMENTS, SEGMENTS));
+    let Stats { warmups, live_recordings, .. } = rt.stats();
+    assert_eq!((warmups, live_recordings as u64), (SEGMENTS, SEGMENTS));
 }
 
 /// Numbers of recordings are never given twice, whatever goes; places are.
@@ -380,8 +380,8 @@ fn numbers_go_on() {
                 .unwrap();
         }
         let tree = rt.tree();
-        assert_eq!(tree.nodes.len(), 1);
-        assert!(seen.insert(tree.nodes[0].id), "{} was given twice", tree.nodes[0].id);
+        assert_eq!(tree.recordings.len(), 1);
+        assert!(seen.insert(tree.recordings[0].id), "{} was given twice", tree.recordings[0].id);
         if round == 10 {
             rt.reset().unwrap();
         }
@@ -416,11 +416,11 @@ fn what_is_left_has_no_ties_to_what_went() {
     let kept: Vec<_> = weights.into_iter().skip(2).collect();
     rt.step().unwrap();
     let after = rt.tree();
-    assert!(after.nodes.len() < before.nodes.len());
-    let ids: Vec<RecordingId> = after.nodes.iter().map(|n| n.id).collect();
-    for node in &after.nodes {
+    assert!(after.recordings.len() < before.recordings.len());
+    let ids: Vec<RecordingId> = after.recordings.iter().map(|n| n.id).collect();
+    for node in &after.recordings {
         assert!(node.children.iter().chain(&node.parents).all(|id| ids.contains(id)), "{node:?}");
-        assert!(before.nodes.iter().any(|n| n.id == node.id));
+        assert!(before.recordings.iter().any(|n| n.id == node.id));
     }
     assert!(after.functions.iter().all(|f| f.roots.iter().all(|id| ids.contains(id))));
     let recordings = rt.stats().recordings;
@@ -431,5 +431,5 @@ fn what_is_left_has_no_ties_to_what_went() {
     rt.step().unwrap();
     let Tables { edges, holders, starts, owned, .. } = Tables::of(&rt);
     assert_eq!((holders, starts, owned), (0, 0, 0));
-    assert!(edges <= rt.stats().nodes, "{edges} edges");
+    assert!(edges <= rt.stats().live_recordings, "{edges} edges");
 }

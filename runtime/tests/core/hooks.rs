@@ -23,8 +23,8 @@ fn hook(log: &Log, who: &'static str) -> impl FnMut(&LifecycleEvent) + Send + 's
                 "instantiated".to_owned()
             }
             Lifecycle::Replayed { error: None } => "replayed".to_owned(),
-            Lifecycle::Replayed { error: Some(why) } => {
-                assert!(why.contains("the test said so"), "{event}");
+            Lifecycle::Replayed { error: Some(reason) } => {
+                assert!(reason.contains("the test said so"), "{event}");
                 "failed".to_owned()
             }
             Lifecycle::Destroyed => "destroyed".to_owned(),
@@ -152,7 +152,7 @@ fn a_replay_that_fails_ends_too() {
     let life = ["recorded", "instantiated", "failed", "destroyed"].map(|what| format!("h: {what} a"));
     assert_eq!(logged(&log), life, "it never came to be");
     settled(&mut rt, &graph, &w);
-    let numbers: Vec<usize> = rt.tree().nodes.iter().map(|n| n.id.number()).collect();
+    let numbers: Vec<usize> = rt.tree().recordings.iter().map(|n| n.id.number()).collect();
     assert!(!numbers.contains(&0), "its number is not given again: {numbers:?}");
     logged(&log);
     // A later one.

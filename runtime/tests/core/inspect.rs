@@ -28,12 +28,12 @@ fn a_tree_says_what_was_alive_and_what_was_not() {
         assert_eq!(step.read(&y.unwrap()).unwrap(), [4.0, 8.0]);
     }
     let tree = rt.tree();
-    let id = |name: &str| tree.nodes.iter().find(|n| n.segment.function == name).map(|n| n.id).unwrap();
+    let id = |name: &str| tree.recordings.iter().find(|n| n.segment.function == name).map(|n| n.id).unwrap();
     let (a, b, c) = (id("a"), id("b"), id("c"));
-    let node = |id| tree.node(id).unwrap();
+    let node = |id| tree.recording(id).unwrap();
     assert_eq!(tree.functions.len(), 1);
     assert_eq!((tree.functions[0].name.as_str(), &tree.functions[0].roots[..]), ("test", &[a][..]));
-    assert_eq!((tree.roots(), tree.nodes.len()), (1, 3));
+    assert_eq!((tree.roots(), tree.recordings.len()), (1, 3));
     assert!(node(a).root && !node(b).root && !node(c).root);
     assert_eq!((node(a).parent, node(b).parent, node(c).parent), (None, Some(a), Some(b)));
     assert_eq!((&node(a).children[..], &node(b).children[..]), (&[b][..], &[c][..]));
@@ -68,7 +68,7 @@ fn a_tree_says_what_was_alive_and_what_was_not() {
     assert!(matches!(&node(c).outputs[0].place, OutputPlace::Result(_)), "the call's result outlives it");
     assert_eq!((node(a).outputs[0].dtype.as_deref(), &node(a).outputs[0].shape[..]), (Some("f32"), &[2][..]));
     assert_eq!(node(a).operations, ["scale", "neg"]);
-    let hits: u64 = tree.nodes.iter().map(|n| n.hits).sum();
+    let hits: u64 = tree.recordings.iter().map(|n| n.hits).sum();
     assert_eq!(hits, rt.stats().replays);
 }
 
@@ -88,13 +88,13 @@ fn what_follows_something_eager_is_no_root() {
     [1, 1, 1, 2].into_iter().for_each(|n| call(&mut rt, n));
     let tree = rt.tree();
     let after: Vec<_> =
-        tree.nodes.iter().map(|n| (n.segment.function.as_str(), n.root, n.after_eager)).collect();
+        tree.recordings.iter().map(|n| (n.segment.function.as_str(), n.root, n.after_eager)).collect();
     assert_eq!(after, [("a", true, false), ("b", false, true)]);
     [2, 2].into_iter().for_each(|n| call(&mut rt, n));
     let tree = rt.tree();
     assert_eq!(tree.functions[0].roots, [0, 2], "both keys of `a`");
-    assert_eq!(tree.nodes.len(), 3);
-    assert_eq!(tree.nodes[1].parents, [0, 2], "`b` is shared");
+    assert_eq!(tree.recordings.len(), 3);
+    assert_eq!(tree.recordings[1].parents, [0, 2], "`b` is shared");
 }
 
 #[test]
@@ -111,19 +111,19 @@ fn every_form_shows_every_node() {
     }
     let tree = rt.tree();
     let (text, dot) = (tree.to_string(), tree.to_dot());
-    for node in &tree.nodes {
+    for node in &tree.recordings {
         let start = format!("{} [{}", node.id, node.segment.function);
         assert_eq!(text.matches(&start).count(), 1, "{start} in {text}");
         assert!(dot.contains(&format!("  n{} [label=", node.id)), "{dot}");
     }
     assert!(dot.starts_with("digraph tree {") && dot.contains("a\\\"quoted\\\" #0"), "{dot}");
-    let arrows: usize = tree.nodes.iter().map(|n| n.children.len()).sum();
+    let arrows: usize = tree.recordings.iter().map(|n| n.children.len()).sum();
     let starts: usize = tree.functions.iter().map(|f| f.roots.len()).sum();
-    let eager = tree.nodes.iter().filter(|n| n.after_eager).count();
+    let eager = tree.recordings.iter().filter(|n| n.after_eager).count();
     assert_eq!(dot.matches(" -> n").count(), arrows + starts + eager, "{dot}");
     let json: serde_json::Value = serde_json::from_str(&tree.to_json()).unwrap();
-    assert_eq!(json["nodes"].as_array().unwrap().len(), tree.nodes.len());
-    assert_eq!(json["nodes"][0]["segment"]["function"], "a\"quoted\"");
+    assert_eq!(json["recordings"].as_array().unwrap().len(), tree.recordings.len());
+    assert_eq!(json["recordings"][0]["segment"]["function"], "a\"quoted\"");
     assert_eq!(json["functions"][0]["roots"], serde_json::json!(tree.functions[0].roots));
     assert_eq!(json["states"][0]["blocks"], serde_json::json!([]));
     assert_eq!(json["pool_bytes"], tree.pool_bytes);
@@ -146,7 +146,7 @@ fn a_loop_in_the_tree_ends() {
         y.map(drop).unwrap();
     }
     let tree = rt.tree();
-    let turn = tree.nodes.iter().find(|n| n.segment.function == "turn").unwrap();
+    let turn = tree.recordings.iter().find(|n| n.segment.function == "turn").unwrap();
     assert!(turn.children.contains(&turn.id), "it follows itself: {tree}");
     assert!(tree.to_string().contains(&format!("-> {}, above", turn.id)), "{tree}");
 }
@@ -170,7 +170,7 @@ fn a_recording_read_back_from_its_device() {
         assert_eq!(step.read(&y.unwrap()).unwrap(), [5.0, 12.0]);
     }
     let tree = rt.tree();
-    let node = &tree.nodes[0];
+    let node = &tree.recordings[0];
     let graph = rt.topology(node.id).unwrap().unwrap();
     assert_eq!(graph.nodes.len(), node.kernels, "as many as the executable has: {graph}");
     // Each edge once, between nodes that there are.
@@ -231,7 +231,7 @@ fn a_gpu_keeps_it_only_when_asked() {
             });
             y.map(drop).unwrap();
         }
-        let last = rt.tree().nodes.last().unwrap().id;
+        let last = rt.tree().recordings.last().unwrap().id;
         rt.topology(last).unwrap().map(|t| t.nodes.len()).map_err(|e| e.to_string())
     };
     let without = call(1, false);
@@ -277,9 +277,9 @@ fn a_plan_reports_its_parts_and_why() {
         (&["x".to_owned()][..], &["h".to_owned()][..])
     );
     // Full mode: the host statement, the boundary that supports nothing, and the call into the unknown.
-    let why: Vec<_> = report.not_full.iter().map(|w| w.split_once(": ").unwrap().1).collect();
+    let reason: Vec<_> = report.not_full.iter().map(|w| w.split_once(": ").unwrap().1).collect();
     assert_eq!(
-        why,
+        reason,
         [
             "a `#[host] let` runs on every call",
             "`attention(&h)` is `#[eager]` and supports no capture",

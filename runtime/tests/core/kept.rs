@@ -180,7 +180,7 @@ fn a_kept_value_is_a_parameter_and_an_operand() {
         rt.step().unwrap();
     }
     let (stats, memory) = (rt.stats(), rt.memory());
-    assert_eq!((stats.nodes, stats.evicted, memory.kept_bytes, memory.cached_bytes), (0, 1, 0, 0));
+    assert_eq!((stats.live_recordings, stats.evicted, memory.kept_bytes, memory.cached_bytes), (0, 1, 0, 0));
 }
 
 #[test]

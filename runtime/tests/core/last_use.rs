@@ -43,7 +43,7 @@ fn recorded_bytes(mode: Mode, early: bool) -> u64 {
         let y = chain(&graph, &step, &x);
         assert_eq!(step.read(&y).unwrap(), x, "step {i} in mode {mode}");
     }
-    let nodes = rt.memory().nodes;
+    let nodes = rt.memory().recordings;
     assert_eq!(nodes.len(), if mode == Mode::Full { 1 } else { 2 });
     nodes.iter().map(|n| n.pool_peak_bytes).max().unwrap()
 }
@@ -127,7 +127,7 @@ fn a_value_that_is_used_after_its_last_use_is_an_error() {
     for _ in 0..4 {
         assert_eq!(call(&mut rt).unwrap(), [2.0, 4.0]);
     }
-    assert_eq!(rt.stats().nodes, 1);
+    assert_eq!(rt.stats().live_recordings, 1);
     still_usable(&mut rt);
 }
 
@@ -176,7 +176,7 @@ fn a_region_whose_result_nothing_uses_is_captured() {
             });
             assert_eq!(step.read(&y.unwrap()).unwrap(), [-2.0, -4.0]);
         }
-        assert_eq!(rt.stats().nodes, 1);
+        assert_eq!(rt.stats().live_recordings, 1);
     }
 }
 
@@ -200,6 +200,6 @@ fn a_value_may_be_looked_at_after_its_last_launch() {
             });
             assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0, 4.0]);
         }
-        assert_eq!(rt.stats().nodes, 1);
+        assert_eq!(rt.stats().live_recordings, 1);
     }
 }

@@ -45,7 +45,7 @@ fn warm_record_replay() {
     assert_eq!(log[2..], [["replayed a"], ["replayed a"], ["replayed a"]]);
     assert_eq!(RUNS.get(), 2, "a replay does not run the body");
     let stats = rt.stats();
-    assert_eq!((stats.warmups, stats.recordings, stats.replays, stats.nodes), (1, 1, 3, 1));
+    assert_eq!((stats.warmups, stats.recordings, stats.replays, stats.live_recordings), (1, 1, 3, 1));
     assert_eq!((stats.copies, stats.fallbacks, stats.rerecordings, stats.aborted), (0, 0, 0, 0));
 }
 
@@ -70,7 +70,7 @@ fn what_warmed_up_in_one_call_is_recorded_in_the_next() {
     assert_eq!(call(&step, 2), ["recorded a"]);
     assert_eq!(call(&step, 3), ["recorded a"]);
     assert_eq!([call(&step, 3), call(&step, 2)], [["replayed a"], ["replayed a"]]);
-    assert_eq!((rt.stats().nodes, rt.stats().waits), (3, 0));
+    assert_eq!((rt.stats().live_recordings, rt.stats().waits), (3, 0));
 }
 
 /// Everything in one step: warmed up in the first call, recorded in the second, replayed from then on.
@@ -208,7 +208,7 @@ fn instances_of_a_generic_segment_are_apart() {
         assert_eq!(step.read(&three).unwrap(), [3.0, 6.0], "step {i}");
     }
     let stats = rt.stats();
-    assert_eq!((stats.warmups, stats.recordings, stats.replays, stats.nodes), (2, 2, 4, 2));
+    assert_eq!((stats.warmups, stats.recordings, stats.replays, stats.live_recordings), (2, 2, 4, 2));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn layers_of_one_shape_share_a_body_and_not_a_recording() {
     let stats = rt.stats();
     // One body: its shape is warm after the first layer, and the other layers only follow in that step.
     assert_eq!((stats.warmups, stats.recordings, stats.replays), (4, 4, 8));
-    assert_eq!((stats.nodes, stats.rerecordings), (4, 0));
+    assert_eq!((stats.live_recordings, stats.rerecordings), (4, 0));
 }
 
 /// Runs `call(0)` and `call(1)` until both are recorded, then checks that both replay, one node each.
@@ -243,7 +243,7 @@ fn two_recordings(rt: &mut Runtime, call: impl Fn(&Step<'_>, usize) -> Vec<f32>,
         }
     }
     let stats = rt.stats();
-    assert_eq!((stats.warmups, stats.recordings, stats.nodes), (2, 2, 2));
+    assert_eq!((stats.warmups, stats.recordings, stats.live_recordings), (2, 2, 2));
     assert_eq!((stats.replays, stats.rerecordings), (12, 0));
 }
 
@@ -302,7 +302,7 @@ fn a_transposed_square_is_another_live_in() {
         }
     }
     let stats = rt.stats();
-    assert_eq!((stats.warmups, stats.recordings, stats.nodes, stats.replays), (4, 4, 4, 8));
+    assert_eq!((stats.warmups, stats.recordings, stats.live_recordings, stats.replays), (4, 4, 4, 8));
 }
 
 #[test]
@@ -346,5 +346,5 @@ fn host_inputs_are_taken_at_the_call() {
     for (i, read) in reads.into_iter().enumerate() {
         assert_eq!(read.wait().unwrap(), [11.0 * i as f32, 21.0]);
     }
-    assert_eq!(rt.stats().nodes, 1);
+    assert_eq!(rt.stats().live_recordings, 1);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use graphable::{
     Passes, Result, Runtime,
     backend::{
-        Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostBlock, Launch, SharedMemory,
+        Arenas, Backend, CapturedGraph, Diagnostics, GraphExec, Graphs, HostUpload, Launch, SharedMemory,
         Stream, View, delegate,
         faulty::{FaultPlan, FaultyBackend},
     },
@@ -75,7 +75,7 @@ impl Graphs for Listening {
     delegate!(inner: capture_was_invalidated, instantiate, update, replay);
     delegate!(inner: supports_conditionals, begin_conditional, begin_body, end_conditional);
 
-    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
+    fn begin_capture(&mut self, host: Option<&HostUpload>) -> Result<()> {
         self.note(Said::Begin);
         self.inner.begin_capture(host)
     }

@@ -35,7 +35,7 @@ fn a_live_tensor_that_is_no_live_in_gives_another_node() {
         assert_eq!(call(&mut rt, true), ["replayed a", "replayed b", "replayed c", "replayed d"]);
         assert_eq!(call(&mut rt, false), ["replayed a", "replayed b", "replayed c", "replayed e"]);
     }
-    assert_eq!(rt.stats().nodes, 6);
+    assert_eq!(rt.stats().live_recordings, 6);
 }
 
 /// `a`, then `b` or `c`, then `d`. With `deep`, `c` leaves its result elsewhere than `b`.
@@ -63,7 +63,7 @@ fn branches(deep: bool) -> (usize, Vec<String>) {
             last = events(&step);
         }
     }
-    (rt.stats().nodes, last)
+    (rt.stats().live_recordings, last)
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn order_of_drops_does_not_matter() {
             assert_eq!(step.read(&y.unwrap()).unwrap(), [sum, 2.0 * sum], "round {round}, order {order}");
         }
     }
-    assert_eq!(rt.stats().nodes, 4, "one `a`, and a `b` for each set that was alive");
+    assert_eq!(rt.stats().live_recordings, 4, "one `a`, and a `b` for each set that was alive");
 }
 
 #[test]

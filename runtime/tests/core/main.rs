@@ -8,11 +8,10 @@
 
 mod support;
 
-mod ahead;
-mod apart;
 mod audit;
 mod branches;
 mod buckets;
+mod capture_all_failures;
 #[allow(dead_code, reason = "not every test binary calls all of them")]
 #[path = "../common/custom.rs"]
 mod custom_ops;
@@ -32,8 +31,9 @@ mod last_use;
 mod lifecycle;
 mod listening;
 mod liveness;
+mod maintenance;
 mod modes;
-mod nets;
+mod moved_memory;
 mod numerics;
 mod panics;
 mod passes;
@@ -42,12 +42,12 @@ mod pinned;
 mod random;
 mod regions;
 mod results;
+mod runtime_checks;
 mod sharing;
 mod sleep;
 mod stale;
 mod threads;
 mod timeline;
-mod upkeep;
 mod users_passes;
 mod waits;
 mod walk;

@@ -87,7 +87,7 @@ fn all_modes_give_equal_values() {
         }
         let stats = rt.stats();
         assert_eq!((stats.fallbacks, stats.copies, stats.aborted), (0, 0, 0), "{mode}");
-        counts.push((stats.nodes, stats.replays > 0));
+        counts.push((stats.live_recordings, stats.replays > 0));
     }
     assert_eq!((counts[0], counts[2]), ((0, false), (2, true)), "none: no node; full: one per path");
     assert!(counts[1].0 >= 6 && counts[1].1, "{counts:?}");
@@ -106,7 +106,7 @@ fn full_falls_back_for_a_boundary_that_cannot_be_captured() {
         assert_eq!(step.read(&y).unwrap(), [-2.0 * (i as f32 + 1.0), -4.0]);
     }
     let stats = rt.stats();
-    assert_eq!((stats.fallbacks, stats.nodes, stats.eager_calls), (5, 2, 5), "piecewise instead");
+    assert_eq!((stats.fallbacks, stats.live_recordings, stats.eager_calls), (5, 2, 5), "piecewise instead");
     let [(FallbackReason::FullNotSupported { boundary }, 5)] = &stats.fallback_reasons[..] else {
         panic!("{:?}", stats.fallback_reasons)
     };

@@ -79,7 +79,7 @@ fn a_recording_is_replayed_with_its_own_switches_only() {
         }
         let tree = rt.tree();
         for numerics in every_combination() {
-            let of_it = tree.nodes.iter().filter(|node| node.numerics == numerics).count();
+            let of_it = tree.recordings.iter().filter(|node| node.numerics == numerics).count();
             assert_eq!(of_it as u64, first, "{mode} {numerics}");
             let shown = tree.to_string().contains(&format!("{numerics}, "));
             assert_eq!(shown, numerics != Numerics::default(), "{numerics}: {tree}");

@@ -28,7 +28,7 @@ fn panics_in_bodies() {
                 let y = ops::neg(k.0)?;
                 assert!(VARIANT.get() != 1, "on purpose");
                 if VARIANT.get() == 2 {
-                    return Err(Error::Argument { op: "body", why: "on purpose".into() });
+                    return Err(Error::Argument { op: "body", reason: "on purpose".into() });
                 }
                 Ok(y)
             })

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use graphable::{
     Mode, Passes,
     custom::CustomOp,
-    inspect::{PassRefusal, PassReport, TreeNode},
+    inspect::{PassRefusal, PassReport, TreeRecording},
     prelude::*,
 };
 
@@ -87,8 +87,8 @@ macro_rules! compare {
                 let bits = |t| step.read(t).unwrap().iter().map(|v: &f32| v.to_bits()).collect::<Vec<_>>();
                 all.push((mode, bits(&a), bits(&b)));
             }
-            let made = |node: &TreeNode| node.passes.iter().map(|pass| pass.made.len()).sum::<usize>();
-            fused += rt.tree().nodes.iter().map(made).sum::<usize>();
+            let made = |node: &TreeRecording| node.passes.iter().map(|pass| pass.made.len()).sum::<usize>();
+            fused += rt.tree().recordings.iter().map(made).sum::<usize>();
         }
         for (mode, a, b) in &all {
             assert_eq!((a, b), (&all[0].1, &all[0].2), "{mode}");
@@ -139,7 +139,7 @@ fn equal_operations_are_computed_once() {
 
 /// What a pass did to the recordings of a runtime.
 fn reports(rt: &Runtime, pass: &str) -> Vec<PassReport> {
-    let passes = rt.tree().nodes.into_iter().flat_map(|node| node.passes);
+    let passes = rt.tree().recordings.into_iter().flat_map(|node| node.passes);
     passes.filter(|report| report.pass == pass).collect()
 }
 
@@ -215,7 +215,7 @@ fn what_only_looks_equal_is_computed_twice() {
     assert!(!reports.is_empty());
     for report in reports {
         assert_eq!(report.made.iter().map(|made| made.operation).collect::<Vec<_>>(), ["declared"]);
-        let refused: Vec<_> = report.refused.iter().map(|r| (r.operation, r.why)).collect();
+        let refused: Vec<_> = report.refused.iter().map(|r| (r.operation, r.reason)).collect();
         assert_eq!(refused, [("scaled_add", PassRefusal::MayDiffer)]);
     }
 }
@@ -272,7 +272,7 @@ fn rows_that_do_not_exist_are_reported_in_the_order_of_the_program() {
             }
             call([[0, 3], [2, 1]]).unwrap();
             let tree = rt.tree();
-            let passes = tree.nodes.iter().flat_map(|node| &node.passes);
+            let passes = tree.recordings.iter().flat_map(|node| &node.passes);
             let made = passes.filter(|pass| pass.pass == "fuse_products").flat_map(|pass| &pass.made);
             joined.push(made.map(|made| made.replaces).sum::<usize>());
         }

@@ -26,7 +26,7 @@ fn two_shapes_are_two_roots() {
     assert_eq!(logs[..4], ["warmed a", "warmed a", "recorded a", "recorded a"]);
     assert_eq!(logs[4..], ["replayed a"; 4], "neither is a reason to record the other again");
     let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.recordings, stats.rerecordings), (2, 2, 0));
+    assert_eq!((stats.live_recordings, stats.recordings, stats.rerecordings), (2, 2, 0));
 }
 
 thread_local!(static RUNS: Cell<u32> = const { Cell::new(0) });
@@ -90,7 +90,7 @@ fn a_step_that_ends_while_recording_closes_the_path() {
     for _ in 0..3 {
         assert_eq!(both(&mut rt), ["replayed f", "replayed g"]);
     }
-    assert_eq!((rt.stats().nodes, rt.stats().aborted), (2, 0));
+    assert_eq!((rt.stats().live_recordings, rt.stats().aborted), (2, 0));
 }
 
 /// A replay down a known path, then something new: the pool is where the recording left it.
@@ -205,7 +205,7 @@ fn views_of_one_block_are_one_liveness() {
         }
     }
     // One `a`; a `b` with the block alive and one without it, which leave their result in two places.
-    assert_eq!(rt.stats().nodes, 5, "{:?}", rt.stats());
+    assert_eq!(rt.stats().live_recordings, 5, "{:?}", rt.stats());
 }
 
 /// A value that a graph made, then an equal one elsewhere: its replay would read what is not there.
@@ -231,7 +231,7 @@ fn an_equal_value_at_another_address_is_another_recording() {
         }
         drop(other);
     }
-    assert_eq!((rt.stats().nodes, rt.stats().rerecordings), (3, 1));
+    assert_eq!((rt.stats().live_recordings, rt.stats().rerecordings), (3, 1));
 }
 
 /// What a segment does to state happens once per call, from the first call on.
@@ -293,7 +293,7 @@ fn sums_over_micro_batches() {
         });
         assert_eq!(step.read(&total.unwrap()).unwrap(), expected, "round {round}");
     }
-    assert_eq!((rt.stats().nodes, rt.stats().rerecordings), (2, 0));
+    assert_eq!((rt.stats().live_recordings, rt.stats().rerecordings), (2, 0));
 }
 
 /// Views that start in the middle of a block, strided and with stride 0, are inputs like any other.

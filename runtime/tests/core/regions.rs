@@ -202,7 +202,7 @@ fn results_that_come_and_go() {
             let (p, q) = eager!("e", cx, |_e| {
                 let (p, q) = (ops::neg(&h)?, ops::scale(&h, 3.0)?);
                 if i % 10 == 9 {
-                    return Err(graphable::Error::Argument { op: "test", why: "on purpose".into() });
+                    return Err(graphable::Error::Argument { op: "test", reason: "on purpose".into() });
                 }
                 Ok::<_, graphable::Error>(if i % 3 == 0 { (None, q) } else { (Some(p), q) })
             });

@@ -45,7 +45,7 @@ fn a_held_output_moves_the_next_to_another_slot() {
     assert_eq!(step.read(&second).unwrap(), [4.0, 2.0]);
     assert_eq!(step.read(&third).unwrap(), [6.0, 2.0]);
     drop((second, third));
-    assert_eq!(rt.stats().nodes, 2);
+    assert_eq!(rt.stats().live_recordings, 2);
     assert_eq!(rt.memory().results.peak_bytes, 512);
 }
 
@@ -77,7 +77,7 @@ fn views_of_one_storage_live_and_die_together() {
         assert_eq!(step.read(&row).unwrap(), [6.0, 8.0, 10.0]);
     }
     assert_eq!(rt.memory().results.peak_bytes, 256, "one block for all three");
-    assert_eq!((rt.stats().nodes, rt.stats().copies), (1, 0));
+    assert_eq!((rt.stats().live_recordings, rt.stats().copies), (1, 0));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_kept_view_keeps_the_block() {
         let (e, _) = halves(&graph, &step, [5.0, 6.0]);
         assert_eq!(step.read(&e).unwrap(), [10.0]);
     }
-    assert_eq!((rt.stats().nodes, rt.memory().results.peak_bytes), (2, 512));
+    assert_eq!((rt.stats().live_recordings, rt.memory().results.peak_bytes), (2, 512));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_static_input_returned_without_any_segment() {
             graph.call(&step, &[In::Host((&[i as f32, 1.0]).into())], (), |_, a| Ok(a.t[0].clone())).unwrap();
         assert_eq!(step.read(&y).unwrap(), [i as f32, 1.0]);
     }
-    assert_eq!(rt.stats().nodes, 0);
+    assert_eq!(rt.stats().live_recordings, 0);
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn device_inputs_and_parameters_are_returned_as_they_are() {
         assert_eq!(step.read(&part).unwrap(), [5.0], "the view keeps its memory");
         assert_eq!(step.read(&other).unwrap(), [i as f32, 5.0]);
     }
-    assert_eq!((rt.stats().copies, rt.stats().nodes), (0, 1));
+    assert_eq!((rt.stats().copies, rt.stats().live_recordings), (0, 1));
 }
 
 /// An eager region whose result feeds a segment.
@@ -200,7 +200,7 @@ fn results_of_eager_regions_settle() {
     assert_eq!(log[1], ["recorded a", "eager e", "recorded b"]);
     assert_eq!(log[2..], [["replayed a", "eager e", "replayed b"]; 3]);
     let stats = rt.stats();
-    assert_eq!((stats.copies, stats.eager_calls, stats.nodes), (0, 5, 2));
+    assert_eq!((stats.copies, stats.eager_calls, stats.live_recordings), (0, 5, 2));
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_result_in_another_place_is_copied_and_counted() {
     let y = with_region(&graph, &step, &[1.0, 2.0], 2).unwrap();
     assert_eq!(events(&step), ["replayed a", "eager e", "replayed b"]);
     drop(y);
-    assert_eq!(rt.stats().nodes, before.nodes);
+    assert_eq!(rt.stats().live_recordings, before.live_recordings);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_region_may_pass_values_through() {
         });
         assert_eq!(step.read(&y.unwrap()).unwrap(), [2.0 * i as f32 + 107.0, 210.0]);
     }
-    assert_eq!(rt.stats().nodes, 2);
+    assert_eq!(rt.stats().live_recordings, 2);
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn a_sleep_that_fails_is_none() {
             let outcome = if at == 0 { rt.sleep(Sleep::Save) } else { rt.wake() };
             let was_left = plan.disarm();
             match outcome {
-                Err(Error::Device { why, .. }) if why == "the test said so" => {
+                Err(Error::Device { reason, .. }) if reason == "the test said so" => {
                     assert!(!was_left);
                     places[at] += 1;
                     assert_eq!(rt.is_asleep(), at == 1, "{name}, {nth}");

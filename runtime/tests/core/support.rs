@@ -25,6 +25,14 @@ pub(crate) fn options() -> CpuOptions {
     CpuOptions::default().test_mode(1).threads(1)
 }
 
+/// The reason of an error that a fault plan injects.
+pub(crate) const INJECTED: &str = "the test said so";
+
+/// Returns whether an error is one that a fault plan injected, exactly as the backend returned it.
+pub(crate) fn injected(error: &Error) -> bool {
+    matches!(error, Error::Device { device, reason, .. } if device == "faulty" && reason == INJECTED)
+}
+
 /// A runtime that is looked at when its test is over: after a reset nothing is alive, and nothing recorded.
 #[derive(Debug)]
 pub(crate) struct Checked(Runtime);
@@ -38,7 +46,7 @@ impl Checked {
     fn check(&mut self) -> Result<()> {
         self.0.reset()?;
         let memory = self.0.memory();
-        assert_eq!((self.0.stats().nodes, memory.nodes.len()), (0, 0));
+        assert_eq!((self.0.stats().live_recordings, memory.recordings.len()), (0, 0));
         for arena in [memory.pool, memory.results, memory.eager] {
             assert_eq!(arena.live_bytes, 0, "{memory:?}");
         }
@@ -118,7 +126,7 @@ macro_rules! eager {
         #[allow(unused_variables)]
         let $e: &graphable::Eager<'_> = &region;
         let value = $body?;
-        (&&&graphable::__private::Finish::new(value)).finish(region)?
+        (&&&graphable::__private::RegionResult::new(value)).finish(region)?
     }};
 }
 
@@ -299,7 +307,7 @@ fn short(event: &Event) -> String {
         Event::RanEager { boundary } => format!("eager {}", name(boundary)),
         Event::Copied { slot, bytes } => format!("copied {slot:?} {bytes}"),
         Event::FellBack { reason, .. } => format!("fell back: {reason}"),
-        Event::Evicted { nodes } => format!("evicted {nodes}"),
+        Event::Evicted { recordings } => format!("evicted {recordings}"),
         Event::Aborted { segment } => format!("aborted {}", name(segment)),
         Event::Audited { segment } => format!("audited {}", name(segment)),
         Event::SwitchedToCopy { segment, live_in, moves } => {

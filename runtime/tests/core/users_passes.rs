@@ -130,7 +130,7 @@ fn call(rt: &mut Runtime, graph: &TwoGraph, sum: &State<f32>) -> Result<(Vec<f32
 
 fn report(rt: &Runtime) -> PassReport {
     let tree = rt.tree();
-    let passes = &tree.nodes.last().expect("a recording").passes;
+    let passes = &tree.recordings.last().expect("a recording").passes;
     passes.iter().find(|report| report.pass == "mine").expect("its report").clone()
 }
 
@@ -159,13 +159,13 @@ fn launches_are_counted_and_replaced() {
             let tree = rt.tree();
             assert!(tree.to_string().contains("pass   mine: 1 x times"), "{tree}");
             // The body has not changed.
-            assert!(tree.nodes[0].operations.contains(&"neg".to_owned()));
+            assert!(tree.recordings[0].operations.contains(&"neg".to_owned()));
             assert!(
                 tree.to_json()
                     .contains(r#""pass":"mine","bound":null,"notes":[],"made":[{"operation":"times""#)
             );
             if device::gpu().is_none() {
-                let topology = rt.topology(tree.nodes[0].id).unwrap().unwrap().to_string();
+                let topology = rt.topology(tree.recordings[0].id).unwrap().unwrap().to_string();
                 assert!(topology.contains("times") && !topology.contains("neg"), "{topology}");
             }
         }
@@ -439,8 +439,8 @@ fn what_does_not_fit_is_refused() {
     let counted = Arc::clone(&count);
     let pass = Closure::new(move |program| {
         use PassRefusal::*;
-        let expect = |why: PassRefusal, got: Result<(), PassRefusal>| {
-            assert_eq!(got, Err(why));
+        let expect = |reason: PassRefusal, got: Result<(), PassRefusal>| {
+            assert_eq!(got, Err(reason));
             counted.fetch_add(1, Ordering::Relaxed);
         };
         let all: Vec<_> = program.launches().collect();
@@ -529,7 +529,7 @@ fn what_does_not_fit_is_refused() {
     }
     let json = rt.tree().to_json();
     assert!(
-        json.contains(r#""operation":"abs","after":"neg","by":"times","why":"apart","count":1"#),
+        json.contains(r#""operation":"abs","after":"neg","by":"times","reason":"apart","count":1"#),
         "{json}"
     );
 }
@@ -620,8 +620,8 @@ fn a_pass_that_fails_leaves_the_runtime_usable() {
             let before = rt.stats();
             for _ in 0..2 {
                 match call(&mut rt, &graph, &sum) {
-                    Err(Error::PassFailed { pass: "mine", why, segment }) => {
-                        assert_eq!(why, expected);
+                    Err(Error::PassFailed { pass: "mine", reason, segment }) => {
+                        assert_eq!(reason, expected);
                         assert!(segment.contains("two"), "{segment}");
                     }
                     other => panic!("{other:?}"),
@@ -629,7 +629,10 @@ fn a_pass_that_fails_leaves_the_runtime_usable() {
                 rt.check_memory().unwrap();
             }
             let after = rt.stats();
-            assert_eq!((after.recordings, after.nodes), (before.recordings, before.nodes));
+            assert_eq!(
+                (after.recordings, after.live_recordings),
+                (before.recordings, before.live_recordings)
+            );
         }
         rt.set_passes(Passes::default());
         for _ in 0..3 {

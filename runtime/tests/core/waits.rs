@@ -188,7 +188,7 @@ fn layers_wait_for_the_next_call() {
                 let list = waiting(&rt);
                 let texts: Vec<_> = list
                     .iter()
-                    .map(|w| (w.function.as_str(), w.segment.function.as_str(), w.why.as_str(), w.warmups))
+                    .map(|w| (w.function.as_str(), w.segment.function.as_str(), w.reason.as_str(), w.warmups))
                     .collect();
                 assert_eq!(
                     texts,

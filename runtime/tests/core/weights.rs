@@ -384,7 +384,7 @@ fn blocks_are_written_and_read() {
     weight.write_blocks(&step, format, &of(2.0)).unwrap();
     assert_eq!(read(&weight).unwrap(), of(2.0));
     let row = format.row_bytes(32).unwrap();
-    // A GPU has tiles, which the host makes as a whole (`tests/ops/quantized.rs`).
+    // A GPU has tiles, which the host makes as a whole (`tests/ops/quantized/`).
     if is_cpu {
         weight.write_block_rows(&step, 1..2, format, &of(3.0)[row..]).unwrap();
         assert_eq!(read(&weight).unwrap(), [&of(2.0)[..row], &of(3.0)[row..]].concat());
@@ -425,7 +425,10 @@ fn writes_fail_as_everything_does() {
             2 => w.write(&step, &buffer),
             _ => w.read(&step).map(drop),
         };
-        assert!(matches!(&failed, Err(Error::Device { why, .. }) if why == "the test said so"), "{failed:?}");
+        assert!(
+            matches!(&failed, Err(Error::Device { reason, .. }) if reason == "the test said so"),
+            "{failed:?}"
+        );
         assert!(!plan.disarm());
         let y = apply(&graph, &step, In::Host((&[1.0, 1.0]).into()), &w, |_| Ok(())).unwrap();
         assert_eq!(step.read(&y).unwrap(), [4.0, 4.0], "round {round}: the old ones");

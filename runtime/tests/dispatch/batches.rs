@@ -14,7 +14,7 @@ const PIECES: [&str; 3] = ["replayed uniform", "eager uniform", "replayed unifor
 fn decodes_are_one_graph_and_mixed_batches_are_segments() {
     let (mut rt, graph, model) = uniform_in(Mode::FullAndPiecewise);
     graph.capture_all(&mut rt, &model).unwrap();
-    assert_eq!(rt.stats().nodes, 3 * (2 + 1), "two segments and a whole call for each size");
+    assert_eq!(rt.stats().live_recordings, 3 * (2 + 1), "two segments and a whole call for each size");
     rt.close_capture();
     rt.take_events();
     let before = rt.stats();
@@ -41,7 +41,7 @@ fn each_kind_is_recorded_when_it_is_met() {
         recordings.push(rt.stats().recordings);
     }
     assert_eq!(recordings[8..], [recordings[8]; 8], "nothing new after some calls: {recordings:?}");
-    assert_eq!(rt.stats().nodes, 3);
+    assert_eq!(rt.stats().live_recordings, 3);
     assert_eq!(call!(rt, graph, model, 2, Some(batch(2, true))), WHOLE, "the same bucket");
     assert_eq!(call!(rt, graph, model, 2, Some(batch(2, false))), PIECES);
 }
@@ -50,7 +50,7 @@ fn each_kind_is_recorded_when_it_is_met() {
 fn mixed_batches_have_no_graph_where_only_decodes_have() {
     let (mut rt, graph, model) = uniform_in(Mode::FullDecodeOnly);
     graph.capture_all(&mut rt, &model).unwrap();
-    assert_eq!(rt.stats().nodes, 3);
+    assert_eq!(rt.stats().live_recordings, 3);
     rt.take_events();
     let eagerly = ["fell back: the batch is mixed, and only uniform decodes are graphs", "eager uniform"];
     for n in [1, 3, 8] {
@@ -59,7 +59,7 @@ fn mixed_batches_have_no_graph_where_only_decodes_have() {
     }
     let stats = rt.stats();
     // It is what was asked for.
-    assert_eq!((stats.nodes, stats.skips, stats.fallbacks), (3, 3, 0));
+    assert_eq!((stats.live_recordings, stats.skips, stats.fallbacks), (3, 3, 0));
     assert_eq!(stats.fallback_reasons, [(FallbackReason::MixedBatch, 3)]);
 }
 
@@ -249,7 +249,7 @@ fn adapters_are_told_apart() {
         graph.capture_all(&mut rt, &model).unwrap();
         let captured = rt.stats();
         if mode == Mode::FullAndPiecewise {
-            assert_eq!(captured.nodes - before.nodes, 2 * 3 * per_key, "{mode}");
+            assert_eq!(captured.live_recordings - before.live_recordings, 2 * 3 * per_key, "{mode}");
         }
         rt.take_events();
         for n in [1, 3] {
@@ -290,7 +290,7 @@ fn a_policy_chooses_a_pair() {
         assert_eq!(log[0], "fell back: the batch is mixed, and only uniform decodes are graphs");
     }
     assert_eq!(call!(rt, graph, model, 2, Some(batch(2, true))), WHOLE);
-    assert_eq!(rt.stats().nodes, 1);
+    assert_eq!(rt.stats().live_recordings, 1);
 }
 
 /// Whole calls and segments of one size are both asked for: neither counts as a further shape.
@@ -327,5 +327,5 @@ fn without_sizes_a_batch_has_its_own() {
         assert_eq!(call!(rt, graph, model, n, Some(batch(n, true))), WHOLE);
         assert_eq!(call!(rt, graph, model, n, Some(batch(n, false))), PIECES);
     }
-    assert_eq!(rt.stats().nodes, 2 * 3);
+    assert_eq!(rt.stats().live_recordings, 2 * 3);
 }

@@ -74,7 +74,7 @@ fn a_strict_graph_captures_what_may_run() {
         .build(&mut rt)
         .unwrap();
     graph.capture_all(&mut rt, &model).unwrap();
-    assert_eq!(rt.stats().nodes, 1, "mixed batches would be refused");
+    assert_eq!(rt.stats().live_recordings, 1, "mixed batches would be refused");
     rt.take_events();
     assert_eq!(call!(rt, graph, model, 2, Some(batch(2, true))), ["replayed uniform"]);
 }
@@ -106,7 +106,7 @@ fn an_estimate_holds_both_kinds() {
     let (mut rt, graph, model) = uniform_in(FullAndPiecewise);
     let plan = |rt: &mut graphable::Runtime| graph.capture_all(rt, &model);
     let expected = rt.estimate_memory(plan).unwrap();
-    assert_eq!(rt.stats().nodes, 0);
+    assert_eq!(rt.stats().live_recordings, 0);
     let took = rt.measure_memory(plan).unwrap();
-    assert_eq!((expected.nodes, took.nodes), (9, 9));
+    assert_eq!((expected.recordings, took.recordings), (9, 9));
 }

@@ -143,7 +143,7 @@ fn numbers_of_recordings() {
         let graph =
             LayeredGraph::builder().mode(mode).bucket("T", Schedule::new([4])).build(&mut rt).unwrap();
         graph.capture_all(&mut rt, &model).unwrap();
-        assert_eq!(rt.stats().nodes, count, "{mode}");
+        assert_eq!(rt.stats().live_recordings, count, "{mode}");
         assert_eq!(rt.stats().fallbacks, 0, "{mode}: a capture asks for what there is");
         let x = rows(3, 0);
         for decode in [true, false] {
@@ -152,7 +152,7 @@ fn numbers_of_recordings() {
             let y = layered_rows(&graph, &step, &x, &model);
             assert_eq!(y, expected(&x), "{mode}");
         }
-        assert_eq!(rt.stats().nodes, count, "{mode}");
+        assert_eq!(rt.stats().live_recordings, count, "{mode}");
     }
 }
 

@@ -12,7 +12,7 @@ fn items_are_packed_into_budgets() {
     let budgets = Schedule::powers_of_two(16);
     let graph = WholeGraph::builder().mode(Mode::Full).bucket("T", budgets.clone()).build(&mut rt).unwrap();
     graph.capture_all(&mut rt).unwrap();
-    assert_eq!(rt.stats().nodes, 5);
+    assert_eq!(rt.stats().live_recordings, 5);
     rt.close_capture();
     let before = rt.stats();
     let items: Vec<Vec<f32>> =
@@ -44,7 +44,7 @@ fn items_are_packed_into_budgets() {
     };
     // Forgetting gives graphs and pool back.
     rt.reset().unwrap();
-    assert_eq!((rt.stats().nodes, rt.memory().executable_bytes), (0, 0));
+    assert_eq!((rt.stats().live_recordings, rt.memory().executable_bytes), (0, 0));
 }
 
 fn compute(graph: &WholeGraph, step: &Step<'_>, x: &Vec<f32>) -> Result<Vec<f32>, Error> {

@@ -175,7 +175,11 @@ fn a_host_context_is_dropped_after_the_work_on_the_stream() {
     for _ in 0..3 {
         drop(rt.step().unwrap());
     }
-    assert_eq!((rt.stats().nodes, alive.load(Ordering::SeqCst)), (0, 1), "the plan went before its work");
+    assert_eq!(
+        (rt.stats().live_recordings, alive.load(Ordering::SeqCst)),
+        (0, 1),
+        "the plan went before its work"
+    );
     open.send(()).unwrap();
     rt.step().unwrap().synchronize().unwrap();
     assert_eq!(work.seen.load(Ordering::SeqCst), 1);

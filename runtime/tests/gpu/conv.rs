@@ -42,7 +42,7 @@ fn replays_are_as_eager<T: Float>() {
     }
     assert_eq!(rt.stats().fallback_reasons, []);
     assert!(rt.stats().replays > 90, "{:?}", rt.stats());
-    let node = rt.tree().nodes[0].id;
+    let node = rt.tree().recordings[0].id;
     let topology = rt.topology(node).unwrap().unwrap();
     let ours = topology.nodes.iter().filter(|node| node.name.contains("unfold")).count();
     let without = std::env::var_os("GRAPHABLE_TEST_WITHOUT_CUDNN").is_some();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use graphable::{
     backend::{
-        Arenas as _, DeviceCopy, HostBlock, Stream as _,
+        Arenas as _, DeviceCopy, HostUpload, Stream as _,
         cuda::{CudaBackend, CudaOptions},
     },
     graphable,
@@ -19,13 +19,13 @@ fn copied(bytes: u64, from: u64, to: u64) {
     let (source, target) = (gpu.alloc(bytes + 64).unwrap(), gpu.alloc(bytes + 64).unwrap());
     let marks: Vec<u64> =
         [0, 1, 5, 4096, 1 << 32, bytes / 2 + 3, bytes - 1].into_iter().filter(|at| *at < bytes).collect();
-    let mut block = HostBlock { bytes: (1..=marks.len() as u8).collect(), ..HostBlock::default() };
+    let mut block = HostUpload { bytes: (1..=marks.len() as u8).collect(), ..HostUpload::default() };
     for (i, at) in marks.iter().enumerate() {
         block.writes.push((source.addr() + from + at, i, 1));
     }
     gpu.host_write(block).unwrap();
     let copy = DeviceCopy { to: target.addr() + to, from: source.addr() + from, bytes };
-    gpu.host_write(HostBlock { copies: vec![copy], ..HostBlock::default() }).unwrap();
+    gpu.host_write(HostUpload { copies: vec![copy], ..HostUpload::default() }).unwrap();
     let byte = |gpu: &mut CudaBackend, at: u64| gpu.read(at, 1).unwrap().wait().unwrap()[0];
     // Of equal places the last mark counts.
     let places: BTreeMap<u64, u8> = marks.iter().enumerate().map(|(i, &at)| (at, i as u8 + 1)).collect();

@@ -5,12 +5,12 @@ use graphable::{Device, Error, Runtime, backend::cuda};
 #[test]
 fn no_such_device() {
     let error = Runtime::new(Device::cuda(99)).unwrap_err();
-    let Error::NoDevice { device, why } = &error else { panic!("{error:?}") };
+    let Error::NoDevice { device, reason } = &error else { panic!("{error:?}") };
     match cuda::device_count() {
         Ok(0) | Err(_) => assert_eq!(device, "cuda:99"),
-        Ok(_) => assert!(why.contains("cuda:0"), "{why}"),
+        Ok(_) => assert!(reason.contains("cuda:0"), "{reason}"),
     }
-    assert!(!why.is_empty());
+    assert!(!reason.is_empty());
 }
 
 #[test]

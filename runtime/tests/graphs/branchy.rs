@@ -3,7 +3,7 @@
 #![allow(clippy::needless_late_init, reason = "both branches assign, as in the literature")]
 use graphable::{
     backend::cpu::CpuOptions,
-    inspect::{GraphTree, TreeNode},
+    inspect::{GraphTree, TreeRecording},
     prelude::*,
 };
 
@@ -87,8 +87,8 @@ macro_rules! alternated {
 }
 
 /// The one node of that operation list.
-fn of<'t>(tree: &'t GraphTree, operations: &[&str]) -> &'t TreeNode {
-    let mut found = tree.nodes.iter().filter(|n| n.operations == operations);
+fn of<'t>(tree: &'t GraphTree, operations: &[&str]) -> &'t TreeRecording {
+    let mut found = tree.recordings.iter().filter(|n| n.operations == operations);
     let node = found.next().unwrap_or_else(|| panic!("{operations:?} in {tree}"));
     assert!(found.next().is_none(), "{operations:?} twice in {tree}");
     node
@@ -100,7 +100,7 @@ fn branches_that_leave_one_state_share_their_tail() {
         return;
     }
     let (rt, tree) = alternated!(BranchyGraph, 4);
-    assert_eq!((tree.nodes.len(), tree.roots()), (4, 1), "{tree}");
+    assert_eq!((tree.recordings.len(), tree.roots()), (4, 1), "{tree}");
     let (root, plus, minus) = (of(&tree, &["mul"]), of(&tree, &["add"]), of(&tree, &["sub"]));
     let tail = of(&tree, &["scale"]);
     assert_eq!(root.children, [minus.id, plus.id], "in the order of the first time");
@@ -116,9 +116,9 @@ fn branches_that_leave_one_state_share_their_tail() {
     );
     // Each call replays three of the four from now on.
     let later = rt.tree();
-    let hits = |id| later.node(id).unwrap().hits - tree.node(id).unwrap().hits;
+    let hits = |id| later.recording(id).unwrap().hits - tree.recording(id).unwrap().hits;
     assert_eq!([root, plus, minus, tail].map(|n| hits(n.id)), [1000, 500, 500, 1000]);
-    assert_eq!(later.nodes.len(), 4);
+    assert_eq!(later.recordings.len(), 4);
 }
 
 #[test]
@@ -127,21 +127,21 @@ fn branches_that_leave_two_states_have_two_tails() {
         return;
     }
     let (rt, tree) = alternated!(ApartGraph, 4);
-    assert_eq!((tree.nodes.len(), tree.roots()), (5, 1), "{tree}");
+    assert_eq!((tree.recordings.len(), tree.roots()), (5, 1), "{tree}");
     let (root, plus, minus) = (of(&tree, &["mul"]), of(&tree, &["add"]), of(&tree, &["sub", "scale"]));
     assert_eq!(root.children, [minus.id, plus.id]);
-    let tails: Vec<_> = tree.nodes.iter().filter(|n| n.operations == ["scale"]).collect();
+    let tails: Vec<_> = tree.recordings.iter().filter(|n| n.operations == ["scale"]).collect();
     assert_eq!(tails.len(), 2);
     for branch in [plus, minus] {
         let [tail] = branch.children[..] else { panic!("one tail each: {tree}") };
-        let tail = tree.node(tail).unwrap();
+        let tail = tree.recording(tail).unwrap();
         assert_eq!((&tail.parents[..], tail.entry), (&[branch.id][..], branch.exit));
     }
     assert_eq!(tree.states[plus.exit].blocks, [(0, 256), (256, 256)]);
     assert_eq!(tree.states[minus.exit].blocks, [(0, 256), (512, 256)]);
     // The larger way needs three blocks, the other two: the arena has room for three, not for five.
     assert_eq!((plus.pool_bytes, minus.pool_bytes, tree.needed_pool_bytes()), (512, 768, 768));
-    assert_eq!(rt.tree().nodes.len(), 5);
+    assert_eq!(rt.tree().recordings.len(), 5);
 }
 
 #[test]

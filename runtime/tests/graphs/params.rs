@@ -403,5 +403,5 @@ fn a_file_loads_and_a_truncated_one_is_an_error() {
     std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     let error = SafeTensors::open(&path).unwrap_err();
     std::fs::remove_file(&path).unwrap();
-    assert!(matches!(&error, Error::File { why, .. } if why.contains("truncated")), "{error}");
+    assert!(matches!(&error, Error::File { reason, .. } if reason.contains("truncated")), "{error}");
 }

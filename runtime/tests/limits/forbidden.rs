@@ -146,7 +146,7 @@ fn an_input_that_keeps_moving() {
         }
     }
     let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.rerecordings, stats.fallbacks), (3, 1, 3));
+    assert_eq!((stats.live_recordings, stats.rerecordings, stats.fallbacks), (3, 1, 3));
     assert_eq!(stats.fallback_reasons.len(), 1);
     assert_eq!(stats.fallback_reasons[0].1, 3);
 

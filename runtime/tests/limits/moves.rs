@@ -59,7 +59,7 @@ fn only_the_live_in_that_moves_is_copied() {
         }
     }
     let stats = rt.stats();
-    assert_eq!((stats.copied_slots, stats.nodes, stats.recordings, stats.fallbacks), (1, 4, 4, 0));
+    assert_eq!((stats.copied_slots, stats.live_recordings, stats.recordings, stats.fallbacks), (1, 4, 4, 0));
     let slots = rt.copied_slots();
     let [slot] = &slots[..] else { panic!("{slots:?}") };
     assert_eq!((slot.live_in, slot.bytes, slot.copies), (1, 8, 5));

@@ -187,7 +187,7 @@ impl Policy for Says {
 #[test]
 fn a_policy_sees_what_there_is_and_is_obeyed() {
     let policy_says = "fell back: decided by the policy: no";
-    const NO: FallbackReason = FallbackReason::Policy { why: "no" };
+    const NO: FallbackReason = FallbackReason::Policy { reason: "no" };
     let verdicts: [(&str, Say); 4] = [
         ("record", |_| SegmentDecision::Record),
         // Live-in 7 does not exist, and nothing moves at first.

@@ -122,7 +122,7 @@ fn lists_are_checked() {
         .try_build(&mut rt)
         .map(drop)
     {
-        Err(Error::Config { what, why }) => format!("{what}: {why}"),
+        Err(Error::Config { what, reason }) => format!("{what}: {reason}"),
         other => panic!("{other:?}"),
     };
     assert_eq!(

@@ -237,10 +237,10 @@ fn blocks_made_by_hand_are_refused() {
                     let expected = if name == "embedding" { 1.0 } else { 16.0 };
                     assert!(step.read(&y).unwrap().iter().all(|y| (y - expected).abs() < 0.1));
                 }
-                Err(Error::Argument { op, why }) => {
-                    assert!(refused, "{names:?} {name}: {why}");
+                Err(Error::Argument { op, reason }) => {
+                    assert!(refused, "{names:?} {name}: {reason}");
                     assert_eq!(op, name);
-                    assert!(why.contains("does not compute with weights in blocks (Q8_0)"), "{why}");
+                    assert!(reason.contains("does not compute with weights in blocks (Q8_0)"), "{reason}");
                 }
                 Err(other) => panic!("{names:?} {name}: {other}"),
             }

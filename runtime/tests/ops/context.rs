@@ -91,7 +91,7 @@ fn a_plan_that_is_replaced_goes_with_its_recordings() {
             for _ in 0..4 {
                 call(&mut rt, &graph, &model, factor).unwrap();
                 // The recordings of the plan before went when the step began.
-                assert!(rt.stats().nodes <= segments, "{mode}");
+                assert!(rt.stats().live_recordings <= segments, "{mode}");
             }
             if gpu().is_none() {
                 rt.synchronize().unwrap();
@@ -121,12 +121,12 @@ fn a_dropped_context_evicts_its_recordings_alone() {
         for (factor, model) in models.iter().enumerate() {
             call(&mut rt, &graph, model, factor as f32).unwrap();
         }
-        assert_eq!(rt.stats().nodes, if round == 0 { 0 } else { 30 });
+        assert_eq!(rt.stats().live_recordings, if round == 0 { 0 } else { 30 });
     }
     let before = rt.stats().evicted;
     models.truncate(29);
     call(&mut rt, &graph, &models[0], 0.0).unwrap();
-    assert_eq!((rt.stats().evicted - before, rt.stats().nodes), (1, 29));
+    assert_eq!((rt.stats().evicted - before, rt.stats().live_recordings), (1, 29));
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn code_for_the_cpu_that_fails_is_reported_and_the_runtime_goes_on() {
     let op =
         |code: fn(&CpuCall<'_>) -> Result<(), CpuFailure>| CustomOp::builder("careless").cpu(code).build();
     in_step(|step| {
-        for (code, why) in [
+        for (code, reason) in [
             (op(|_| Err("no luck".into())), "no luck"),
             (op(|_| panic!("oh no: {}", 3)), "it panicked: oh no: 3"),
             (op(|_| std::panic::panic_any(PanicsAgain)), "it panicked: without a message"),
@@ -187,8 +187,8 @@ fn code_for_the_cpu_that_fails_is_reported_and_the_runtime_goes_on() {
             ),
         ] {
             match run_once(step, &code) {
-                Err(Error::OperationFailed { op: "careless", why: said }) => assert_eq!(said, why),
-                other => panic!("{why}: {other:?}"),
+                Err(Error::OperationFailed { op: "careless", reason: said }) => assert_eq!(said, reason),
+                other => panic!("{reason}: {other:?}"),
             }
         }
         let fine = op(|call| {
@@ -225,9 +225,9 @@ fn sources_that_do_not_fit_are_typed_errors() {
             matches!(&error, Err(Error::Compile { op: "wrong", log }) if log.contains("undeclared")),
             "{error:?}"
         );
-        let refused = |op: &CustomOp, why: &str| match run_once(step, op) {
-            Err(Error::Argument { op: "wrong", why: said }) => assert!(said.contains(why), "{said}"),
-            other => panic!("{why}: {other:?}"),
+        let refused = |op: &CustomOp, reason: &str| match run_once(step, op) {
+            Err(Error::Argument { op: "wrong", reason: said }) => assert!(said.contains(reason), "{said}"),
+            other => panic!("{reason}: {other:?}"),
         };
         refused(&op(right, "another", line), "no function `another`");
         if driver_knows_parameters() {

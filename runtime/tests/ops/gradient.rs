@@ -115,7 +115,7 @@ fn mistakes_of_a_backward_pass_are_typed() {
     let said = |result: Result<Vec<Option<AnyTensor<'_>>>>| result.map(|_| ()).unwrap_err();
     let error = said(none.backward(&[(&x).into()], &[(&y).into()], &[(&y).into()]));
     assert!(
-        matches!(&error, Error::Argument { op: "none", why } if why.contains("`CustomOpBuilder::gradient`")),
+        matches!(&error, Error::Argument { op: "none", reason } if reason.contains("`CustomOpBuilder::gradient`")),
         "{error}"
     );
     let twice = CustomOp::builder("twice").cpu(|_| Ok(()));

@@ -227,10 +227,10 @@ fn an_element_can_be_tried() {
     assert_eq!(turned::element((&[1, 2, 3], [2, 2]), [0, 1]), 0);
 }
 
-fn is_shape_error(result: Result<Tensor<'_, impl Element>>, why: &str) {
+fn is_shape_error(result: Result<Tensor<'_, impl Element>>, reason: &str) {
     let error = result.map(drop).unwrap_err();
     assert!(matches!(&error, Error::Shape { .. }), "{error}");
-    assert!(error.to_string().contains(why), "{error}");
+    assert!(error.to_string().contains(reason), "{error}");
 }
 
 #[test]

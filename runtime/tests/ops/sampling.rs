@@ -478,8 +478,8 @@ fn misuse_is_refused() {
         let seen = step.tensor(&[3], &[true; 3]).unwrap();
         let uniforms = step.tensor(&[2], &[0.5f32; 2]).unwrap();
         let is_argument = |refused: Option<Error>, op: &str, words: &str| match refused {
-            Some(Error::Argument { op: of, why }) => {
-                assert!(of == op && why.contains(words), "{of}: {why}");
+            Some(Error::Argument { op: of, reason }) => {
+                assert!(of == op && reason.contains(words), "{of}: {reason}");
             }
             other => panic!("{op}, {words}: {other:?}"),
         };

@@ -141,7 +141,7 @@ fn rich(x: &Tensor<f32>, model: &Model) -> Result<Tensor<f32>> {
         }
     }
     let [a, b] = &ops::split(&ops::concat(&[&y, &y], 0)?, 0, 2)?[..] else {
-        return Err(Error::Argument { op: "rich", why: "split gives two".into() });
+        return Err(Error::Argument { op: "rich", reason: "split gives two".into() });
     };
     let mut zs = vec![a.clone(), b.clone()];
     let y = double(&y, 2)?;

@@ -56,7 +56,7 @@ macro_rules! settled {
             }
         }
         assert_eq!(rt.stats().fallbacks, 0);
-        (rt.stats().nodes, eager)
+        (rt.stats().live_recordings, eager)
     }};
 }
 
@@ -116,7 +116,7 @@ fn state_is_carried_over_boundaries() {
             let now = ops::load(step.scope(), &buffer.sum).unwrap();
             seen.push((step.read(&y).unwrap(), step.read(&now).unwrap()));
         }
-        (seen, rt.stats().nodes)
+        (seen, rt.stats().live_recordings)
     };
     let (eager, _) = run(Mode::None);
     assert_eq!(eager[0], (vec![1.0, 232.0], vec![1.0, 111.0]));

@@ -74,7 +74,7 @@ macro_rules! peak {
         }
         let memory = rt.memory();
         let bytes = memory.pool.peak_bytes + memory.results.peak_bytes + memory.eager.peak_bytes;
-        (results, bytes, rt.stats().nodes)
+        (results, bytes, rt.stats().live_recordings)
     }};
 }
 

@@ -14,7 +14,7 @@ fn checked(x: &Tensor<f32>, #[key] width: usize) -> Result<Tensor<f32>> {
     let a = #[eager]
     attention(&h)?;
     if a.rank() == 7 {
-        return Err(Error::Argument { op: "rank", why: format!("{{²}} {value:.precision$} {width}") });
+        return Err(Error::Argument { op: "rank", reason: format!("{{²}} {value:.precision$} {width}") });
     }
     ops::add(&a, &h)
 }

@@ -52,7 +52,7 @@ fn until(x: &Tensor<f32>) -> Result<Tensor<f32>> {
         {
             turns += 1;
             if turns > 50 {
-                return Err(Error::Argument { op: "until", why: "does not grow".into() });
+                return Err(Error::Argument { op: "until", reason: "does not grow".into() });
             }
             cx.item(&h)? > 100.0
         };
@@ -117,7 +117,7 @@ fn own_error(x: &Tensor<f32>, #[key] n: String) -> Result<Tensor<f32>, MyError> 
     attention(x)?;
     let n: usize = n.parse()?;
     if n > 5 {
-        return Err(MyError::Graph(Error::Argument { op: "own_error", why: "too many".into() }));
+        return Err(MyError::Graph(Error::Argument { op: "own_error", reason: "too many".into() }));
     }
     let y = ops::scale(&y, n as f32)?;
     Ok(y)

@@ -7,7 +7,6 @@ mod branches;
 mod carry;
 mod conditions;
 mod counts;
-mod crossing;
 #[path = "../common/device.rs"]
 mod device;
 mod device_events;
@@ -23,6 +22,7 @@ mod identity;
 mod idioms;
 mod jumps;
 mod keys;
+mod live_values;
 mod names;
 mod nested;
 mod objects;

@@ -62,7 +62,7 @@ fn looked_up(
         ops::add(&ops::add(&ops::sum(&found.more.scores, 0)?, &rest)?, &wide)?
     };
     let [first, second] = &found.more.each[..] else {
-        return Err(Error::Argument { op: "each", why: "two layers".into() });
+        return Err(Error::Argument { op: "each", reason: "two layers".into() });
     };
     ops::add(&ops::add(&h, &summed)?, &ops::add(first, second)?)
 }

@@ -106,7 +106,7 @@ pub(crate) fn estimate(
             let refused = [
                 rt.trim().map(drop),
                 rt.reset().map(drop),
-                rt.prime(MemoryArena::Pool, 1 << 20).map(drop),
+                rt.preallocate(MemoryArena::Pool, 1 << 20).map(drop),
                 rt.estimate_memory(|_| Ok(())).map(drop),
                 rt.measure_memory(|_| Ok(())).map(drop),
             ];

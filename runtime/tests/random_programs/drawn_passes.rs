@@ -71,7 +71,7 @@ impl Counts {
         for (at, &first) in run.iter().enumerate() {
             run[at + 1..].iter().for_each(|&second| counts.before[first][second] += 1);
         }
-        for report in rt.tree().nodes.iter().flat_map(|node| &node.passes) {
+        for report in rt.tree().recordings.iter().flat_map(|node| &node.passes) {
             let made = report.made.iter().map(|made| made.count as u64).sum::<u64>();
             match report.pass {
                 USERS => counts.by_users += made,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use graphable::{
-    __private::{EagerTensors as _, Finish, Inputs, Piecewise, Site, Support, Synthetic, capture_all},
+    __private::{EagerTensors as _, Inputs, Piecewise, RegionResult, Site, Support, Synthetic, capture_all},
     Error, Kept, Mode, Result, Runtime, Scalar, Stats, Step,
     backend::{
         cpu::CpuOptions,
@@ -538,7 +538,7 @@ impl<'s> Scene<'_, 's> {
             let held = if capturable { Vec::new() } else { temporaries(&region)? };
             let value = live.run()?;
             drop(held);
-            let outs: Tensors<'s> = (&&Finish::new(Tensors(value))).finish(region)?;
+            let outs: Tensors<'s> = (&&RegionResult::new(Tensors(value))).finish(region)?;
             outs.0
         };
         for (&(_, v), val) in block.outs.iter().zip(outs) {
@@ -551,7 +551,7 @@ impl<'s> Scene<'_, 's> {
         let digest: u64 = {
             let region = self.cx.eager(self.sites[site], Support::Never)?;
             let value = self.var(var)?.read(&region)?.digest();
-            (&&Finish::new(value)).finish(region)?
+            (&&RegionResult::new(value)).finish(region)?
         };
         self.decisions.push(digest);
         self.hosts[host] = digest;

@@ -87,7 +87,7 @@ impl Pass for Same {
                 // Integers and floats have operations of one name.
                 Ok(())
                 | Err(PassRefusal::OtherType | PassRefusal::ReplacedBefore | PassRefusal::PlaceInUse) => {}
-                Err(why) => return Err(format!("{launch:?}: {why}").into()),
+                Err(reason) => return Err(format!("{launch:?}: {reason}").into()),
             }
         }
         Ok(())

@@ -49,7 +49,7 @@ fn checked(
     x: &Tensor<f32>,
 ) -> Result<Tensor<f32>> {
     if x.shape() == [17, 2] {
-        return Err(Error::Argument { op: "checked", why: "17 rows".into() });
+        return Err(Error::Argument { op: "checked", reason: "17 rows".into() });
     }
     ops::neg(x)
 }

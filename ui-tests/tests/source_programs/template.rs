@@ -142,10 +142,10 @@ impl<'s> Sum<'s> {
     }
 }
 pub fn missing() -> graphable::Error {
-    graphable::Error::Argument { op: "layer", why: "there is none".into() }
+    graphable::Error::Argument { op: "layer", reason: "there is none".into() }
 }
 pub fn refuse(n: usize) -> Result<()> {
-    if n == 9 { Err(graphable::Error::Argument { op: "refuse", why: "n is 9".into() }) } else { Ok(()) }
+    if n == 9 { Err(graphable::Error::Argument { op: "refuse", reason: "n is 9".into() }) } else { Ok(()) }
 }
 
 pub fn model(rt: &Runtime) -> (Model, Kv) {

@@ -69,8 +69,8 @@ impl Config {
         to.f32(&key("attention.layer_norm_rms_epsilon"), self.eps);
         if self.family.period() != 0 {
             if self.period != self.family.period() {
-                let why = format!("of {} layers one sees all tokens", self.period);
-                return Err(unknown(&why));
+                let reason = format!("of {} layers one sees all tokens", self.period);
+                return Err(unknown(&reason));
             }
             // Without one, every layer sees the context.
             let window = self.window.unwrap_or(self.context);

@@ -30,9 +30,9 @@ impl Config {
             "gemma2" => Family::Gemma2,
             "gemma3" => Family::Gemma3,
             other => {
-                let why = format!("the file's architecture is `{other}`");
+                let reason = format!("the file's architecture is `{other}`");
                 return Err(invalid(
-                    why,
+                    reason,
                     "use a model of the architecture llama, qwen2, qwen3, gemma, gemma2 or gemma3, such as SmolLM2",
                 ));
             }
@@ -51,8 +51,8 @@ impl Config {
         let absent = ["expert_count", "attention.sliding_window", "attention.sliding_window_pattern"];
         for absent in absent.into_iter().filter(|name| !(windows && *name == "attention.sliding_window")) {
             if file.get(&key(absent)).is_some_and(|value| value.as_u64() != Some(0)) {
-                let why = format!("the file has `{}`, which this example does not compute", key(absent));
-                return Err(invalid(why, "use a dense model without it, such as SmolLM2"));
+                let reason = format!("the file has `{}`, which this example does not compute", key(absent));
+                return Err(invalid(reason, "use a dense model without it, such as SmolLM2"));
             }
         }
 
@@ -123,8 +123,8 @@ impl Config {
         }
         match missing(known.into_iter(), |name| file.tensor_info(name).is_some()) {
             Some(names) => {
-                let why = format!("the model needs {names}, which the file does not have");
-                Err(invalid(why, "download the file again, or use another one of this model"))
+                let reason = format!("the model needs {names}, which the file does not have");
+                Err(invalid(reason, "download the file again, or use another one of this model"))
             }
             None => Ok(config),
         }
@@ -146,8 +146,8 @@ fn rope(file: &Gguf, family: Family, dim: usize, context: usize) -> Result<(f32,
     let computed = ["type", "factor", "original_context_length", "finetuned"];
     let other = |k: &&str| k.strip_prefix(scaling.as_str()).is_some_and(|k| !computed.contains(&k));
     if let Some(other) = file.keys().filter(other).min() {
-        let why = format!("the file has `{other}`, which this example does not compute");
-        return Err(invalid(why, HELP));
+        let reason = format!("the file has `{other}`, which this example does not compute");
+        return Err(invalid(reason, HELP));
     }
     let factor = || {
         let name = ["scaling.factor", "scale_linear"].map(key).into_iter().find(|k| file.get(k).is_some());
@@ -191,10 +191,10 @@ fn rope(file: &Gguf, family: Family, dim: usize, context: usize) -> Result<(f32,
         }
         (other, divisors) => {
             let both = divisors.map_or(String::new(), |_| format!(" and by `{DIVISORS}`"));
-            let why = format!(
+            let reason = format!(
                 "the file asks for rotary embeddings scaled by `{other}`{both}, which this example does not compute"
             );
-            return Err(invalid(why, HELP));
+            return Err(invalid(reason, HELP));
         }
     };
     Ok((theta, config.scaling(scaling)))
@@ -206,9 +206,9 @@ fn gguf(e: GgufError) -> Error {
 
 /// The error for a tensor that the model does not use.
 pub(super) fn unused(name: &str) -> Error {
-    let why = format!("it has the tensor `{name}`, which the model of this example does not use");
+    let reason = format!("it has the tensor `{name}`, which the model of this example does not use");
     invalid(
-        why,
+        reason,
         "use a model of the families Llama, Qwen2, Qwen3, Mistral or Gemma, without adapters or additions",
     )
 }

@@ -241,8 +241,9 @@ impl Config {
     /// For other families, for variants that this model does not compute, and for sizes that contradict each other.
     pub fn from_json(path: &Path, text: &[u8], names: &[String]) -> Result<Self> {
         Self::family(path, text)?;
-        let at = |why: String, help: &str| Error::File { path: path.to_owned(), why, help: help.into() };
-        let refuse = |why: String| unsupported(path, why);
+        let at =
+            |reason: String, help: &str| Error::File { path: path.to_owned(), reason, help: help.into() };
+        let refuse = |reason: String| unsupported(path, reason);
         let fields: Fields = serde_json::from_slice(text).map_err(|e| not_a_model(path, &e))?;
         let family = fields.model_type.as_str();
         let activation = fields.activation().map_err(refuse)?;
@@ -331,7 +332,7 @@ impl Config {
             tied: fields.tie_word_embeddings.unwrap_or(kind.is_gemma()),
         };
         config.check(names.len(), rope_dim, theta).map_err(|e| match e {
-            Error::Model { why, help, .. } => at(why, &help),
+            Error::Model { reason, help, .. } => at(reason, &help),
             other => other,
         })?;
         config.check_names(path, names)?;
@@ -344,13 +345,13 @@ impl Config {
     /// If it cannot.
     pub(crate) fn stored_rope(&self, path: &Path, text: &[u8]) -> Result<StoredRope> {
         let fields: Fields = serde_json::from_slice(text).map_err(|e| not_a_model(path, &e))?;
-        let (dim, theta, ..) = rope(&fields, self.head_dim).map_err(|why| unsupported(path, why))?;
+        let (dim, theta, ..) = rope(&fields, self.head_dim).map_err(|reason| unsupported(path, reason))?;
         let given = fields.rope();
-        let local_theta = fields.local_theta().map_err(|why| unsupported(path, why))?;
+        let local_theta = fields.local_theta().map_err(|reason| unsupported(path, reason))?;
         let kind = given.and_then(Rope::kind).unwrap_or("default");
-        let refuse = |why: String| Error::File {
+        let refuse = |reason: String| Error::File {
             path: path.to_owned(),
-            why: format!("{why}, which a GGUF file cannot say"),
+            reason: format!("{reason}, which a GGUF file cannot say"),
             help: "use the model from its folder".into(),
         };
         let most = fields.max_position_embeddings;
@@ -389,7 +390,7 @@ impl Config {
         match missing(needs(), |name| given.contains(name)) {
             Some(names) => Err(Error::File {
                 path: path.to_owned(),
-                why: format!("the model needs {names}, which the weights do not have"),
+                reason: format!("the model needs {names}, which the weights do not have"),
                 help: "fetch the complete files of one model".into(),
             }),
             None => Ok(()),
@@ -397,14 +398,14 @@ impl Config {
     }
 }
 
-fn unsupported(path: &Path, why: String) -> Error {
+fn unsupported(path: &Path, reason: String) -> Error {
     let help = "use a dense model of the families Llama, Qwen2, Qwen3, Mistral or Gemma (of text)";
-    Error::File { path: path.to_owned(), why, help: help.into() }
+    Error::File { path: path.to_owned(), reason, help: help.into() }
 }
 
 fn not_a_model(path: &Path, error: &serde_json::Error) -> Error {
     let help = "use the `config.json` of a language model, or fetch it again";
-    Error::File { path: path.to_owned(), why: error.to_string(), help: help.into() }
+    Error::File { path: path.to_owned(), reason: error.to_string(), help: help.into() }
 }
 
 /// The elements of a head that turn, the base, how they turn, and how many times longer than `max_position_embeddings` the

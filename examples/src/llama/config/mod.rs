@@ -170,7 +170,7 @@ impl Config {
     /// the base `theta`.
     fn check(&self, tensors: usize, rope_dim: usize, theta: f32) -> Result<()> {
         let Self { heads, kv_heads, head_dim, eps, .. } = *self;
-        let fail = |why: String| Err(contradiction(why));
+        let fail = |reason: String| Err(contradiction(reason));
         if self.layers > tensors {
             return fail(format!("{} layers cannot be made of {tensors} tensors", self.layers));
         }
@@ -208,10 +208,10 @@ fn missing(needs: impl Iterator<Item = String>, has: impl Fn(&str) -> bool) -> O
     }
 }
 
-fn invalid(why: String, help: &str) -> Error {
-    Error::Model { what: "model".into(), why, help: help.into() }
+fn invalid(reason: String, help: &str) -> Error {
+    Error::Model { what: "model".into(), reason, help: help.into() }
 }
 
-fn contradiction(why: String) -> Error {
-    invalid(format!("the file contradicts itself: {why}"), "convert or download the model again")
+fn contradiction(reason: String) -> Error {
+    invalid(format!("the file contradicts itself: {reason}"), "convert or download the model again")
 }

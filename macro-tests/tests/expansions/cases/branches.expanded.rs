@@ -35,7 +35,7 @@ fn sample<'__a0, 's: '__a0>(
         let cx: &::graphable::Eager<'s> = &__region;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = cx.item(&ops::max(&y)?)?;
-        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
+        p::UserError::of((&&&p::RegionResult::new(__value)).finish(__region))?
     };
     if n == 0 {
         return {
@@ -56,7 +56,7 @@ fn sample<'__a0, 's: '__a0>(
         let __region = p::UserError::of(__cx.eager(site!(3usize), p::Support::Never))?;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = pick(n);
-        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
+        p::UserError::of((&&&p::RegionResult::new(__value)).finish(__region))?
     }) else { return Err(Error::Empty) };
     p::UserError::segment(
         __cx,

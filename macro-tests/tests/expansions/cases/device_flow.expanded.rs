@@ -108,7 +108,7 @@ fn decode<'__a0, 's: '__a0>(
         let __region = p::UserError::of(__cx.eager(site!(1usize), p::Support::Never))?;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = ops::neg(&pair.0)?;
-        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
+        p::UserError::of((&&&p::RegionResult::new(__value)).finish(__region))?
     };
     p::UserError::segment(
         __cx,
@@ -290,10 +290,10 @@ impl DecodeGraph {
             x: ::graphable::StaticInput::new(self, 1usize),
         }
     }
-    ///Calls `decode`: replays what is recorded, and records what is not.
+    ///Calls `decode`: replays the segments that are recorded, and records the others.
     ///
     /// # Errors
-    /// Those of the function, and what goes wrong on the device.
+    /// Returns the errors of the function, and those of the device.
     #[inline]
     pub fn call<'s>(
         &self,

@@ -44,10 +44,10 @@ impl SiluGraph {
             x: ::graphable::StaticInput::new(self, 0usize),
         }
     }
-    ///Calls `silu`: replays what is recorded, and records what is not.
+    ///Calls `silu`: replays the segments that are recorded, and records the others.
     ///
     /// # Errors
-    /// Those of the function, and what goes wrong on the device.
+    /// Returns the errors of the function, and those of the device.
     #[inline]
     pub fn call<'s>(
         &self,

@@ -74,7 +74,7 @@ fn decode<'__a0, 's: '__a0>(
             )?;
             #[allow(unreachable_code, clippy::let_unit_value)]
             let __value = attention(&q, layer)?;
-            p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
+            p::UserError::of((&&&p::RegionResult::new(__value)).finish(__region))?
         };
         #[allow(unused_mut)]
         let (p::Leaving(__o7, _),) = p::UserError::segment_into(

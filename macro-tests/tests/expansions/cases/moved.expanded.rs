@@ -14,7 +14,7 @@ fn decode<'__a0, 's: '__a0>(
         let __region = p::UserError::of(__cx.eager(site!(0usize), p::Support::Never))?;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = table(x)?;
-        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
+        p::UserError::of((&&&p::RegionResult::new(__value)).finish(__region))?
     };
     #[allow(unused_mut)]
     let (p::Leaving(b, _), p::Leaving(__value1, _)) = {
@@ -62,7 +62,7 @@ fn decode<'__a0, 's: '__a0>(
         let cx: &::graphable::Eager<'s> = &__region;
         #[allow(unreachable_code, clippy::let_unit_value)]
         let __value = look(cx, &b)?;
-        p::UserError::of((&&&p::Finish::new(__value)).finish(__region))?
+        p::UserError::of((&&&p::RegionResult::new(__value)).finish(__region))?
     };
     ::core::result::Result::<
         _,

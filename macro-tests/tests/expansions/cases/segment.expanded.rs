@@ -54,10 +54,10 @@ impl ProjectGraph {
             x: ::graphable::StaticInput::new(self, 0usize),
         }
     }
-    ///Calls `project`: replays what is recorded, and records what is not.
+    ///Calls `project`: replays the segments that are recorded, and records the others.
     ///
     /// # Errors
-    /// Those of the function, and what goes wrong on the device.
+    /// Returns the errors of the function, and those of the device.
     #[inline]
     pub fn call<'s, '__h0>(
         &self,
@@ -100,7 +100,7 @@ impl ProjectGraph {
     /// Records for every combination of bucket sizes, largest first: segments, then whole calls. Restores written state.
     ///
     /// # Errors
-    /// Dimensions that have no buckets, what earlier calls left unread, and those of the calls.
+    /// Returns an error if a dimension has no buckets, errors that earlier calls left unread, and those of the calls.
     #[inline]
     pub fn capture_all(
         &self,
@@ -110,7 +110,7 @@ impl ProjectGraph {
     ) -> ::graphable::Result<()> {
         self.capture_all_with(rt, limit, model, p::silent)
     }
-    /// Does what `capture_all` does, with the same errors, and reports its progress.
+    /// Captures like [`capture_all`](Self::capture_all), with the same errors, and reports its progress.
     #[inline]
     pub fn capture_all_with(
         &self,

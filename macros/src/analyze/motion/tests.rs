@@ -31,20 +31,20 @@ fn function(body: &str) -> (String, usize, String) {
 }
 
 #[track_caller]
-fn blocked(body: &str, why: &str) {
+fn blocked(body: &str, reason: &str) {
     let messages = errors(body);
     assert!(messages.contains("[G069]"), "nothing is wrong with {body}: {messages}");
     assert_eq!(messages.matches("compile_error").count(), 1, "{messages}");
-    assert!(messages.contains(why), "{messages}");
+    assert!(messages.contains(reason), "{messages}");
     assert!(messages.contains("help: "), "{messages}");
 }
 
 #[track_caller]
-fn without_effect(body: &str, why: &str) {
+fn without_effect(body: &str, reason: &str) {
     let messages = errors(body);
     assert!(messages.contains("[G009]"), "nothing is wrong with {body}: {messages}");
     assert_eq!(messages.matches("compile_error").count(), 1, "{messages}");
-    assert!(messages.contains(why), "{messages}");
+    assert!(messages.contains(reason), "{messages}");
 }
 
 #[test]

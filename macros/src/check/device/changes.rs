@@ -114,7 +114,7 @@ struct Changes<'e> {
 }
 
 impl Changes<'_> {
-    /// Reports places on the left side of an assignment that are no variables of the function.
+    /// Reports places on the left side of an assignment that are not variables of the function.
     fn assigned(&mut self, place: &Expr) {
         match place {
             Expr::Tuple(t) => t.elems.iter().for_each(|e| self.assigned(e)),

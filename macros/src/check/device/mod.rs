@@ -80,7 +80,7 @@ fn result(sig: &Signature, block: &Block, errors: &mut Errors) {
 struct Flows<'k, 'e> {
     errors: &'e mut Errors,
     variables: &'k Variables,
-    /// What surrounds the code, if no such control flow can be there.
+    /// The surroundings of the code, if no such control flow can be there.
     closed: Option<Closed>,
     /// Set for what follows an `else`.
     chained: bool,
@@ -93,7 +93,7 @@ enum Closed {
     Async,
 }
 
-/// How the value of an expression is used.
+/// The use of an expression's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// It is a statement, or the value of a block.
@@ -117,7 +117,7 @@ impl Flows<'_, '_> {
         }
     }
 
-    /// Looks into an expression that is no such control flow itself.
+    /// Looks into an expression that is not such control flow itself.
     fn inside(&mut self, expr: &Expr) {
         let closed = match expr {
             Expr::Async(_) => Some(Closed::Async),

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Where a predicate stands.
+/// The place of a predicate.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'w> {
     /// The word in front of it.
@@ -77,7 +77,7 @@ fn pattern(cond: &Expr, word: &str, errors: &mut Errors) {
     );
 }
 
-/// What an operator does on the host.
+/// The meaning of an operator on the host.
 fn operator(cond: &Expr) -> Option<String> {
     match cond {
         Expr::Binary(b) => match logical(&b.op) {

@@ -1,4 +1,4 @@
-//! What the tokens of a function say about its variables, for messages and helps.
+//! Facts about variables that the tokens of a function show, for messages and helps.
 
 use std::collections::HashMap;
 
@@ -81,7 +81,7 @@ impl Variables {
 }
 
 struct Found {
-    /// How often a name is bound.
+    /// The number of times that a name is bound.
     times: HashMap<String, usize>,
     kinds: HashMap<String, Kind>,
 }

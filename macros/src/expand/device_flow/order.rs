@@ -1,4 +1,4 @@
-//! What is evaluated after control flow of the device, in the expressions around it.
+//! Expressions around control flow of the device that are evaluated after it.
 //!
 //! `f(&(#[device] if …), &y)` reads `y` when the arms are done, so a value that they assign to it leaves them.
 
@@ -16,7 +16,7 @@ use crate::{
 type Names = BTreeSet<String>;
 
 impl Flows {
-    /// Visits the parts of an expression that is no control flow of the device itself.
+    /// Visits the parts of an expression that is not itself control flow of the device.
     pub(super) fn visit_parts(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Closure(c) => {

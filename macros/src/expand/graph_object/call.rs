@@ -43,12 +43,13 @@ impl Graph<'_> {
         let where_clause = self.call_bounds();
         let body =
             if self.form == Form::Broken { quote!(::core::unreachable!()) } else { self.call_body(&given) };
-        let doc = format!("Calls `{}`: replays what is recorded, and records what is not.", sig.name);
+        let doc =
+            format!("Calls `{}`: replays the segments that are recorded, and records the others.", sig.name);
         quote! {
             #[doc = #doc]
             ///
             /// # Errors
-            /// Those of the function, and what goes wrong on the device.
+            /// Returns the errors of the function, and those of the device.
             #[inline]
             pub fn call<#step, #(#user_lifetimes,)* #(#hosts),*>(
                 &self,

@@ -41,7 +41,7 @@ impl Graph<'_> {
             /// Records for every combination of bucket sizes, largest first: segments, then whole calls. Restores written state.
             ///
             /// # Errors
-            /// Dimensions that have no buckets, what earlier calls left unread, and those of the calls.
+            /// Returns an error if a dimension has no buckets, errors that earlier calls left unread, and those of the calls.
             #[inline]
             pub fn capture_all<#(#lifetimes),*>(&self, #rt: &mut #k::Runtime, #(#params),*) -> #k::Result<()>
             #where_clause
@@ -49,7 +49,7 @@ impl Graph<'_> {
                 self.capture_all_with(#rt, #(#idents,)* #p::silent)
             }
 
-            /// Does what `capture_all` does, with the same errors, and reports its progress.
+            /// Captures like [`capture_all`](Self::capture_all), with the same errors, and reports its progress.
             #[inline]
             pub fn capture_all_with<#(#lifetimes),*>(
                 &self,

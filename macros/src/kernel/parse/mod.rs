@@ -32,7 +32,7 @@ struct Parser<'e> {
     finds_places: bool,
     /// The types of what folds of rows have for each lane.
     folds: Vec<TypeId>,
-    /// What it writes.
+    /// The values that it writes.
     written: Option<Written>,
 }
 

@@ -106,10 +106,10 @@ fn of_scalar(what: &What, scalar: Scalar) -> Option<Refusal> {
     })
 }
 
-/// What to write for a random number where a value is needed.
+/// The help for a random number where a value is needed.
 const OF_RANDOM: &str = "write what it is to become, such as `r.uniform()`, `r.normal()` or `r.bits()`";
 
-/// What to write where a random number is needed.
+/// The help where a random number is needed.
 const TO_RANDOM: &str = "take the random number as a parameter: `r: Random`";
 
 /// For a float whose type is not known.

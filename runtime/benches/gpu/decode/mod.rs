@@ -60,7 +60,7 @@ fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
         step.synchronize()?;
     }
     let tree = rt.tree();
-    let kernels = tree.nodes.iter().map(|node| node.kernels).max().unwrap_or_default();
+    let kernels = tree.recordings.iter().map(|node| node.kernels).max().unwrap_or_default();
     if std::env::var_os("GRAPHABLE_BENCH_TREE").is_some() {
         println!("{tree}");
     }
@@ -99,7 +99,7 @@ fn settings() -> Result<Vec<String>> {
     match asked.iter().find(|asked| !known.contains(&asked.as_str())) {
         Some(unknown) => Err(Error::Argument {
             op: "GRAPHABLE_BENCH_PASSES",
-            why: format!("`{unknown}` is not a setting; there are {}", known.join(", ")),
+            reason: format!("`{unknown}` is not a setting; there are {}", known.join(", ")),
         }),
         None => Ok(asked),
     }

@@ -64,7 +64,7 @@ impl<'a> Access<'a> {
         if !self.given.borrow().is_empty() {
             invalid_access("a launch uses memory besides its parts".to_owned());
         }
-        let between = Block::poisoned(bytes).unwrap_or_else(|why| invalid_access(why.to_string()));
+        let between = Block::poisoned(bytes).unwrap_or_else(|reason| invalid_access(reason.to_string()));
         // Meanwhile, only the parts ask for memory.
         self.given.borrow_mut().push(Given { start: 0, end: u64::MAX, exclusive: true });
         let result = run(between.addr(), &mut Parts { blocks: self.blocks, between: &between });

@@ -6,6 +6,6 @@ use crate::Error;
 pub(super) const NAME: &str = "cpu";
 
 /// A call that failed and did nothing.
-pub(super) fn failed(call: &'static str, why: String) -> Error {
-    Error::Device { device: NAME.into(), call, why }
+pub(super) fn failed(call: &'static str, reason: String) -> Error {
+    Error::Device { device: NAME.into(), call, reason }
 }

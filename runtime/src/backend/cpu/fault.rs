@@ -36,7 +36,7 @@ pub(crate) enum Fault {
 }
 
 /// The first fault that was not reported yet, and its place on the stream; likewise the first operation of the user that
-/// failed, since what it left is no value, unlike what the others leave.
+/// failed, since it leaves no valid value, unlike the others.
 ///
 /// They stay here until somebody who has waited for work behind them takes them, so no answer that is dropped unseen can
 /// take a fault with it, and nobody gets values that were computed after a fault before it was reported.
@@ -94,7 +94,7 @@ impl From<Fault> for Error {
         match fault {
             Fault::Index { op, index, bound } => Self::IndexOutOfRange { op, index, bound },
             Fault::LoopLimit { at, limit } => Self::LoopLimit { at, limit },
-            Fault::Failed { op, reason } => Self::OperationFailed { op, why: reason },
+            Fault::Failed { op, reason } => Self::OperationFailed { op, reason },
         }
     }
 }

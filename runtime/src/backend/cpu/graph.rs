@@ -164,7 +164,7 @@ impl CapturedGraph for CpuCapturedGraph {
     }
 
     fn signature(&self) -> Result<&Signature, &'static str> {
-        self.signature.as_ref().map_err(|why| *why)
+        self.signature.as_ref().map_err(|reason| *reason)
     }
 
     fn topology(&self) -> Result<Topology> {
@@ -242,7 +242,7 @@ impl GraphExec for CpuGraphExec {
     fn topology(&self) -> Result<Topology> {
         let graph = self.graph().ok_or_else(|| Error::Config {
             what: "the topology of an executable".into(),
-            why: "the recording that it ran last is gone".into(),
+            reason: "the recording that it ran last is gone".into(),
         })?;
         Ok(graph.topology())
     }

@@ -174,8 +174,8 @@ impl CpuHostSource {
     /// Returns [`Error::Device`] for a part that there is not.
     pub(super) fn begin_read(&self, offset: usize, bytes: usize) -> Result<DeviceRead> {
         if offset.checked_add(bytes).is_none_or(|end| end > self.len) {
-            let why = format!("{bytes} bytes from {offset} on, of {} bytes of host memory", self.len);
-            return Err(failed("write_from", why));
+            let reason = format!("{bytes} bytes from {offset} on, of {} bytes of host memory", self.len);
+            return Err(failed("write_from", reason));
         }
         self.bytes.change(|uses| uses.reads += 1);
         Ok(DeviceRead { bytes: Arc::clone(&self.bytes), offset, len: bytes })
@@ -250,8 +250,8 @@ impl DeviceWrite {
 impl Drop for DeviceWrite {
     fn drop(&mut self) {
         let lost = || {
-            let why = "its runtime was dropped, or the stream was lost, before this was done".into();
-            Err(Error::ContextLost { device: NAME.into(), why })
+            let reason = "its runtime was dropped, or the stream was lost, before this was done".into();
+            Err(Error::ContextLost { device: NAME.into(), reason })
         };
         let result = mem::take(&mut self.result).unwrap_or_else(lost);
         self.bytes.change(|uses| {

@@ -57,8 +57,9 @@ fn check_regular(known: &Metadata) -> io::Result<()> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if !known.is_file() {
-        let why = "it is a pipe, a socket or a device, and only regular files can be mapped: read it instead";
-        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        let reason =
+            "it is a pipe, a socket or a device, and only regular files can be mapped: read it instead";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{Error, Result, backend::Mark};
 
-/// When the worker came by, or why it never will.
+/// The state of a mark: the worker has passed it, or the reason why it never will.
 type Reached = Result<Instant>;
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Drop for Coming {
     fn drop(&mut self) {
         self.0.set(Err(Error::ContextLost {
             device: super::errors::NAME.into(),
-            why: "its runtime was dropped before this was done".into(),
+            reason: "its runtime was dropped before this was done".into(),
         }));
     }
 }
@@ -63,8 +63,8 @@ impl CpuMark {
         loop {
             match &*reached {
                 Some(Ok(at)) => return Ok(*at),
-                Some(Err(Error::ContextLost { device, why })) => {
-                    return Err(Error::ContextLost { device: device.clone(), why: why.clone() });
+                Some(Err(Error::ContextLost { device, reason })) => {
+                    return Err(Error::ContextLost { device: device.clone(), reason: reason.clone() });
                 }
                 // A stream that is not lost comes by.
                 Some(Err(other)) => return Err(super::errors::failed("an event", other.to_string())),

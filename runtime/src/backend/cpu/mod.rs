@@ -47,8 +47,8 @@ use self::{
     stream::{Command, CpuStream},
 };
 use super::{
-    Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostBlock, HostCopy,
-    HostLog, HostMemory, Launch, Mark, Op, PendingBytes, SharedMemory, Stream, Update, View,
+    Arena, Arenas, Backend, CapturedGraph, Conditional, Diagnostics, GraphExec, Graphs, HostCopy, HostLog,
+    HostMemory, HostUpload, Launch, Mark, Op, PendingBytes, SharedMemory, Stream, Update, View,
     refused_in_capture,
 };
 use crate::{CacheStats, Error, Result};
@@ -94,7 +94,7 @@ pub struct CpuBackend {
 /// The current capture.
 #[derive(Default)]
 struct Capture {
-    /// What is in no body.
+    /// The part of a capture that is in no body.
     main: Sequence,
     /// The conditional nodes that are open, the innermost last.
     open: Vec<OpenConditional>,
@@ -121,7 +121,7 @@ impl CpuBackend {
         if options.threads == Some(0) {
             return Err(Error::Config {
                 what: "CpuOptions::threads".into(),
-                why: "0 threads compute nothing; use at least 1, or `None` for one per core".into(),
+                reason: "0 threads compute nothing; use at least 1, or `None` for one per core".into(),
             });
         }
         Ok(Self {
@@ -171,7 +171,7 @@ impl CpuBackend {
         if !capture.open.is_empty() {
             return Err(failed(call, "a conditional node is still open".into()));
         }
-        capture.main.check_end(self.test_mode).map_err(|why| failed(call, why))?;
+        capture.main.check_end(self.test_mode).map_err(|reason| failed(call, reason))?;
         let Sequence { nodes, paths, .. } = capture.main;
         if nodes.is_empty() {
             return Ok(None);
@@ -216,8 +216,8 @@ impl Stream for CpuBackend {
         // Most kernels hold their inputs and their output at the same time.
         let collides = |input: &View, out: &View| input.overlaps(out) && !op.may_write_over(input, out);
         if launch.outputs.iter().any(|out| launch.inputs.iter().any(|input| collides(input, out))) {
-            let why = format!("{} would write what it reads", launch.op.name());
-            return Err(failed("launch", why));
+            let reason = format!("{} would write what it reads", launch.op.name());
+            return Err(failed("launch", reason));
         }
         self.submit(Node::Launch(launch.clone()))
     }
@@ -231,7 +231,7 @@ impl Stream for CpuBackend {
         Ok(0)
     }
 
-    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+    fn host_write(&mut self, block: HostUpload) -> Result<()> {
         self.outside_capture("host_write")?;
         check_block("host_write", &block)?;
         self.stream.send(Command::Write(block))
@@ -365,7 +365,7 @@ impl Arenas for CpuBackend {
 }
 
 impl Graphs for CpuBackend {
-    fn begin_capture(&mut self, _host: Option<&HostBlock>) -> Result<()> {
+    fn begin_capture(&mut self, _host: Option<&HostUpload>) -> Result<()> {
         self.outside_capture("begin_capture")?;
         self.capture = Some(Capture::default());
         Ok(())
@@ -414,7 +414,7 @@ impl Graphs for CpuBackend {
             return Err(failed("begin_body", format!("body {index} is not the next one")));
         }
         let ended = open.bodies.last().map_or(Ok(()), |body| body.check_end(checks_branches));
-        ended.map_err(|why| failed("begin_body", why))?;
+        ended.map_err(|reason| failed("begin_body", reason))?;
         open.bodies.push(Sequence::default());
         Ok(())
     }
@@ -429,7 +429,7 @@ impl Graphs for CpuBackend {
             return Err(failed(CALL, format!("{} of {} bodies began", open.bodies.len(), open.node.bodies)));
         }
         let ended = open.bodies.last().map_or(Ok(()), |body| body.check_end(checks_branches));
-        ended.map_err(|why| failed(CALL, why))?;
+        ended.map_err(|reason| failed(CALL, reason))?;
         let node = Node::Conditional(Arc::new(ConditionalNode::new(open, shuffle)));
         self.open_sequence(CALL)?.push(node);
         Ok(())
@@ -466,11 +466,11 @@ impl Graphs for CpuBackend {
         // Replays in the queue have their graphs with them.
         Ok(match self.own_exec("update", exec)?.update(&recording) {
             Ok(()) => Update::Done,
-            Err(why) => Update::Refused { why: why.into() },
+            Err(reason) => Update::Refused { reason: reason.into() },
         })
     }
 
-    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostBlock>) -> Result<()> {
+    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostUpload>) -> Result<()> {
         self.outside_capture("replay")?;
         let graph = self.own_exec("replay", exec)?.graph();
         let graph = graph.ok_or_else(|| failed("replay", "the recording that it ran last is gone".into()))?;
@@ -532,7 +532,7 @@ impl fmt::Debug for CpuBackend {
 }
 
 /// Checks that every write of `block` takes bytes that the block contains.
-fn check_block(call: &'static str, block: &HostBlock) -> Result<()> {
+fn check_block(call: &'static str, block: &HostUpload) -> Result<()> {
     let have = block.bytes.len();
     match block.writes.iter().find(|(_, offset, len)| offset.checked_add(*len).is_none_or(|end| end > have)) {
         None => Ok(()),

@@ -45,7 +45,7 @@ impl<T> Drop for Reply<T> {
         // After `send` nobody can observe this: the first reply is kept, and once it is taken nobody waits.
         self.0.set(Err(Error::ContextLost {
             device: super::errors::NAME.into(),
-            why: "its runtime was dropped before this was done".into(),
+            reason: "its runtime was dropped before this was done".into(),
         }));
     }
 }

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{HostBlock, PendingBytes},
+    backend::{HostUpload, PendingBytes},
 };
 
 /// Commands that may wait. A full queue blocks the caller, so that memory stays bounded.
@@ -51,9 +51,9 @@ pub(super) enum Command {
     /// One eager call.
     Run(Box<Node>),
     /// Host bytes to write.
-    Write(HostBlock),
+    Write(HostUpload),
     /// A recording to run, after writing the block.
-    Replay(Arc<Graph>, Option<HostBlock>),
+    Replay(Arc<Graph>, Option<HostUpload>),
     /// Bytes to read.
     Read { addr: u64, bytes: usize, to: Reply<Done> },
     /// Host memory to copy, and how many zeros follow.
@@ -108,7 +108,7 @@ pub(super) struct Shared {
     /// The reason why the stream is lost.
     lost: OnceLock<String>,
     faults: Arc<Faults>,
-    /// What the worker drops when their addresses are retired and due.
+    /// Memory that the worker drops when its addresses are retired and due.
     kept: Mutex<FxHashMap<u64, Kept>>,
 }
 
@@ -146,8 +146,8 @@ impl Shared {
     }
 
     fn lost(&self) -> Option<Error> {
-        let why = self.lost.get()?.clone();
-        Some(Error::ContextLost { device: super::errors::NAME.into(), why })
+        let reason = self.lost.get()?.clone();
+        Some(Error::ContextLost { device: super::errors::NAME.into(), reason })
     }
 }
 
@@ -161,7 +161,7 @@ impl CpuStream {
     /// Starts a worker that runs launches; `threads` as in [`CpuOptions`](super::CpuOptions), `seed` as in
     /// test mode.
     pub(super) fn new(threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
-        let failed = |why: String| Error::NoDevice { device: super::errors::NAME.into(), why };
+        let failed = |reason: String| Error::NoDevice { device: super::errors::NAME.into(), reason };
         let (queue, commands) = sync_channel(QUEUE);
         let shared = Arc::new(Shared {
             queue,
@@ -212,7 +212,7 @@ impl CpuStream {
         self.shared.deferred_frees.sending();
         self.shared.queue.send(command).map_err(|_| Error::ContextLost {
             device: super::errors::NAME.into(),
-            why: "its thread has ended".into(),
+            reason: "its thread has ended".into(),
         })
     }
 
@@ -340,10 +340,10 @@ impl Worker {
         // A kernel that panics leaves an incomplete output, which can no longer be read.
         catch_unwind(AssertUnwindSafe(|| work(self)))
             .map_err(|payload| {
-                let why = access::explain(&*payload);
+                let reason = access::explain(&*payload);
                 // Nothing that the payload's drop does may end this thread.
                 mem::forget(payload);
-                let _ = self.shared.lost.set(why);
+                let _ = self.shared.lost.set(reason);
             })
             .ok()
     }
@@ -393,7 +393,7 @@ impl Worker {
         Access::new(&mut self.blocks).bytes_mut(addr, bytes as usize).fill(POISON);
     }
 
-    fn write(&mut self, block: &HostBlock) {
+    fn write(&mut self, block: &HostUpload) {
         for &(addr, offset, len) in &block.writes {
             let bytes = &block.bytes[offset..offset + len];
             Access::new(&mut self.blocks).bytes_mut(addr, len).copy_from_slice(bytes);
@@ -412,7 +412,7 @@ impl Worker {
         rest.fill(0);
     }
 
-    fn replay(&mut self, graph: &Graph, block: Option<&HostBlock>) {
+    fn replay(&mut self, graph: &Graph, block: Option<&HostUpload>) {
         if let Some(block) = block {
             self.write(block);
         }

@@ -70,13 +70,14 @@ impl CapturedGraph for CudaCapturedGraph {
     }
 
     fn signature(&self) -> Result<&Signature, &'static str> {
-        self.signature.as_ref().map_err(|why| *why)
+        self.signature.as_ref().map_err(|reason| *reason)
     }
 
     fn topology(&self) -> Result<Topology> {
         self.topology.clone().ok_or_else(|| Error::Config {
             what: "the topology of a recording".into(),
-            why: "the driver's graph is gone: turn `Runtime::keep_topology` on before it is recorded".into(),
+            reason: "the driver's graph is gone: turn `Runtime::keep_topology` on before it is recorded"
+                .into(),
         })
     }
 

@@ -76,7 +76,7 @@ pub(super) struct OpenConditional {
     bodies: Vec<GraphRef>,
     /// The number of bodies that have begun.
     begun: usize,
-    /// What a loop is told at the end of its body.
+    /// The condition that a loop receives at the end of its body.
     again: Option<ConditionalParams>,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn check_end(open: &[OpenConditional]) -> Result<(), &'static str> {
 /// The bodies of a captured graph's conditional nodes, and of those in their bodies.
 pub(super) type BodiesOf = FxHashMap<Node, Vec<GraphRef>>;
 
-/// Which conditional nodes the driver has.
+/// The conditional nodes that the driver has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConditionalSupport {
     /// CUDA's version: 12040 is 12.4.
@@ -180,7 +180,7 @@ impl CudaBackend {
 
     pub(super) fn open_body(&mut self, index: usize) -> Result<()> {
         const CALL: &str = "begin_body";
-        let failed = |backend: &Self, why: &str| Err(backend.failed(CALL, why.into()));
+        let failed = |backend: &Self, reason: &str| Err(backend.failed(CALL, reason.into()));
         let (next, begun) = match self.open_capture(CALL)?.open.last() {
             Some(open) => (open.bodies.get(index).copied(), open.begun),
             None => return failed(self, "no conditional node is open"),

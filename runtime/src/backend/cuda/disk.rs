@@ -74,7 +74,7 @@ impl Kind {
 struct Entry {
     path: PathBuf,
     bytes: u64,
-    /// When it was stored, or last loaded.
+    /// The time at which it was stored, or last loaded.
     used: SystemTime,
 }
 

@@ -148,8 +148,8 @@ impl CudaBackend {
     }
 
     /// Launching the kernel needs none of it.
-    fn no_single(&mut self, key: Key, why: &Error) {
-        tracing::debug!(error = %why, "an eager operation gets no graph of its own");
+    fn no_single(&mut self, key: Key, reason: &Error) {
+        tracing::debug!(error = %reason, "an eager operation gets no graph of its own");
         if let Some(gone) = self.singles.hot.refuse(key) {
             gone.retire(&self.shared);
         }

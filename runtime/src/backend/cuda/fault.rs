@@ -16,7 +16,7 @@ const OP: usize = 0;
 const INDEX: usize = 1;
 const BOUND: usize = 2;
 
-/// What reports faults.
+/// The part that reports faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reporter {
     /// An operation of that name, an index out of range.

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// What a function of a library returns; 0 is success.
+/// The status that a function of a library returns; 0 is success.
 pub(super) type Status = c_int;
 /// Handles and descriptors.
 pub(super) type Raw = *mut c_void;

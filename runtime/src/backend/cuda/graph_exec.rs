@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{CapturedGraph, GraphExec, HostBlock, Update},
+    backend::{CapturedGraph, GraphExec, HostUpload, Update},
     observe::inspect::Topology,
 };
 
@@ -84,7 +84,7 @@ impl CudaGraphExec {
     }
 
     /// Returns whether `block` fits into the head's parameter.
-    pub(super) fn takes(&self, block: &HostBlock, large: bool) -> bool {
+    pub(super) fn takes(&self, block: &HostUpload, large: bool) -> bool {
         match (self.head, super::UploadSizeClass::of(block, large)) {
             (Some(head), Some(need)) => need.bytes <= head.class.bytes,
             _ => false,
@@ -96,7 +96,7 @@ impl CudaGraphExec {
     /// # Errors
     /// Returns errors of the driver; then nothing can be launched before an update succeeds.
     pub(super) fn update(&self, recording: &Arc<CudaCapturedGraph>) -> Result<Update> {
-        let refused = |why: &str| Ok(Update::Refused { why: why.into() });
+        let refused = |reason: &str| Ok(Update::Refused { reason: reason.into() });
         let (Runs::Borrowed(current), Some(exec), Some(graph)) = (&self.runs, &self.exec, recording.graph())
         else {
             return refused("it was made for one recording");
@@ -118,11 +118,11 @@ impl CudaGraphExec {
                 self.armed.store(self.head.is_some(), Ordering::Relaxed);
                 Ok(Update::Done)
             }
-            Updated::Refused(why) => {
+            Updated::Refused(reason) => {
                 *current = before;
-                refused(why)
+                refused(reason)
             }
-            Updated::Broken(why) => refused(why),
+            Updated::Broken(reason) => refused(reason),
         }
     }
 
@@ -130,7 +130,7 @@ impl CudaGraphExec {
     ///
     /// # Errors
     /// Returns errors of the driver.
-    pub(super) fn launch(&self, block: Option<&HostBlock>, params: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn launch(&self, block: Option<&HostUpload>, params: &mut Vec<u8>) -> Result<()> {
         let Some(exec) = &self.exec else { return Ok(()) };
         // Its memory is kept at least until the launch is on the stream; from then on, released memory is
         // freed after it.
@@ -138,7 +138,7 @@ impl CudaGraphExec {
             return Err(Error::Device {
                 device: self.shared.context.name().to_owned(),
                 call: "replay",
-                why: "the recording that it ran last is gone, or an update broke off".into(),
+                reason: "the recording that it ran last is gone, or an update broke off".into(),
             });
         };
         if let (Some(head), Some(now)) = (self.head, recording.head) {
@@ -176,7 +176,7 @@ impl GraphExec for CudaGraphExec {
             Some(recording) => recording.topology(),
             None => Err(Error::Config {
                 what: "the topology of an executable".into(),
-                why: "the recording that it ran last is gone".into(),
+                reason: "the recording that it ran last is gone".into(),
             }),
         }
     }

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{
     Result,
-    backend::{CapturedGraph, Conditional, GraphExec, Graphs, HostBlock, SharedMemory, Update},
+    backend::{CapturedGraph, Conditional, GraphExec, Graphs, HostUpload, SharedMemory, Update},
 };
 
 impl Graphs for CudaBackend {
-    fn begin_capture(&mut self, host: Option<&HostBlock>) -> Result<()> {
+    fn begin_capture(&mut self, host: Option<&HostUpload>) -> Result<()> {
         self.invalidated = false;
         let _bound = self.outside_capture("begin_capture")?;
         self.shared.drain()?;
@@ -41,7 +41,7 @@ impl Graphs for CudaBackend {
             kept: Vec::new(),
         });
         if let (Some(class), Some(block)) = (head, host)
-            && let Err(error) = self.put_kernel(class, block)
+            && let Err(error) = self.upload_by_kernel(class, block)
         {
             self.abort_capture();
             return Err(error);
@@ -146,7 +146,7 @@ impl Graphs for CudaBackend {
         self.own_exec("update", exec)?.update(&recording)
     }
 
-    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostBlock>) -> Result<()> {
+    fn replay(&mut self, exec: &Arc<dyn GraphExec>, block: Option<HostUpload>) -> Result<()> {
         let _bound = self.outside_capture("replay")?;
         self.faults.reset()?;
         self.after_kernel = false;
@@ -158,7 +158,7 @@ impl Graphs for CudaBackend {
             Some(block) if exec.takes(&block, large) => exec.launch(Some(&block), &mut params),
             Some(block) => {
                 self.params = params;
-                self.put(&block)?;
+                self.upload(&block)?;
                 params = std::mem::take(&mut self.params);
                 exec.launch(None, &mut params)
             }

@@ -44,7 +44,7 @@ impl Uses {
         Err(Error::Device {
             device: device.to_owned(),
             call: "PinnedBuffer",
-            why: "the driver could not mark the end of a copy, nor wait for it, so the device may still use the \
+            reason: "the driver could not mark the end of a copy, nor wait for it, so the device may still use the \
                   buffer; use another one"
                 .into(),
         })
@@ -239,7 +239,7 @@ impl CudaHostSource {
             return Err(Error::Device {
                 device: shared.context.name().to_owned(),
                 call: "write_from",
-                why: format!("{bytes} bytes from {offset} on, of {} bytes of host memory", self.len),
+                reason: format!("{bytes} bytes from {offset} on, of {} bytes of host memory", self.len),
             });
         }
         if bytes == 0 {

@@ -21,7 +21,7 @@ impl CudaBackend {
         if theirs.cu_ctx().cast() != self.shared.context.raw() {
             return Err(Error::Config {
                 what: "the memory".into(),
-                why: format!(
+                reason: format!(
                     "it is of cuda:{}, or of a context that is not that device's primary one; the runtime works on {}",
                     theirs.ordinal(),
                     self.shared.context.name()

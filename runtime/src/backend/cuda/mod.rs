@@ -72,7 +72,7 @@ use self::{
     kernels::{Convolution, ConvolutionAddresses, FaultSink, Grid, Kernel, Product, Submit, UploadSizeClass},
     shared::Shared,
 };
-use super::{Backend, Diagnostics, Graphs, HostBlock, SharedMemory, refused_in_capture};
+use super::{Backend, Diagnostics, Graphs, HostUpload, SharedMemory, refused_in_capture};
 use crate::{CacheStats, Error, Result, observe::inspect::Topology};
 
 /// Options of a GPU: `CudaOptions::default().test_mode(true)`.
@@ -89,7 +89,7 @@ pub struct CudaOptions {
     /// The folder in which compiled kernels and measured algorithms are kept for later processes. By default the user's.
     /// Modules are shared by the runtimes of a process: a kernel that one of them has compiled is not stored again.
     pub cache_folder: CacheFolder,
-    /// The bytes that the files of the folder may have together; `None` is no limit. When there are more, those that were not
+    /// The bytes that the files of the folder may have together; `None` sets no limit. When there are more, those that were not
     /// used for longest are removed. By default 1 GiB. Checked when something is stored.
     pub cache_limit: Option<u64>,
     /// The number of products of matrices whose algorithm is remembered, besides those of recordings; of more, half are
@@ -98,7 +98,7 @@ pub struct CudaOptions {
     /// The number of convolutions whose algorithm is remembered; of more, all are forgotten, and looked up again, with the
     /// same result. At least 1; by default 1024.
     pub convolution_plans: usize,
-    /// How long the host spins when it waits for the device, in reads and other waits, before it sleeps between two looks. A
+    /// The time for which the host spins when it waits for the device, in reads and other waits, before it sleeps between two looks. A
     /// wait that ends while it spins ends at once; a later one up to 250 us late, but never by more than a 64th of the wait
     /// (and what the system adds to a sleep, often 50 us). [`Duration::MAX`] always spins, [`Duration::ZERO`] never. By
     /// default 2 ms, so that reads of short calls are not delayed, and the host sleeps through loops on the device.
@@ -174,7 +174,7 @@ impl CudaOptions {
             None => Ok(()),
             Some((what, _)) => Err(Error::Config {
                 what: what.into(),
-                why: "the plan that is in use has to be remembered; use at least 1".into(),
+                reason: "the plan that is in use has to be remembered; use at least 1".into(),
             }),
         }
     }
@@ -233,7 +233,7 @@ pub struct CudaBackend {
     /// Sizes of the parameters of users' kernels, where the driver can say.
     parameters: FxHashMap<Function, Option<Vec<usize>>>,
     capture: Option<Capture>,
-    /// Which conditional nodes the driver has.
+    /// The conditional nodes that the driver has.
     conditionals: ConditionalSupport,
     /// Set unless the driver has refused edges of dependent launch in the bodies of conditional nodes.
     bodies_overlap: bool,
@@ -270,7 +270,7 @@ impl CudaBackend {
         Self::with_stream(stream, options)
     }
 
-    /// On a stream of the user's.
+    /// Creates the backend on a stream of the user's.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for a stream that cannot be captured; as [`new`](Self::new).
@@ -322,7 +322,7 @@ impl CudaBackend {
         self.capture.as_mut().ok_or_else(|| Error::Device {
             device: device.to_owned(),
             call,
-            why: "no capture is under way".into(),
+            reason: "no capture is under way".into(),
         })
     }
 
@@ -336,8 +336,8 @@ impl CudaBackend {
         &self.shared.stream
     }
 
-    fn failed(&self, call: &'static str, why: String) -> Error {
-        Error::Device { device: self.shared.context.name().to_owned(), call, why }
+    fn failed(&self, call: &'static str, reason: String) -> Error {
+        Error::Device { device: self.shared.context.name().to_owned(), call, reason }
     }
 
     /// Ends the current capture.
@@ -349,12 +349,12 @@ impl CudaBackend {
     ) -> Result<Option<CudaCapturedGraph>> {
         let _bound = self.shared.context.bind()?;
         let foreign = self.check_foreign_launches();
-        if let Err(why) =
+        if let Err(reason) =
             self.capture.as_ref().map_or(Ok(()), |capture| conditional::check_end(&capture.open))
         {
             // The stream captures a body, or nothing: ending that would give a graph without what follows the node.
             self.abort_capture();
-            return foreign.and(Err(self.failed(call, why.into())));
+            return foreign.and(Err(self.failed(call, reason.into())));
         }
         let Some(mut capture) = self.capture.take() else {
             return Err(self.failed(call, "no capture is under way".into()));
@@ -383,7 +383,7 @@ impl CudaBackend {
 
     /// Returns whether the 32 KB kernel is available: finding out compiles it. If it was once unavailable,
     /// for example for lack of memory, it is tried again later.
-    fn large_params(&mut self, block: &HostBlock) -> bool {
+    fn large_params(&mut self, block: &HostUpload) -> bool {
         if UploadSizeClass::of(block, false).is_some() || !self.shared.context.props().large_params {
             // Not needed, or not to be had with this driver.
             return self.has_large_params;
@@ -404,20 +404,20 @@ impl CudaBackend {
     }
 
     /// Uploads `block` on the stream with a separate kernel, or through pinned memory.
-    fn put(&mut self, block: &HostBlock) -> Result<()> {
+    fn upload(&mut self, block: &HostUpload) -> Result<()> {
         let large = self.large_params(block);
         match UploadSizeClass::of(block, large) {
-            Some(class) => self.put_kernel(class, block),
+            Some(class) => self.upload_by_kernel(class, block),
             None => {
-                // As behind `put_kernel`: the next kernel waits for all of it.
+                // As behind `upload_by_kernel`: the next kernel waits for all of it.
                 self.after_kernel &= self.capture.is_some();
                 staging::write(&self.shared, block)?;
-                let copies = HostBlock { copies: block.copies.clone(), ..HostBlock::default() };
+                let copies = HostUpload { copies: block.copies.clone(), ..HostUpload::default() };
                 // Each fits many times; more than that goes in several launches.
                 for part in copies.copies.chunks(128) {
-                    let part = HostBlock { copies: part.to_vec(), ..HostBlock::default() };
+                    let part = HostUpload { copies: part.to_vec(), ..HostUpload::default() };
                     if let Some(class) = UploadSizeClass::of(&part, false) {
-                        self.put_kernel(class, &part)?;
+                        self.upload_by_kernel(class, &part)?;
                     }
                 }
                 Ok(())
@@ -425,7 +425,7 @@ impl CudaBackend {
         }
     }
 
-    fn put_kernel(&mut self, class: UploadSizeClass, block: &HostBlock) -> Result<()> {
+    fn upload_by_kernel(&mut self, class: UploadSizeClass, block: &HostUpload) -> Result<()> {
         let function = self.function(class.kernel(), 0)?;
         let mut params = std::mem::take(&mut self.params);
         class.pack(block, &mut params);

@@ -1,4 +1,4 @@
-//! How the host waits for the device: it spins at first, then it sleeps between two looks.
+//! The host's wait for the device: it spins first, and then sleeps between two looks.
 //!
 //! A thread that the driver wakes (`CU_EVENT_BLOCKING_SYNC`) costs least, but wakes late: on the virtual H200s of
 //! docs/BENCHMARKS.md 30 us after a wait of 20 us, and 350 to 600 us after one of 10 ms. Looking again after a short sleep is

@@ -141,9 +141,9 @@ pub(super) fn load<T>(
         match unsafe { Library::new(place) } {
             Ok(library) => match open(Loaded { library, first, path: place }) {
                 Ok(opened) => return Ok(opened),
-                Err(why) => failed.push(format!("{} ({why})", place.display())),
+                Err(reason) => failed.push(format!("{} ({reason})", place.display())),
             },
-            Err(why) if is_path => failed.push(format!("{} ({why})", place.display())),
+            Err(reason) if is_path => failed.push(format!("{} ({reason})", place.display())),
             Err(_) => {}
         }
     }
@@ -288,12 +288,12 @@ mod tests {
         let folder = Folder::new("said");
         folder.with("lib/python3.9/site-packages/nvidia/a/lib/liba.so.13");
         let places = places(&WANTED, &only("VIRTUAL_ENV", &folder.0));
-        let why = load(&WANTED, &places, |_| None, |_| Ok(())).unwrap_err();
-        assert!(why.starts_with("none of liba.so.13, liba.so.12, by name or in "), "{why}");
-        assert!(why.contains("/usr/local/cuda/lib64") && why.ends_with("; install it"), "{why}");
+        let reason = load(&WANTED, &places, |_| None, |_| Ok(())).unwrap_err();
+        assert!(reason.starts_with("none of liba.so.13, liba.so.12, by name or in "), "{reason}");
+        assert!(reason.contains("/usr/local/cuda/lib64") && reason.ends_with("; install it"), "{reason}");
         assert!(
-            why.contains("are of no use: ")
-                && why.contains("python3.9/site-packages/nvidia/a/lib/liba.so.13 (")
+            reason.contains("are of no use: ")
+                && reason.contains("python3.9/site-packages/nvidia/a/lib/liba.so.13 (")
         );
     }
 }

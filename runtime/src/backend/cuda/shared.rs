@@ -44,7 +44,7 @@ pub(super) struct Shared {
     awaiting_launches: Mutex<VecDeque<(Event, Vec<DeferredFree>)>>,
     pinned: Mutex<Ring<Pinned, Event>>,
     staging_waits: AtomicU64,
-    /// How long the host spins before it sleeps.
+    /// The time for which the host spins before it sleeps.
     pub(super) spin: Duration,
 }
 

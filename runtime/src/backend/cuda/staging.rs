@@ -6,7 +6,7 @@ use super::{
     driver::{Event, Pinned},
     shared::Shared,
 };
-use crate::{Result, backend::HostBlock};
+use crate::{Result, backend::HostUpload};
 
 /// Bytes that one pinned buffer holds at most: enough to keep the link busy.
 const PIECE: usize = 4 << 20;
@@ -18,7 +18,7 @@ const DEPTH: usize = 16;
 ///
 /// # Errors
 /// Returns errors of the driver.
-pub(super) fn write(shared: &Arc<Shared>, block: &HostBlock) -> Result<()> {
+pub(super) fn write(shared: &Arc<Shared>, block: &HostUpload) -> Result<()> {
     let mut pieces = Pieces { shared, under_way: VecDeque::new() };
     for &(addr, offset, bytes) in &block.writes {
         for (piece, data) in block.bytes[offset..offset + bytes].chunks(PIECE).enumerate() {

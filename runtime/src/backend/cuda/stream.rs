@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Result,
-    backend::{HostBlock, HostCopy, HostMemory, Launch, Mark, Op, PendingBytes, Stream, View},
+    backend::{HostCopy, HostMemory, HostUpload, Launch, Mark, Op, PendingBytes, Stream, View},
 };
 
 impl Stream for CudaBackend {
@@ -34,10 +34,10 @@ impl Stream for CudaBackend {
         op.operation().cuda_workspace(self, inputs, outputs, measure)
     }
 
-    fn host_write(&mut self, block: HostBlock) -> Result<()> {
+    fn host_write(&mut self, block: HostUpload) -> Result<()> {
         let _bound = self.outside_capture("host_write")?;
         self.shared.drain()?;
-        self.put(&block)
+        self.upload(&block)
     }
 
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
@@ -69,8 +69,8 @@ impl Stream for CudaBackend {
         self.shared.drain()?;
         let bytes = bytes as usize;
         if bytes > to.len() {
-            let why = format!("{bytes} bytes do not fit into {} bytes of host memory", to.len());
-            return Err(self.failed(CALL, why));
+            let reason = format!("{bytes} bytes do not fit into {} bytes of host memory", to.len());
+            return Err(self.failed(CALL, reason));
         }
         let to = to.as_any_mut().downcast_mut::<CudaHostMemory>();
         let Some(to) = to.filter(|to| to.belongs_to(&self.shared)) else {

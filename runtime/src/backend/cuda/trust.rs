@@ -61,8 +61,8 @@ fn distrust_above(folder: &Path) -> Option<String> {
     let folder = fs::canonicalize(folder).ok()?;
     folder.ancestors().skip(1).find_map(|above| {
         let of = fs::metadata(above).ok()?;
-        let why = refusal_above(of.uid(), of.mode(), user())?;
-        Some(format!("{} above it: {why}", above.display()))
+        let reason = refusal_above(of.uid(), of.mode(), user())?;
+        Some(format!("{} above it: {reason}", above.display()))
     })
 }
 
@@ -82,12 +82,12 @@ fn distrust_above(_: &Path) -> Option<String> {
 pub(super) fn is_trusted(folder: &Path) -> bool {
     static WARNED: Mutex<Option<HashSet<PathBuf>>> = Mutex::new(None);
     let own = fs::metadata(folder).ok().as_ref().and_then(distrust);
-    let Some(why) = own.or_else(|| distrust_above(folder)) else { return true };
+    let Some(reason) = own.or_else(|| distrust_above(folder)) else { return true };
     let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
     if warned.get_or_insert_default().insert(folder.to_owned()) {
         tracing::warn!(
             folder = %folder.display(),
-            "the cache is not used, since others could put code there: {why}; every start compiles and measures. \
+            "the cache is not used, since others could put code there: {reason}; every start compiles and measures. \
              Make the folder yours alone (`chown $USER`, `chmod go-w`), or point GRAPHABLE_CACHE at one that is"
         );
     }
@@ -101,9 +101,9 @@ pub(super) fn is_trusted(folder: &Path) -> bool {
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     // Checks the open file, not the one that has the name by now.
-    if let Some(why) = distrust(&file.metadata()?) {
-        let why = format!("others could have put code there: {why}; remove the file");
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if let Some(reason) = distrust(&file.metadata()?) {
+        let reason = format!("others could have put code there: {reason}; remove the file");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -171,15 +171,15 @@ mod tests {
         assert_eq!(refusal(1000, 0o040_700, 1000), None);
         assert_eq!(refusal(1000, 0o100_644, 1000), None, "others may read");
         assert_eq!(refusal(0, 0o040_755, 1000), None, "the system's");
-        let why = |owner, mode, me| refusal(owner, mode, me).unwrap();
-        assert!(why(1000, 0o040_777, 1000).contains("everybody may write it (mode 777)"));
-        assert!(why(1000, 0o040_775, 1000).contains("its group may write it (mode 775)"));
-        assert!(why(1001, 0o040_700, 1000).contains("user 1001"));
-        assert!(why(1000, 0o040_700, 0).contains("user 1000"), "root does not run a user's code");
-        assert!(why(0, 0o041_777, 1000).contains("everybody"), "such as /tmp");
+        let reason = |owner, mode, me| refusal(owner, mode, me).unwrap();
+        assert!(reason(1000, 0o040_777, 1000).contains("everybody may write it (mode 777)"));
+        assert!(reason(1000, 0o040_775, 1000).contains("its group may write it (mode 775)"));
+        assert!(reason(1001, 0o040_700, 1000).contains("user 1001"));
+        assert!(reason(1000, 0o040_700, 0).contains("user 1000"), "root does not run a user's code");
+        assert!(reason(0, 0o041_777, 1000).contains("everybody"), "such as /tmp");
         assert_eq!(refusal_above(0, 0o041_777, 1000), None, "below /tmp");
-        assert!(refusal_above(0, 0o040_777, 1000).is_some_and(|why| why.contains("everybody")));
-        assert!(refusal_above(1001, 0o041_700, 1000).is_some_and(|why| why.contains("user 1001")));
+        assert!(refusal_above(0, 0o040_777, 1000).is_some_and(|reason| reason.contains("everybody")));
+        assert!(refusal_above(1001, 0o041_700, 1000).is_some_and(|reason| reason.contains("user 1001")));
     }
 
     #[cfg(unix)]

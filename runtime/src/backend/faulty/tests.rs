@@ -35,10 +35,10 @@ fn all_calls(b: &mut FaultyBackend) -> Result<Vec<u8>> {
     let mut host = b.host_memory(8)?;
     host.bytes_mut()?.copy_from_slice(&SEVENS);
     b.host_log(4)?;
-    b.host_write(HostBlock {
+    b.host_write(HostUpload {
         bytes: SEVENS.to_vec(),
         writes: vec![(memory.addr(), 0, 8)],
-        ..HostBlock::default()
+        ..HostUpload::default()
     })?;
     b.write_from(HostCopy { to: memory.addr(), from: host.lend(), offset: 0, bytes: 8, zeros: 0 })?;
     let (mut pad, copy) = (launch(PAD, &memory, 0, 1), launch(COPY, &memory, 1, 2));

@@ -46,43 +46,43 @@ fn check_parameters(
     given: &[&[u8]],
 ) -> Result<()> {
     if sizes.len() != given.len() {
-        let why = format!(
+        let reason = format!(
             "`{entry}` has {}, and the call names {}; it names one argument for each parameter, in their order",
             counted(sizes.len(), "parameter"),
             counted(given.len(), "argument"),
         );
-        return Err(Error::Argument { op, why });
+        return Err(Error::Argument { op, reason });
     }
     let wrong = sizes.iter().zip(given).position(|(&size, given)| size != given.len());
     let Some(at) = wrong else { return Ok(()) };
-    let why = format!(
+    let reason = format!(
         "parameter {at} (from 0) of `{entry}` has {}, and the call passes {} there, of {}; \
          name the arguments in the order of the parameters, or change its type",
         counted(sizes[at], "byte"),
         arguments[at].described(),
         counted(given[at].len(), "byte"),
     );
-    Err(Error::Argument { op, why })
+    Err(Error::Argument { op, reason })
 }
 
 /// Says what is wrong with the kernel, if that is why it could not be launched.
 fn refused(op: &'static str, entry: &str, grid: CudaGrid, error: Error) -> Error {
-    let Error::Device { call, why, .. } = &error else { return error };
-    let why = match *call {
-        "compile" => return Error::Compile { op, log: why.clone() },
-        "cuModuleLoadData" => format!("the driver does not load its code: {why}"),
+    let Error::Device { call, reason, .. } = &error else { return error };
+    let reason = match *call {
+        "compile" => return Error::Compile { op, log: reason.clone() },
+        "cuModuleLoadData" => format!("the driver does not load its code: {reason}"),
         "cuModuleGetFunction" => {
             format!("its source has no function `{entry}`; declare it `extern \"C\" __global__`")
         }
         "cuFuncSetAttribute" => {
-            format!("a block cannot have {} bytes of shared memory: {why}", grid.shared_bytes)
+            format!("a block cannot have {} bytes of shared memory: {reason}", grid.shared_bytes)
         }
         "cuLaunchKernelEx" => {
-            format!("the device cannot run blocks of threads {:?}: {why}", grid.threads)
+            format!("the device cannot run blocks of threads {:?}: {reason}", grid.threads)
         }
         _ => return error,
     };
-    Error::Argument { op, why }
+    Error::Argument { op, reason }
 }
 
 /// Mirrors `graphable_view` of `graphable.cuh`.
@@ -155,12 +155,12 @@ mod tests {
     #[test]
     fn what_the_driver_says_of_a_kernel_names_the_operation() {
         let grid = CudaGrid::for_elements(1, 32).shared_bytes(1 << 20);
-        let of = |call| Error::Device { device: "a GPU".into(), call, why: "no".into() };
+        let of = |call| Error::Device { device: "a GPU".into(), call, reason: "no".into() };
         assert!(matches!(
             refused("mine", "missing", grid, of("compile")),
             Error::Compile { op: "mine", log } if log == "no"
         ));
-        for (call, why) in [
+        for (call, reason) in [
             ("cuModuleLoadData", "mine: the driver does not load its code: no"),
             (
                 "cuModuleGetFunction",
@@ -169,7 +169,7 @@ mod tests {
             ("cuFuncSetAttribute", "mine: a block cannot have 1048576 bytes of shared memory: no"),
             ("cuLaunchKernelEx", "mine: the device cannot run blocks of threads [32, 1, 1]: no"),
         ] {
-            assert_eq!(refused("mine", "missing", grid, of(call)).to_string(), why);
+            assert_eq!(refused("mine", "missing", grid, of(call)).to_string(), reason);
         }
         assert!(matches!(refused("mine", "missing", grid, of("cuMemcpy")), Error::Device { .. }));
     }

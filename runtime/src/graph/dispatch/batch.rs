@@ -26,12 +26,12 @@ pub struct BatchKey {
 
 /// Declares the batch of calls while it is alive; see [`Step::batch`].
 #[must_use = "the batch is forgotten when this is dropped"]
-pub struct BatchScope<'s> {
+pub struct BatchGuard<'s> {
     batches: &'s RefCell<Batches>,
     id: u64,
 }
 
-impl BatchScope<'_> {
+impl BatchGuard<'_> {
     /// Restricts calls of any graph to these modes.
     ///
     /// A call gets the highest mode that its graph, its batch and this set allow: `Full` before `Piecewise`
@@ -44,15 +44,15 @@ impl BatchScope<'_> {
     }
 }
 
-impl Drop for BatchScope<'_> {
+impl Drop for BatchGuard<'_> {
     fn drop(&mut self) {
         self.batches.borrow_mut().remove(self.id);
     }
 }
 
-impl fmt::Debug for BatchScope<'_> {
+impl fmt::Debug for BatchGuard<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BatchScope")
+        f.write_str("BatchGuard")
     }
 }
 
@@ -95,10 +95,10 @@ impl<'s> Step<'s> {
     /// ```
     ///
     /// Scopes nest, and the innermost one applies. Ahead-of-time captures ignore them, because they cover all
-    /// batches themselves. A graph whose mode does not depend on the batch uses only [`BatchScope::allow`].
-    pub fn batch(&self, batch: BatchDescriptor) -> BatchScope<'s> {
+    /// batches themselves. A graph whose mode does not depend on the batch uses only [`BatchGuard::allow`].
+    pub fn batch(&self, batch: BatchDescriptor) -> BatchGuard<'s> {
         let batches = &self.rt.batches;
         let id = batches.borrow_mut().push(Said { batch, allowed: ModeSet::ALL, ahead: false });
-        BatchScope { batches, id }
+        BatchGuard { batches, id }
     }
 }

@@ -77,7 +77,7 @@ impl BatchSizes {
         if mode == Mode::None {
             return Ok(Schedule::new([]));
         }
-        let wrong = |why: String| Err(Error::Config { what: "batch sizes".into(), why });
+        let wrong = |reason: String| Err(Error::Config { what: "batch sizes".into(), reason });
         if self.multiple == 0 || query_len == 0 {
             return wrong("a multiple or a query of 0 tokens holds nothing; both start at 1".into());
         }
@@ -152,7 +152,7 @@ pub(super) fn for_decodes(all: &Schedule, query_len: usize, max_requests: Option
     if sizes.is_empty() {
         return Err(Error::Config {
             what: format!("sizes for decodes of {query_len} tokens a sequence"),
-            why: format!(
+            reason: format!(
                 "no multiple of {query_len} is within the largest size, {}; add one, or lower the query length",
                 all.largest()
             ),

@@ -80,7 +80,7 @@ impl Batching {
 
     /// Checks it against the symbols of the function.
     pub(crate) fn check(&self, function: &str, known: &[&'static str]) -> Result<()> {
-        let wrong = |why: String| Err(Error::Config { what: format!("`batch` of `{function}`"), why });
+        let wrong = |reason: String| Err(Error::Config { what: format!("`batch` of `{function}`"), reason });
         for symbol in [self.tokens, self.requests].into_iter().flatten() {
             if !known.contains(&symbol) {
                 let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -45,7 +45,7 @@ impl Schedule {
         Self { sizes }
     }
 
-    /// 1, 2, 4, then multiples of 8 up to 256, then multiples of 16, up to and including `max`.
+    /// Returns the schedule 1, 2, 4, then multiples of 8 up to 256, then multiples of 16, up to and including `max`.
     ///
     /// This is meant for decodes, where every row of padding is expensive: 275 sizes for 4096. For prompts,
     /// [`prefill`](Self::prefill) has fewer. Above 65,536 the steps grow, so that there are 4096 sizes
@@ -147,7 +147,7 @@ impl Schedule {
     }
 
     pub(crate) fn check(&self, symbol: &str) -> Result<()> {
-        let why = match self.sizes.first() {
+        let reason = match self.sizes.first() {
             None => "a schedule needs at least one size".to_owned(),
             Some(0) => "a bucket of 0 holds nothing; sizes start at 1".to_owned(),
             Some(_) if self.sizes.len() > MOST => {
@@ -155,7 +155,7 @@ impl Schedule {
             }
             Some(_) => return Ok(()),
         };
-        Err(Error::Config { what: format!("buckets of `{symbol}`"), why })
+        Err(Error::Config { what: format!("buckets of `{symbol}`"), reason })
     }
 }
 

@@ -14,7 +14,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{BatchKey, BatchScope};
+pub use batch::{BatchGuard, BatchKey};
 pub use batch_sizes::BatchSizes;
 pub use batching::Batching;
 pub use resolve::{Capability, Resolution};
@@ -28,7 +28,7 @@ pub struct Dispatch {
     /// Its padded sizes; `None` in mode `None`.
     pub key: Option<BatchKey>,
     /// The reasons why it did not get a higher mode, in the order in which they were found.
-    pub why: Vec<FallbackReason>,
+    pub reasons: Vec<FallbackReason>,
 }
 
 /// One ahead-of-time capture.
@@ -173,11 +173,11 @@ impl Dispatcher {
             batch_sizes::for_decodes(all, self.query_len, self.max_requests)?;
         }
         let (wanted, got) = (r.asked.part(batch.uniform_decode), r.mode.part(batch.uniform_decode));
-        let mut why = Vec::new();
+        let mut reasons = Vec::new();
         if got.rank() < wanted.rank() {
-            why.extend(r.why.clone());
+            reasons.extend(r.reason.clone());
         } else if got == Mode::None && r.asked != Mode::None {
-            why.push(FallbackReason::MixedBatch);
+            reasons.push(FallbackReason::MixedBatch);
         }
         let next = match got {
             // Segments are captured for mixed batches, and also serve decodes.
@@ -188,27 +188,27 @@ impl Dispatcher {
         };
         for &mode in next {
             if !allowed.contains(mode) {
-                why.push(FallbackReason::NotAllowed { mode });
+                reasons.push(FallbackReason::NotAllowed { mode });
                 continue;
             }
             match self.fit(mode, r.mode.is_dual(), batch) {
-                Ok(key) => return Ok(Dispatch { mode, key: Some(key), why }),
+                Ok(key) => return Ok(Dispatch { mode, key: Some(key), reasons }),
                 // A batch that is too large for both reports this once, for the larger.
                 Err(reason) => {
-                    why.retain(|w| discriminant(w) != discriminant(&reason));
-                    why.push(reason);
+                    reasons.retain(|w| discriminant(w) != discriminant(&reason));
+                    reasons.push(reason);
                 }
             }
         }
         if allowed.contains(Mode::None) {
-            return Ok(Dispatch { mode: Mode::None, key: None, why });
+            return Ok(Dispatch { mode: Mode::None, key: None, reasons });
         }
-        Err(Error::NoAllowedMode { function: self.function, batch: *batch, allowed, why: why.pop() })
+        Err(Error::NoAllowedMode { function: self.function, batch: *batch, allowed, reason: reasons.pop() })
     }
 
     fn check(&self, batch: &BatchDescriptor) -> Result<()> {
         let BatchDescriptor { num_tokens, uniform_decode, .. } = *batch;
-        let wrong = |why: String| Err(Error::Argument { op: self.function, why });
+        let wrong = |reason: String| Err(Error::Argument { op: self.function, reason });
         if num_tokens == 0 {
             return wrong("a batch of 0 tokens has nothing to do; leave the call out".into());
         }

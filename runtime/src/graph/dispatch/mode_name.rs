@@ -10,7 +10,7 @@ impl FromStr for Mode {
     fn from_str(s: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|mode| mode.to_string() == s).ok_or_else(|| Error::Config {
             what: format!("mode `{s}`"),
-            why:
+            reason:
                 "there is no such mode; choose none, piecewise, full, full-decode-only or full-and-piecewise"
                     .into(),
         })

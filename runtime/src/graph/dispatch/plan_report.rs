@@ -118,18 +118,24 @@ impl PlanReport {
                                 site.first_line
                             ));
                         }
-                        let why = "it is `#[eager]`: it runs on every call".to_owned();
+                        let reason = "it is `#[eager]`: it runs on every call".to_owned();
                         let kind = PartKind::Boundary;
-                        PlanPart { kind, call: (*call).to_owned(), moved: *moved, why_not: Some(why), ..part }
+                        PlanPart {
+                            kind,
+                            call: (*call).to_owned(),
+                            moved: *moved,
+                            why_not: Some(reason),
+                            ..part
+                        }
                     }
                     PlanItem::Piecewise { call, .. } => {
                         not_full.push(format!(
                             "line {}: what the boundaries of `{call}` support is not known here",
                             site.first_line
                         ));
-                        let why = "it is `#[piecewise]`: its function has parts of its own".to_owned();
+                        let reason = "it is `#[piecewise]`: its function has parts of its own".to_owned();
                         let kind = PartKind::Piecewise;
-                        PlanPart { kind, call: (*call).to_owned(), why_not: Some(why), ..part }
+                        PlanPart { kind, call: (*call).to_owned(), why_not: Some(reason), ..part }
                     }
                 }
             })
@@ -162,7 +168,7 @@ impl fmt::Display for PlanReport {
             part.moved.map_or(Ok(()), |moved| write!(f, ", {moved}"))?;
             match &part.why_not {
                 None => writeln!(f, ": a graph")?,
-                Some(why) => writeln!(f, ": `{}` is not a graph: {why}", part.call)?,
+                Some(reason) => writeln!(f, ": `{}` is not a graph: {reason}", part.call)?,
             }
         }
         if not_full.is_empty() {
@@ -172,6 +178,6 @@ impl fmt::Display for PlanReport {
             return writeln!(f, "  the whole call can be one graph for some batches: {support}");
         }
         writeln!(f, "  the whole call cannot be one graph")?;
-        not_full.iter().try_for_each(|why| writeln!(f, "    {why}"))
+        not_full.iter().try_for_each(|reason| writeln!(f, "    {reason}"))
     }
 }

@@ -29,7 +29,7 @@ pub struct Resolution {
     /// The mode that calls are dispatched in.
     pub mode: Mode,
     /// The reason if the mode differs; `None` if it is the requested one.
-    pub why: Option<FallbackReason>,
+    pub reason: Option<FallbackReason>,
 }
 
 impl Capability {
@@ -72,7 +72,7 @@ impl Capability {
     /// | `FullAndPiecewise` | the same; without pieces `FullDecodeOnly` | as left | `Piecewise` | `Piecewise`; without pieces `None` |
     ///
     /// Nothing happens silently: a call that gets less than `asked` counts as a fallback, with
-    /// [`Resolution::why`], and is an error under `deny_fallback`.
+    /// [`Resolution::reason`], and is an error under `deny_fallback`.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for `FullAndPiecewise` of a function without boundaries: its only segment is
@@ -82,7 +82,7 @@ impl Capability {
         if asked == Mode::FullAndPiecewise && !split {
             return Err(Error::Config {
                 what: format!("mode {asked}"),
-                why: "no `#[eager]` boundary cuts the function, so its only piece is the whole call; use \
+                reason: "no `#[eager]` boundary cuts the function, so its only piece is the whole call; use \
                       `Mode::Full`, or `Mode::FullDecodeOnly` for decodes alone"
                     .into(),
             });
@@ -107,8 +107,8 @@ impl Capability {
             (Mode::Full | Mode::FullDecodeOnly | Mode::FullAndPiecewise, _) => None,
         };
         Ok(match other {
-            Some((mode, why)) => Resolution { asked, mode, why: Some(why) },
-            None => Resolution { asked, mode: asked, why: None },
+            Some((mode, reason)) => Resolution { asked, mode, reason: Some(reason) },
+            None => Resolution { asked, mode: asked, reason: None },
         })
     }
 }
@@ -126,7 +126,7 @@ mod tests {
     fn resolve(asked: Mode, support: Support, query_len: usize, split: bool, pieces: bool) -> Option<Mode> {
         let resolution = Capability::new(support, split, pieces).resolve(asked, query_len).ok()?;
         assert_eq!(resolution.asked, asked);
-        assert_eq!(resolution.why.is_some(), resolution.mode != asked, "{resolution:?}");
+        assert_eq!(resolution.reason.is_some(), resolution.mode != asked, "{resolution:?}");
         Some(resolution.mode)
     }
 
@@ -181,25 +181,25 @@ mod tests {
 
     #[test]
     fn reasons_name_what_is_in_the_way() {
-        let why = |asked, support, query_len| {
-            Capability::new(support, true, true).resolve(asked, query_len).unwrap().why
+        let reason = |asked, support, query_len| {
+            Capability::new(support, true, true).resolve(asked, query_len).unwrap().reason
         };
         let boundary = || "?".to_owned();
         assert_eq!(
-            why(FP, Support::Never, 1),
+            reason(FP, Support::Never, 1),
             Some(FallbackReason::FullNotSupported { boundary: boundary() })
         );
         let single = Support::UniformSingleTokenDecode;
         assert_eq!(
-            why(FD, single, 2),
+            reason(FD, single, 2),
             Some(FallbackReason::QueryTooLong { boundary: boundary(), query_len: 2 })
         );
         assert_eq!(
-            why(F, single, 1),
+            reason(F, single, 1),
             Some(FallbackReason::BatchNotUniform { boundary: boundary(), support: single })
         );
         let alone = Capability::new(Support::Always, true, false).resolve(FP, 1).unwrap();
-        assert_eq!(alone.why, Some(FallbackReason::NoPieces));
+        assert_eq!(alone.reason, Some(FallbackReason::NoPieces));
     }
 
     #[test]

@@ -127,12 +127,15 @@ fn adapters_take_the_next_count_that_is_enough() {
     for (used, expected) in [(0, 0), (1, 1), (2, 2), (3, 4), (4, 4), (5, 5)] {
         for batch in [BatchDescriptor::mixed(3), BatchDescriptor::decode(3)] {
             let got = d.dispatch(&batch.with_adapters(used), ModeSet::ALL).unwrap();
-            assert_eq!((got.key.map(|k| (k.num_tokens, k.adapters)), got.why), (Some((8, expected)), vec![]));
+            assert_eq!(
+                (got.key.map(|k| (k.num_tokens, k.adapters)), got.reasons),
+                (Some((8, expected)), vec![])
+            );
         }
     }
     let over = d.dispatch(&BatchDescriptor::decode(3).with_adapters(6), ModeSet::ALL).unwrap();
-    let why = FallbackReason::OverMostAdapters { adapters: 6, largest: 5 };
-    assert_eq!((over.mode, over.key, over.why), (Nothing, None, vec![why]));
+    let reason = FallbackReason::OverMostAdapters { adapters: 6, largest: 5 };
+    assert_eq!((over.mode, over.key, over.reasons), (Nothing, None, vec![reason]));
     // Where no counts are given they make no difference.
     let d = dispatcher(FullAndPiecewise, |b| b);
     let got = d.dispatch(&BatchDescriptor::decode(8).with_adapters(3), ModeSet::ALL).unwrap();
@@ -183,7 +186,11 @@ fn what_is_captured_is_what_batches_get() {
                     BatchDescriptor::mixed(num_tokens)
                 };
                 let got = d.dispatch(&batch.with_adapters(adapters), ModeSet::ALL).unwrap();
-                assert_eq!((got.mode, got.key, got.why), (capture.mode, Some(capture.key), vec![]), "{mode}");
+                assert_eq!(
+                    (got.mode, got.key, got.reasons),
+                    (capture.mode, Some(capture.key), vec![]),
+                    "{mode}"
+                );
             }
         }
     }
@@ -203,8 +210,8 @@ fn decodes_of_several_tokens() {
     }
     // More sequences than there may be: pieces serve them, and it is said.
     let got = d.dispatch(&BatchDescriptor::decode(27), ModeSet::ALL).unwrap();
-    let why = FallbackReason::OverLargestBucket { symbol: "T", size: 27, largest: 24 };
-    assert_eq!((got.mode, got.key, got.why), (Piecewise, pieces(32), vec![why]));
+    let reason = FallbackReason::OverLargestBucket { symbol: "T", size: 27, largest: 24 };
+    assert_eq!((got.mode, got.key, got.reasons), (Piecewise, pieces(32), vec![reason]));
     let error = d.dispatch(&BatchDescriptor::decode(7), ModeSet::ALL).unwrap_err();
     assert!(error.to_string().contains("7 tokens are not a uniform decode of 3 per sequence"), "{error}");
     let batching = Batching::of("T").query_len(16).sizes(BatchSizes::up_to_budget(8));
@@ -214,32 +221,32 @@ fn decodes_of_several_tokens() {
 
 #[test]
 fn reasons_say_what_was_in_the_way() {
-    let why = |mode, support, batch: BatchDescriptor, allowed| {
+    let reason = |mode, support, batch: BatchDescriptor, allowed| {
         let d = with_support(mode, support, |b| b);
-        d.dispatch(&batch, allowed).unwrap().why
+        d.dispatch(&batch, allowed).unwrap().reasons
     };
     let (mixed, decode) = (BatchDescriptor::mixed, BatchDescriptor::decode);
     let (any, uniform, never) = (Support::Always, Support::UniformBatch, Support::Never);
     let over = |size| FallbackReason::OverLargestBucket { symbol: "T", size, largest: 8 };
     let boundary = || "?".to_owned();
     let none = Vec::<FallbackReason>::new;
-    assert_eq!(why(FullAndPiecewise, uniform, mixed(8), ModeSet::ALL), none());
-    assert_eq!(why(FullAndPiecewise, uniform, decode(8), ModeSet::ALL), none());
-    assert_eq!(why(FullDecodeOnly, any, mixed(8), ModeSet::ALL), [FallbackReason::MixedBatch]);
-    assert_eq!(why(FullAndPiecewise, any, decode(9), ModeSet::ALL), [over(9)], "once, not for both");
+    assert_eq!(reason(FullAndPiecewise, uniform, mixed(8), ModeSet::ALL), none());
+    assert_eq!(reason(FullAndPiecewise, uniform, decode(8), ModeSet::ALL), none());
+    assert_eq!(reason(FullDecodeOnly, any, mixed(8), ModeSet::ALL), [FallbackReason::MixedBatch]);
+    assert_eq!(reason(FullAndPiecewise, any, decode(9), ModeSet::ALL), [over(9)], "once, not for both");
     assert_eq!(
-        why(FullAndPiecewise, any, decode(8), ModeSet::ALL.without(Full)),
+        reason(FullAndPiecewise, any, decode(8), ModeSet::ALL.without(Full)),
         [FallbackReason::NotAllowed { mode: Full }]
     );
     let not_uniform = FallbackReason::BatchNotUniform { boundary: boundary(), support: uniform };
-    assert_eq!(why(Full, uniform, mixed(8), ModeSet::ALL), std::slice::from_ref(&not_uniform));
-    assert_eq!(why(Full, uniform, decode(8), ModeSet::ALL), none());
-    assert_eq!(why(Full, uniform, mixed(9), ModeSet::ALL), [not_uniform, over(9)]);
+    assert_eq!(reason(Full, uniform, mixed(8), ModeSet::ALL), std::slice::from_ref(&not_uniform));
+    assert_eq!(reason(Full, uniform, decode(8), ModeSet::ALL), none());
+    assert_eq!(reason(Full, uniform, mixed(9), ModeSet::ALL), [not_uniform, over(9)]);
     // A mode that comes to another says so of the batches that get less.
     let not_full = FallbackReason::FullNotSupported { boundary: boundary() };
-    assert_eq!(why(FullAndPiecewise, never, decode(8), ModeSet::ALL), [not_full]);
-    assert_eq!(why(FullAndPiecewise, never, mixed(8), ModeSet::ALL), none());
-    assert_eq!(why(Nothing, any, decode(8), ModeSet::ALL), none());
+    assert_eq!(reason(FullAndPiecewise, never, decode(8), ModeSet::ALL), [not_full]);
+    assert_eq!(reason(FullAndPiecewise, never, mixed(8), ModeSet::ALL), none());
+    assert_eq!(reason(Nothing, any, decode(8), ModeSet::ALL), none());
 }
 
 #[test]

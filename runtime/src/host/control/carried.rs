@@ -28,7 +28,7 @@ pub trait Carried: Sized + sealed::Sealed {
     fn share(&self) -> Self;
 }
 
-/// What a node does with each tensor, for generated code.
+/// The action of a node on each tensor, for generated code.
 #[doc(hidden)]
 pub type NextTensor<'a> = dyn FnMut(&Runtime, RawTensor) -> RawTensor + 'a;
 
@@ -116,7 +116,7 @@ fn padded_dims(rt: &Runtime, raw: &RawTensor) -> String {
     if dims.is_empty() { "none".into() } else { dims.join(", ") }
 }
 
-/// What errors call the bodies that are compared.
+/// The name that errors give to the bodies that are compared.
 #[derive(Debug)]
 pub(super) struct Bodies<'a> {
     pub(super) control: &'static str,

@@ -110,9 +110,9 @@ impl<'s, I: SwitchIndex<'s> + ?Sized> SwitchIndex<'s> for &I {
 /// Returns [`Error::Shape`] for any other rank, and [`Error::NeverComputed`].
 pub(super) fn scalar<'s, T>(control: &'static str, tensor: &Tensor<'s, T>) -> Result<(Scope<'s>, View)> {
     if tensor.rank() != 0 {
-        let why =
+        let reason =
             "what selects a body is a single value, of rank 0; reduce it first (`ops::any`, `ops::all`)";
-        return Err(Error::shape(control, &[tensor.sizes()], why));
+        return Err(Error::shape(control, &[tensor.sizes()], reason));
     }
     Ok((tensor.scope(), tensor.view(control)?))
 }

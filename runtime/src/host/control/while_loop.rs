@@ -85,9 +85,9 @@ where
     E: From<Error>,
 {
     if limit == 0 {
-        let why =
+        let reason =
             "a loop of at most 0 rounds does nothing; its limit is the largest number of rounds, at least 1";
-        return Err(Error::Argument { op: NAME, why: why.into() }.into());
+        return Err(Error::Argument { op: NAME, reason: reason.into() }.into());
     }
     let carried = into_buffers(carried)?;
     let first = pred(&carried)?;

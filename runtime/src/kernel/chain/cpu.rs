@@ -25,7 +25,7 @@ pub(super) fn run(chain: &Chain, access: &Access<'_>, launch: &Launch) {
     in_tasks(first.layout.count(), results(access, &launch.outputs, computes), |task| plan.run(task));
 }
 
-/// What the steps of a launch read and write.
+/// The values that the steps of a launch read and write.
 struct Plan<'c, 'a> {
     chain: &'c Chain,
     /// The values from outside, each as one computing type.
@@ -38,14 +38,14 @@ struct Plan<'c, 'a> {
     before: Vec<usize>,
 }
 
-/// Where values from outside are.
+/// The places of values from outside.
 enum Origin<'a> {
     Source(Source<'a>),
     /// In the part of an output that the task will write, as these types.
     Output(usize, Kind),
 }
 
-/// What a parameter of a step is.
+/// The kind of a step's parameter.
 #[derive(Clone, Copy)]
 enum Operand {
     Origin(usize),

@@ -16,8 +16,10 @@ use crate::{
 /// As for [`compile`](crate::kernel::cuda::compile); [`Error::Argument`] if the kernels are too many, or not all of
 /// elements.
 pub fn compile_chain<T: Float>(definitions: &[&'static Definition], arch: &str) -> Result<String> {
-    let (chain, inputs) = sample(definitions, T::DTYPE)
-        .ok_or_else(|| Error::Argument { op: "compile_chain", why: "the kernels are not a chain".into() })?;
+    let (chain, inputs) = sample(definitions, T::DTYPE).ok_or_else(|| Error::Argument {
+        op: "compile_chain",
+        reason: "the kernels are not a chain".into(),
+    })?;
     let source = instances::source("a chain", text(&chain, &inputs).1);
     compile_source(Box::leak(Box::new(source)), arch)
 }

@@ -10,7 +10,7 @@ use super::{
     operation::{Indexed, Owner, PaddedDim},
 };
 use crate::{
-    IntoShape, Operand, Result, backend::View, base::rank::MAX_RANK, tensor::Shown, value::layout::Marks,
+    IntoShape, Operand, Result, backend::View, base::rank::MAX_RANK, tensor::Shown, value::layout::PaddedDims,
 };
 
 /// The largest size of a dimension, of which all indices are an `i32`.
@@ -43,15 +43,15 @@ impl<'s> Call<'s> {
         Ok(results)
     }
 
-    fn check_shape(&self, index: &Index, sizes: &[usize], marks: Marks) -> Result<()> {
-        let why = match sizes.iter().find(|size| **size > LARGEST) {
+    fn check_shape(&self, index: &Index, sizes: &[usize], marks: PaddedDims) -> Result<()> {
+        let reason = match sizes.iter().find(|size| **size > LARGEST) {
             _ if sizes.len() != index.rank => {
                 format!("the results have {}, one for each index of the kernel", dimensions(index.rank))
             }
             Some(size) => too_large(*size),
             None => return Ok(()),
         };
-        Err(self.scope.shape_error(self.definition.name, &[Shown(sizes, marks)], why))
+        Err(self.scope.shape_error(self.definition.name, &[Shown(sizes, marks)], reason))
     }
 
     /// The tensors among the arguments, which have the dimensions that the kernel expects.
@@ -70,12 +70,12 @@ impl<'s> Call<'s> {
     fn check_view(&self, parameter: usize, operand: &Operand, rank: usize) -> Result<()> {
         let sizes = operand.view.layout.shape();
         let (name, _) = self.definition.inputs[parameter];
-        let why = match sizes.iter().find(|size| **size > LARGEST) {
+        let reason = match sizes.iter().find(|size| **size > LARGEST) {
             _ if sizes.len() != rank => format!("`{name}` must have {}", dimensions(rank)),
             Some(size) => too_large(*size),
             None => return Ok(()),
         };
-        Err(self.scope.shape_error(self.definition.name, &[Shown::from(operand)], why))
+        Err(self.scope.shape_error(self.definition.name, &[Shown::from(operand)], reason))
     }
 
     /// Padding is refused first, so that it does not depend on the size of the bucket.
@@ -87,14 +87,14 @@ impl<'s> Call<'s> {
             return Ok(());
         }
         let (name, _) = self.definition.inputs[parameter];
-        let why = format!("`{name}` is a value: a number, or a tensor of one element");
-        Err(self.scope.shape_error(self.definition.name, &[Shown::from(operand)], why))
+        let reason = format!("`{name}` is a value: a number, or a tensor of one element");
+        Err(self.scope.shape_error(self.definition.name, &[Shown::from(operand)], reason))
     }
 
     /// Lists the padded dimensions of the operands and the results, and adds their real sizes to the inputs, each once.
     fn count(
         &self,
-        all: impl Iterator<Item = (Owner, Marks)>,
+        all: impl Iterator<Item = (Owner, PaddedDims)>,
         inputs: &mut SmallVec<[View; 4]>,
     ) -> SmallVec<[PaddedDim; 4]> {
         let mut symbols: SmallVec<[u8; 4]> = SmallVec::new();

@@ -136,7 +136,7 @@ impl<T: Readable, const N: usize> Clone for View<'_, T, N> {
 impl<T: Readable, const N: usize> Copy for View<'_, T, N> {}
 
 impl<'a, T: Readable, const N: usize> View<'a, T, N> {
-    /// The view of a tensor, which has `N` dimensions.
+    /// Returns the view of a tensor, which has `N` dimensions.
     #[must_use]
     #[inline(always)]
     pub fn new(data: Data<'a>) -> Self {
@@ -147,7 +147,8 @@ impl<'a, T: Readable, const N: usize> View<'a, T, N> {
         }
     }
 
-    /// The view of values in row-major order. Of a size that has more than them, there is as much as they are enough for.
+    /// Returns the view of values in row-major order. If `sizes` ask for more values than there are, the view
+    /// ends where they do.
     #[must_use]
     pub fn of(values: &'a [T::Raw], sizes: [usize; N]) -> Self {
         let mut strides = [1usize; N];
@@ -176,14 +177,14 @@ impl<'a, T: Readable, const N: usize> View<'a, T, N> {
     }
 }
 
-/// An index as it is compared with a size: none is negative.
+/// Returns an index as it is compared with a size: none is negative.
 #[must_use]
 #[inline(always)]
 pub fn place(index: impl Integer) -> u32 {
     index.index()
 }
 
-/// The element at an index; out of range, that is noted, and zero stands for it.
+/// Returns the element at an index; an index out of range is noted, and zero stands for it.
 #[must_use]
 #[inline(always)]
 pub fn at<T: Readable, const N: usize>(context: &Context, view: View<'_, T, N>, index: [u32; N]) -> T {
@@ -196,7 +197,7 @@ pub fn at<T: Readable, const N: usize>(context: &Context, view: View<'_, T, N>, 
     }
 }
 
-/// The element at an index, or another value out of range.
+/// Returns the element at an index, or another value out of range.
 #[must_use]
 #[inline(always)]
 pub fn at_or<T: Readable, const N: usize>(view: View<'_, T, N>, index: [u32; N], other: T) -> T {
@@ -206,8 +207,8 @@ pub fn at_or<T: Readable, const N: usize>(view: View<'_, T, N>, index: [u32; N],
     }
 }
 
-/// One more than the number of the element at an index, which is to be written; out of range, that is noted, and the result is
-/// 0, which stands for none.
+/// Returns one more than the number of the element at an index, which is to be written; an index out of range
+/// is noted, and the result is 0, which stands for none.
 #[must_use]
 #[inline(always)]
 pub fn target<T: Readable, const N: usize>(context: &Context, view: View<'_, T, N>, index: [u32; N]) -> u32 {
@@ -227,7 +228,7 @@ pub fn written<T>((value, place): (T, u32)) -> Option<(usize, T)> {
     place.checked_sub(1).map(|place| (place as usize, value))
 }
 
-/// The size of a dimension.
+/// Returns the size of a dimension.
 #[must_use]
 #[inline(always)]
 pub fn dim<T: Readable, const N: usize>(view: View<'_, T, N>, axis: usize) -> i32 {
@@ -248,7 +249,7 @@ impl Numbers {
         Self { state, real }
     }
 
-    /// The number of the element at an index.
+    /// Returns the number of the element at an index.
     #[must_use]
     #[inline]
     pub fn at<const N: usize>(self, index: [i32; N]) -> Random {

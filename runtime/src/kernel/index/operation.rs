@@ -44,7 +44,7 @@ pub(super) enum Owner {
     Results,
 }
 
-/// What follows the tensors among the inputs of a launch of a kernel of indices: generators, and the real sizes of padded
+/// The inputs after the tensors in a launch of a kernel of indices: generators, and the real sizes of padded
 /// dimensions.
 pub(super) struct Indexed {
     /// The definition's.

@@ -15,7 +15,7 @@ use crate::{
     base::rank::MAX_RANK,
 };
 
-/// What follows the tensors among the inputs of a launch: a generator for each parameter that is a random number, and the
+/// The inputs after the tensors in a launch: a generator for each parameter that is a random number, and the
 /// real sizes of padded dimensions.
 #[derive(Debug, Default, Hash)]
 pub(in crate::kernel) struct Draws {

@@ -5,7 +5,7 @@
 
 const ROUNDS: usize = 10;
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
-/// What each round adds to the key.
+/// The constants that each round adds to the key.
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 
 /// The four words that belong to `counter`.

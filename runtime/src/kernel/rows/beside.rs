@@ -19,7 +19,7 @@ use crate::backend::{
 /// With fewer of them, vectors would have few values.
 const LEAST: usize = 8;
 
-/// How rows lie side by side.
+/// The arrangement of rows side by side.
 pub(super) struct Beside {
     /// Computes some of them.
     pub(super) block: fn(&mut Block<'_>),
@@ -52,7 +52,7 @@ impl Beside {
     }
 }
 
-/// Where the rows of a view begin, and the step between the values of one, if there is more than one row and they lie side by side.
+/// The places where the rows of a view begin, and the step between the values of one, if there is more than one row and they lie side by side.
 fn beside(view: &View) -> Option<(Walk, usize)> {
     let layout = &view.layout;
     let row = layout.rank().checked_sub(1)?;

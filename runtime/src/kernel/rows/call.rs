@@ -15,7 +15,7 @@ use crate::{
         Shown,
         broadcast::{Shape, broadcast, spread},
     },
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 /// Longer rows have indices that an `i32` does not hold.
@@ -37,7 +37,7 @@ impl<'s> Call<'s> {
         self.along(1)
     }
 
-    /// Likewise, for rows along dimension `axis` of the first parameter that is a row.
+    /// Launches likewise, for rows along dimension `axis` of the first parameter that is a row.
     ///
     /// # Errors
     /// As [`launch_rows`](Self::launch_rows), and [`Error::Axis`].
@@ -101,14 +101,14 @@ impl<'s> Call<'s> {
             }
             let layout = operand.view.layout;
             let Some(axis) = layout.rank().checked_sub(back) else {
-                let why = format!("parameter {i} has no rows: it needs {back} dimensions");
-                return Err(self.scope.shape_error(name, &[Shown::from(&operand)], why));
+                let reason = format!("parameter {i} has no rows: it needs {back} dimensions");
+                return Err(self.scope.shape_error(name, &[Shown::from(&operand)], reason));
             };
             self.scope.refuse_padded(name, operand.marks, axis)?;
             let row = (layout.shape()[axis], layout.strides()[axis]);
             let (shape, strides) = (without(layout.shape(), axis), without(layout.strides(), axis));
             let layout = Layout::strided(&shape, &strides)?;
-            let marks = (0..layout.rank()).fold(Marks::NONE, |marks, i| {
+            let marks = (0..layout.rank()).fold(PaddedDims::NONE, |marks, i| {
                 marks.with(i, operand.marks.get(if i < axis { i } else { i + 1 }))
             });
             let operand = Operand { view: View { layout, ..operand.view }, marks };
@@ -121,18 +121,18 @@ impl<'s> Call<'s> {
     fn size(&self, given: &[Given]) -> Result<usize> {
         let mut sizes = given.iter().filter_map(|given| given.row).map(|(size, _)| size);
         let size = sizes.next().unwrap_or(0);
-        let why = match sizes.find(|other| *other != size) {
+        let reason = match sizes.find(|other| *other != size) {
             Some(other) => {
                 format!("a row has {size} values, another one {other}; all rows must be equally long")
             }
             None if size > LONGEST => format!("a row has {size} values; the largest possible is {LONGEST}"),
             None => return Ok(size),
         };
-        Err(self.misfit(why))
+        Err(self.misfit(reason))
     }
 
     /// The shape that all operands without their rows broadcast to, and its padding.
-    fn lead(&self, given: &[Given]) -> Result<(Shape, Marks)> {
+    fn lead(&self, given: &[Given]) -> Result<(Shape, PaddedDims)> {
         let operands: SmallVec<[Operand; 4]> = given.iter().map(|given| given.operand).collect();
         match broadcast(self.definition.name, self.scope, &operands) {
             Err(Error::Shape { .. }) => Err(self.misfit(
@@ -143,7 +143,7 @@ impl<'s> Call<'s> {
     }
 
     /// The padded dimensions; their real sizes become inputs.
-    fn padded(&self, marks: Marks, inputs: &mut SmallVec<[View; 4]>) -> Padded {
+    fn padded(&self, marks: PaddedDims, inputs: &mut SmallVec<[View; 4]>) -> Padded {
         let mut padded = Padded::default();
         for axis in 0..MAX_RANK {
             if let Some(count) = marks.get(axis).and_then(|symbol| self.scope.real_count(symbol)) {
@@ -154,10 +154,10 @@ impl<'s> Call<'s> {
         padded
     }
 
-    fn misfit(&self, why: String) -> Error {
+    fn misfit(&self, reason: String) -> Error {
         let operands: SmallVec<[Operand; 4]> = self.operands().map(|(_, operand)| operand).collect();
         let shown: SmallVec<[Shown<'_>; 4]> = operands.iter().map(Into::into).collect();
-        self.scope.shape_error(self.definition.name, &shown, why)
+        self.scope.shape_error(self.definition.name, &shown, reason)
     }
 
     /// An operand repeated to `lead`, with its rows as the last dimension; single values have one of size 1.

@@ -37,7 +37,7 @@ pub struct Input<'a, T: Stored> {
 }
 
 impl<'a, T: Stored> Input<'a, T> {
-    /// Rows of `size` values, of which those of one index are `stride` behind those of the index before.
+    /// Creates rows of `size` values. The values of an index follow those of the index before at a distance of `stride`.
     #[must_use]
     #[inline(always)]
     pub fn new(values: &'a [T::Raw], stride: usize, size: usize) -> Self {
@@ -80,7 +80,7 @@ impl<T: Copy> Columns for &Kept<T> {
     }
 }
 
-/// What [`map`] returns.
+/// The columns that [`map`] returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Map<R, F>(R, F);
 
@@ -98,7 +98,7 @@ impl<R: Columns, T: Copy, F: Fn(usize, R::Item) -> T + Copy> Columns for Map<R, 
     }
 }
 
-/// What [`zip`] returns.
+/// The columns that [`zip`] returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Zip<A, B>(A, B);
 
@@ -116,7 +116,7 @@ impl<A: Columns, B: Columns> Columns for Zip<A, B> {
     }
 }
 
-/// What [`enumerate`] returns.
+/// The columns that [`enumerate`] returns.
 #[derive(Clone, Copy, Debug)]
 pub struct Enumerate<R>(R);
 
@@ -134,25 +134,25 @@ impl<R: Columns> Columns for Enumerate<R> {
     }
 }
 
-/// Each value changed by a function.
+/// Returns each value changed by a function.
 #[inline(always)]
 pub fn map<R: Columns, T: Copy, F: Fn(usize, R::Item) -> T + Copy>(rows: R, f: F) -> Map<R, F> {
     Map(rows, f)
 }
 
-/// The pairs of the values of two rows.
+/// Returns the pairs of the values of two rows.
 #[inline(always)]
 pub fn zip<A: Columns, B: Columns>(rows: A, others: B) -> Zip<A, B> {
     Zip(rows, others)
 }
 
-/// Each value with its index.
+/// Returns each value with its index.
 #[inline(always)]
 pub fn enumerate<R: Columns>(rows: R) -> Enumerate<R> {
     Enumerate(rows)
 }
 
-/// Rows whose values are computed now.
+/// Computes the values of rows now.
 #[inline(always)]
 pub fn keep<R: Columns>(rows: R) -> Kept<R::Item> {
     Kept((0..rows.size()).map(|i| one(rows, i)).collect())
@@ -168,20 +168,20 @@ fn one<R: Columns>(rows: R, index: usize) -> Each<R::Item> {
     )
 }
 
-/// Number of values in a row.
+/// Returns the number of values in a row.
 #[must_use]
 #[inline(always)]
 pub fn len<R: Columns>(rows: R) -> u32 {
     rows.size() as u32
 }
 
-/// The values of a function of the number of a row.
+/// Returns the values of a function of the number of a row.
 #[inline(always)]
 pub fn each<T>(f: impl Fn(usize) -> T) -> Each<T> {
     array::from_fn(f)
 }
 
-/// The value that belongs to each row. If the operand has one value, that belongs to each of them.
+/// Returns the value that belongs to each row. If the operand has one value, that belongs to each of them.
 #[must_use]
 #[inline(always)]
 pub fn ones<T: Stored>(values: &[T::Raw]) -> Each<T> {
@@ -196,7 +196,7 @@ pub fn set<T: Stored>(to: &mut [T::Raw], values: &Each<T>) {
     }
 }
 
-/// `init` and all values, by `step` within a lane and by `combine` between lanes.
+/// Folds `init` and all values, by `step` within a lane and by `combine` between lanes.
 #[inline(always)]
 pub fn fold<R: Columns, A: Copy>(
     rows: R,
@@ -307,7 +307,7 @@ const LEVELS: usize = 30;
 /// number. All pieces but the last have as many lanes, a power of two.
 struct Results<A> {
     all: Vec<Each<A>>,
-    /// How many of `all` wait.
+    /// The number of `all` that wait.
     count: usize,
     lanes: usize,
 }
@@ -370,7 +370,7 @@ fn in_any_order<R: Columns, A: Copy>(rows: R, init: A, step: impl Fn(usize, A, R
     all
 }
 
-/// The sum of all values; 0 without one.
+/// Returns the sum of all values; 0 without one.
 #[must_use]
 #[inline(always)]
 pub fn sum<R: Columns<Item: Ordered>>(rows: R) -> Each<R::Item> {
@@ -379,7 +379,7 @@ pub fn sum<R: Columns<Item: Ordered>>(rows: R) -> Each<R::Item> {
     each(|column| R::Item::ZERO.add(sums[column]))
 }
 
-/// The largest value; NaN counts as missing.
+/// Returns the largest value; NaN counts as missing.
 #[must_use]
 #[inline(always)]
 pub fn max<R: Columns<Item: Ordered>>(rows: R) -> Each<R::Item> {
@@ -391,7 +391,7 @@ pub fn max<R: Columns<Item: Ordered>>(rows: R) -> Each<R::Item> {
     max
 }
 
-/// The smallest value; NaN counts as missing.
+/// Returns the smallest value; NaN counts as missing.
 #[must_use]
 #[inline(always)]
 pub fn min<R: Columns<Item: Ordered>>(rows: R) -> Each<R::Item> {
@@ -421,14 +421,14 @@ pub fn count<R: Columns>(rows: R, condition: impl Fn(usize, R::Item) -> bool) ->
     in_any_order(rows, 0, |column, count, value| count + u32::from(condition(column, value)))
 }
 
-/// The index of the largest value, the first of equal ones; NaN counts as missing, and without a number it is 0.
+/// Returns the index of the largest value, the first of equal ones; NaN counts as missing, and without a number it is 0.
 #[must_use]
 #[inline(always)]
 pub fn argmax<R: Columns<Item: Ordered>>(rows: R) -> Each<u32> {
     positions(rows, &largest(rows))
 }
 
-/// The index of the smallest value, likewise.
+/// Returns the index of the smallest value, likewise.
 #[must_use]
 #[inline(always)]
 pub fn argmin<R: Columns<Item: Ordered>>(rows: R) -> Each<u32> {

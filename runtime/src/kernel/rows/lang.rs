@@ -138,7 +138,7 @@ pub trait Row: Copy {
 pub struct Input<'a, T: Stored>(&'a [T::Raw]);
 
 impl<'a, T: Stored> Input<'a, T> {
-    /// The row of these values.
+    /// Returns the row of these values.
     #[must_use]
     #[inline(always)]
     pub fn new(values: &'a [T::Raw]) -> Self {
@@ -281,38 +281,38 @@ impl<R: Row> Row for Enumerate<R> {
     }
 }
 
-/// Each value changed by a function.
+/// Returns each value changed by a function.
 #[inline(always)]
 pub fn map<R: Row, T: Copy, F: Fn(R::Item) -> T + Copy>(row: R, f: F) -> Map<R, F> {
     Map(row, f)
 }
 
-/// The pairs of two rows' values.
+/// Returns the pairs of two rows' values.
 #[inline(always)]
 pub fn zip<A: Row, B: Row>(row: A, other: B) -> Zip<A, B> {
     Zip(row, other)
 }
 
-/// Each value with its index.
+/// Returns each value with its index.
 #[inline(always)]
 pub fn enumerate<R: Row>(row: R) -> Enumerate<R> {
     Enumerate(row)
 }
 
-/// A row whose values are computed now.
+/// Returns a row whose values are computed now.
 #[inline(always)]
 pub fn keep<R: Row>(row: R) -> Kept<R::Item> {
     Kept(row.part(0..row.size()).collect())
 }
 
-/// Number of values.
+/// Returns the number of values.
 #[must_use]
 #[inline(always)]
 pub fn len<R: Row>(row: R) -> u32 {
     row.size() as u32
 }
 
-/// One value; if the index is out of range, that is noted, and zero stands for it.
+/// Returns one value; an index out of range is noted, and zero stands for it.
 #[must_use]
 #[inline(always)]
 pub fn at<R: Row>(context: &Context, row: R, index: impl Integer) -> R::Item
@@ -375,40 +375,40 @@ pub fn set<T: Stored>(to: &mut T::Raw, value: T) {
     *to = value.raw();
 }
 
-/// A row of a block. If its operand has one row, that is each of them.
+/// Returns a row of a block. If its operand has one row, that row is each of them.
 #[must_use]
 #[inline(always)]
 pub fn row<T: Stored>(values: &[T::Raw], row: usize, size: usize) -> Input<'_, T> {
     Input(values.get(row * size..(row + 1) * size).unwrap_or(values))
 }
 
-/// The value that belongs to a row of a block. If its operand has one value, that belongs to each of them.
+/// Returns the value that belongs to a row of a block. If its operand has one value, that belongs to each of them.
 #[must_use]
 #[inline(always)]
 pub fn one<T: Stored>(values: &[T::Raw], row: usize) -> T {
     T::of(values.get(row).or(values.first()).copied().unwrap_or_default())
 }
 
-/// The place of a row of a block.
+/// Returns the place of a row of a block.
 #[must_use]
 #[inline(always)]
 pub fn place<R>(values: &mut [R], row: usize, size: usize) -> &mut [R] {
     values.get_mut(row * size..(row + 1) * size).unwrap_or_default()
 }
 
-/// As much as all rows have.
+/// Returns the number of values that all rows have.
 #[must_use]
 pub fn shortest(sizes: &[usize]) -> usize {
     sizes.iter().copied().min().unwrap_or(0)
 }
 
-/// The first values of a slice, as memory has them.
+/// Returns the first values of a slice, as memory has them.
 #[must_use]
 pub fn stored<T: Stored>(values: &[T], len: usize) -> Vec<T::Raw> {
     values.iter().take(len).map(|value| value.raw()).collect()
 }
 
-/// The values that memory has.
+/// Returns the values that memory has.
 #[must_use]
 pub fn values<T: Stored>(raw: &[T::Raw]) -> Vec<T> {
     raw.iter().map(|raw| T::of(*raw)).collect()

@@ -35,7 +35,7 @@ const ABREAST: usize = SHORT;
 /// More than the binary digits of the number of smallest blocks in the longest row.
 const LEVELS: usize = 30;
 
-/// `init` and all values, by `step` within a lane and by `combine` between lanes.
+/// Folds `init` and all values, by `step` within a lane and by `combine` between lanes.
 #[inline(always)]
 pub fn fold<R: Row, A: Copy>(
     row: R,
@@ -251,7 +251,7 @@ fn in_any_order<R: Row, A: Copy>(
     of_half(&halved(&all, &combine), combine)
 }
 
-/// The sum of all values; 0 without one.
+/// Returns the sum of all values; 0 without one.
 #[must_use]
 #[inline(always)]
 pub fn sum<R: Row<Item: Ordered>>(row: R) -> R::Item {
@@ -259,7 +259,7 @@ pub fn sum<R: Row<Item: Ordered>>(row: R) -> R::Item {
     R::Item::ZERO.add(in_order(row, R::Item::ZERO, |value| value, lang::add, lang::add))
 }
 
-/// The largest value; NaN counts as missing.
+/// Returns the largest value; NaN counts as missing.
 #[must_use]
 #[inline(always)]
 pub fn max<R: Row<Item: Ordered>>(row: R) -> R::Item {
@@ -268,7 +268,7 @@ pub fn max<R: Row<Item: Ordered>>(row: R) -> R::Item {
     if max == R::Item::ZERO { in_any_order(row, R::Item::LOWEST, lang::max, lang::max) } else { max }
 }
 
-/// The smallest value; NaN counts as missing.
+/// Returns the smallest value; NaN counts as missing.
 #[must_use]
 #[inline(always)]
 pub fn min<R: Row<Item: Ordered>>(row: R) -> R::Item {
@@ -297,14 +297,14 @@ pub fn count<R: Row>(row: R, condition: impl Fn(R::Item) -> bool) -> u32 {
     in_any_order(row, 0, |count, value| count + u32::from(condition(value)), |a, b| a + b)
 }
 
-/// The index of the largest value, the first of equal ones; NaN counts as missing, and without a number it is 0.
+/// Returns the index of the largest value, the first of equal ones; NaN counts as missing, and without a number it is 0.
 #[must_use]
 #[inline(always)]
 pub fn argmax<R: Row<Item: Ordered>>(row: R) -> u32 {
     position(row, largest(row))
 }
 
-/// The index of the smallest value, likewise.
+/// Returns the index of the smallest value, likewise.
 #[must_use]
 #[inline(always)]
 pub fn argmin<R: Row<Item: Ordered>>(row: R) -> u32 {

@@ -118,7 +118,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// If set, floats of another type are converted (rounded to nearest even). Off by default: they are a
+    /// Sets whether floats of another type are converted (rounded to nearest even). By default they are not: they are a
     /// mismatch.
     #[must_use]
     pub fn cast_floats(mut self, yes: bool) -> Self {
@@ -185,7 +185,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// As [`param`](Self::param), for a weight that stays in blocks if the source [has them](TensorSource::blocks).
+    /// Loads like [`param`](Self::param), for a weight that stays in blocks if the source [has them](TensorSource::blocks).
     ///
     /// Two kinds of blocks are loaded as floats of the same [source](TensorSource::tensor) instead, converted to `T`, and take the
     /// memory of a parameter: blocks with which the device does not compute, and those of a tensor that does not

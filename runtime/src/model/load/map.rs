@@ -33,7 +33,7 @@ impl TensorMap {
         if count != data.len() {
             return Err(Error::Argument {
                 op: "TensorMap::insert",
-                why: format!("`{name}`: shape {shape:?} has {count} elements, the data {}", data.len()),
+                reason: format!("`{name}`: shape {shape:?} has {count} elements, the data {}", data.len()),
             });
         }
         let tensor = HostTensor { dtype: T::DTYPE, shape: shape.to_vec(), bytes: Cow::Owned(to_bytes(data)) };

@@ -25,34 +25,34 @@ pub(super) fn tree(tree: &GraphTree) -> String {
             line!(out, "  f{index} -> n{root};");
         }
     }
-    if tree.nodes.iter().any(|n| n.after_eager) {
+    if tree.recordings.iter().any(|n| n.after_eager) {
         line!(out, "  eager [shape=ellipse, style=dashed, label=\"ran without a graph\"];");
     }
-    for node in &tree.nodes {
+    for recording in &tree.recordings {
         let mut label = format!(
             "{}: {}{}\n{}, {}\ns{} -> s{}, pool {} B",
-            node.id,
-            node.segment,
-            variant(node).map(|variant| format!("\n{variant}")).unwrap_or_default(),
-            counted(node.kernels, "kernel", "kernels"),
-            counted(node.hits as usize, "hit", "hits"),
-            node.entry,
-            node.exit,
-            node.pool_bytes
+            recording.id,
+            recording.segment,
+            variant(recording).map(|variant| format!("\n{variant}")).unwrap_or_default(),
+            counted(recording.kernels, "kernel", "kernels"),
+            counted(recording.hits as usize, "hit", "hits"),
+            recording.entry,
+            recording.exit,
+            recording.pool_bytes
         );
-        if node.operations.iter().any(|name| name == "body:") {
-            label += &format!("\nruns {}", operations(&node.operations));
+        if recording.operations.iter().any(|name| name == "body:") {
+            label += &format!("\nruns {}", operations(&recording.operations));
         }
-        if !node.shares_with.is_empty() {
-            let others: Vec<String> = node.shares_with.iter().map(ToString::to_string).collect();
+        if !recording.shares_with.is_empty() {
+            let others: Vec<String> = recording.shares_with.iter().map(ToString::to_string).collect();
             label += &format!("\nshares with {}", others.join(", "));
         }
-        line!(out, "  n{} [label={}];", node.id, quoted(&label));
-        if node.after_eager {
-            line!(out, "  eager -> n{} [style=dashed];", node.id);
+        line!(out, "  n{} [label={}];", recording.id, quoted(&label));
+        if recording.after_eager {
+            line!(out, "  eager -> n{} [style=dashed];", recording.id);
         }
-        for child in &node.children {
-            line!(out, "  n{} -> n{child};", node.id);
+        for child in &recording.children {
+            line!(out, "  n{} -> n{child};", recording.id);
         }
     }
     out + "}\n"

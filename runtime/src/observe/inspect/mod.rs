@@ -9,8 +9,8 @@ mod tree;
 pub use passes::{PassMade, PassRefusal, PassRefused, PassReport};
 pub use topology::{EdgeKind, GraphEdge, GraphNode, NodeKind, Topology};
 pub use tree::{
-    GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment, TreeState,
-    TreeWaiting,
+    GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeOutput, TreeRecording, TreeSegment,
+    TreeState, TreeWaiting,
 };
 
 /// One line of JSON.

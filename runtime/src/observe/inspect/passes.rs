@@ -1,19 +1,19 @@
-//! What passes did to a recording.
+//! Reports of passes on a recording.
 
 use std::fmt;
 
 use crate::base::bound::Bound;
 
-/// What a pass did to a recording.
+/// The effect of a pass on a recording.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PassReport {
     /// The name of the pass.
     pub pass: &'static str,
-    /// How far results may be from those without it; `None` if no bit changes.
+    /// The largest difference of results from those without it; `None` if no bit changes.
     pub bound: Option<Bound>,
-    /// What a pass of yours says: see [`Program::note`](crate::passes::Program::note).
+    /// Notes of a pass of yours: see [`Program::note`](crate::passes::Program::note).
     pub notes: Vec<String>,
     /// The operations that it made.
     pub made: Vec<PassMade>,
@@ -30,7 +30,7 @@ pub struct PassMade {
     pub operation: &'static str,
     /// The number of operations that each replaces.
     pub replaces: usize,
-    /// How many there are.
+    /// The number of them.
     pub count: usize,
 }
 
@@ -47,12 +47,12 @@ pub struct PassRefused {
     /// The name of the operation by which a pass of yours would have replaced it.
     pub by: Option<&'static str>,
     /// The reason.
-    pub why: PassRefusal,
-    /// How many there are.
+    pub reason: PassRefusal,
+    /// The number of them.
     pub count: usize,
 }
 
-/// Why a pass left operations as they were.
+/// The reason why a pass left operations as they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -86,7 +86,7 @@ pub enum PassRefusal {
     Apart,
     /// It writes state, or keeps a part of what it writes.
     WritesInPlace,
-    /// The replacement reads or writes a tensor that is no operand of the launches, or writes one twice.
+    /// The replacement reads or writes a tensor that is not an operand of the launches, or writes one twice.
     OtherOperand,
     /// The replacement reads what the launches themselves compute.
     MadeInside,
@@ -129,7 +129,7 @@ impl fmt::Display for PassRefusal {
             Self::ReplacedBefore => "the pass has replaced it before",
             Self::Apart => "a branch or a body begins or ends between them",
             Self::WritesInPlace => "it writes state, or keeps a part of what it writes",
-            Self::OtherOperand => "a tensor is no operand of it, or is written twice",
+            Self::OtherOperand => "a tensor is not an operand of it, or is written twice",
             Self::MadeInside => "the new operation would read what it replaces",
             Self::MissingResult => "the new operation does not write a result that is needed",
             Self::OtherType => "the new operation takes elements of another type",
@@ -165,8 +165,8 @@ impl PassReport {
     }
 
     /// Adds two operations that were not joined.
-    pub(crate) fn add_refused(&mut self, after: &'static str, operation: &'static str, why: PassRefusal) {
-        self.refuse(PassRefused { operation, after: Some(after), by: None, why, count: 1 });
+    pub(crate) fn add_refused(&mut self, after: &'static str, operation: &'static str, reason: PassRefusal) {
+        self.refuse(PassRefused { operation, after: Some(after), by: None, reason, count: 1 });
     }
 
     /// Adds operations that were not replaced by another one.
@@ -174,14 +174,14 @@ impl PassReport {
         &mut self,
         operations: &[&'static str],
         by: &'static str,
-        why: PassRefusal,
+        reason: PassRefusal,
     ) {
         let (operation, after) = match operations {
             [] => ("", None),
             [one] => (*one, None),
             [first, .., last] => (*last, Some(*first)),
         };
-        self.refuse(PassRefused { operation, after, by: Some(by), why, count: 1 });
+        self.refuse(PassRefused { operation, after, by: Some(by), reason, count: 1 });
     }
 
     fn refuse(&mut self, new: PassRefused) {
@@ -214,11 +214,11 @@ impl fmt::Display for PassReport {
             between = ",";
         }
         between = if between.is_empty() { "" } else { ";" };
-        for PassRefused { operation, after, by, why, count } in &self.refused {
+        for PassRefused { operation, after, by, reason, count } in &self.refused {
             write!(f, "{between} not {operation}")?;
             after.iter().try_for_each(|after| write!(f, " with {after}"))?;
             by.iter().try_for_each(|by| write!(f, " by {by}"))?;
-            write!(f, " ({count} x): {why}")?;
+            write!(f, " ({count} x): {reason}")?;
             between = ";";
         }
         Ok(())

@@ -4,7 +4,9 @@ use std::{collections::HashSet, fmt};
 
 use crate::{Numerics, RecordingId};
 
-use super::{GraphTree, OutputId, OutputPlace, TreeNode, TreeOutput, TreeSegment, TreeState, TreeWaiting};
+use super::{
+    GraphTree, OutputId, OutputPlace, TreeOutput, TreeRecording, TreeSegment, TreeState, TreeWaiting,
+};
 
 /// Lists are truncated after this number of entries.
 const SHOWN: usize = 8;
@@ -66,7 +68,7 @@ fn cut(list: &[impl fmt::Display]) -> String {
 }
 
 /// Formats operations, and the structure of control flow among them: `while { body: add, mul }`. Of the operations of a body,
-/// or outside all of them, the first few are named; every node and body is shown.
+/// or outside all of them, the first few are named; every recording and body is shown.
 pub(super) fn operations(list: &[String]) -> String {
     let mut text = String::new();
     // Of each body around the current place, and of the outermost level: the operations so far.
@@ -115,10 +117,10 @@ fn append(text: &mut String, part: &str) {
     text.push_str(part);
 }
 
-/// Returns what a node was recorded for, if anything: sizes, and switches of the numerics, as `T=16, TF32`.
-pub(super) fn variant(node: &TreeNode) -> Option<String> {
-    let sizes = node.sizes.iter().map(|(symbol, size)| format!("{symbol}={size}"));
-    let switches = (node.numerics != Numerics::default()).then(|| node.numerics.to_string());
+/// Returns the variant for which it was recorded, if any: sizes, and switches of the numerics, as `T=16, TF32`.
+pub(super) fn variant(recording: &TreeRecording) -> Option<String> {
+    let sizes = recording.sizes.iter().map(|(symbol, size)| format!("{symbol}={size}"));
+    let switches = (recording.numerics != Numerics::default()).then(|| recording.numerics.to_string());
     let all: Vec<String> = sizes.chain(switches).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
@@ -133,7 +135,7 @@ impl fmt::Display for GraphTree {
             f,
             "{}: {}, {}, {}",
             self.device,
-            counted(self.nodes.len(), "recording", "recordings"),
+            counted(self.recordings.len(), "recording", "recordings"),
             counted(self.roots(), "root", "roots"),
             counted(self.states.len(), "state", "states"),
         )?;
@@ -146,7 +148,7 @@ impl fmt::Display for GraphTree {
             self.eager_bytes,
             self.executable_bytes
         )?;
-        if self.shared_bytes > 0 || self.nodes.iter().any(|n| !n.shares_with.is_empty()) {
+        if self.shared_bytes > 0 || self.recordings.iter().any(|n| !n.shares_with.is_empty()) {
             let executables = counted(self.executables, "executable", "executables");
             writeln!(f, "{executables}; {} bytes saved by sharing", self.shared_bytes)?;
         }
@@ -155,7 +157,8 @@ impl fmt::Display for GraphTree {
             writeln!(f, "\n{}", function.name)?;
             self.ways(f, &function.roots, &mut shown)?;
         }
-        let detached: Vec<RecordingId> = self.nodes.iter().filter(|n| n.after_eager).map(|n| n.id).collect();
+        let detached: Vec<RecordingId> =
+            self.recordings.iter().filter(|n| n.after_eager).map(|n| n.id).collect();
         let left = |shown: &HashSet<RecordingId>| {
             detached.iter().copied().filter(|id| !shown.contains(id)).collect()
         };
@@ -167,9 +170,9 @@ impl fmt::Display for GraphTree {
         if !self.waiting.is_empty() {
             writeln!(f, "\nnot recorded yet")?;
         }
-        for TreeWaiting { function, segment, why, warmups } in self.waiting.iter().take(SHOWN) {
+        for TreeWaiting { function, segment, reason, warmups } in self.waiting.iter().take(SHOWN) {
             let times = counted(*warmups as usize, "warm-up", "warm-ups");
-            writeln!(f, "  [{segment}] in {function}, {times}: {why}")?;
+            writeln!(f, "  [{segment}] in {function}, {times}: {reason}")?;
         }
         if self.waiting.len() > SHOWN {
             writeln!(f, "  and {} more", self.waiting.len() - SHOWN)?;
@@ -182,7 +185,7 @@ impl fmt::Display for GraphTree {
     }
 }
 
-/// A node and the prefix of its lines.
+/// A recording and the prefix of its lines.
 struct Place {
     id: RecordingId,
     first: String,
@@ -190,17 +193,17 @@ struct Place {
 }
 
 impl Place {
-    /// Returns the followers of a node whose lines start with `indent`, last first.
-    fn below(indent: &str, nodes: &[RecordingId]) -> Vec<Self> {
-        if let [id] = *nodes {
+    /// Returns the followers of a recording whose lines start with `indent`, last first.
+    fn below(indent: &str, recordings: &[RecordingId]) -> Vec<Self> {
+        if let [id] = *recordings {
             return vec![Self { id, first: indent.to_owned(), rest: indent.to_owned() }];
         }
-        let last = nodes.len().saturating_sub(1);
+        let last = recordings.len().saturating_sub(1);
         let place = |(index, &id): (usize, &RecordingId)| {
             let (first, rest) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             Self { id, first: format!("{indent}{first}"), rest: format!("{indent}{rest}") }
         };
-        nodes.iter().enumerate().rev().map(place).collect()
+        recordings.iter().enumerate().rev().map(place).collect()
     }
 }
 
@@ -215,51 +218,57 @@ impl GraphTree {
     ) -> fmt::Result {
         let mut todo: Vec<Place> = Place::below("  ", from);
         while let Some(Place { id, first, rest }) = todo.pop() {
-            let Some(node) = self.node(id) else { continue };
+            let Some(recording) = self.recording(id) else { continue };
             if !shown.insert(id) {
                 writeln!(f, "{first}-> {id}, above")?;
                 continue;
             }
-            self.line(f, node, &first, &rest)?;
-            todo.extend(Place::below(&rest, &node.children));
+            self.line(f, recording, &first, &rest)?;
+            todo.extend(Place::below(&rest, &recording.children));
         }
         Ok(())
     }
 
-    fn line(&self, f: &mut fmt::Formatter<'_>, node: &TreeNode, first: &str, indent: &str) -> fmt::Result {
+    fn line(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        recording: &TreeRecording,
+        first: &str,
+        indent: &str,
+    ) -> fmt::Result {
         writeln!(
             f,
             "{first}{} [{}] {}{}, {}, s{} -> s{}, pool {} B",
-            node.id,
-            node.segment,
-            variant(node).map(|variant| variant + ", ").unwrap_or_default(),
-            counted(node.kernels, "kernel", "kernels"),
-            counted(node.hits as usize, "hit", "hits"),
-            node.entry,
-            node.exit,
-            node.pool_bytes,
+            recording.id,
+            recording.segment,
+            variant(recording).map(|variant| variant + ", ").unwrap_or_default(),
+            counted(recording.kernels, "kernel", "kernels"),
+            counted(recording.hits as usize, "hit", "hits"),
+            recording.entry,
+            recording.exit,
+            recording.pool_bytes,
         )?;
-        writeln!(f, "{indent}    runs   {}", operations(&node.operations))?;
-        for report in node.passes.iter().filter(|report| report.has_something()) {
+        writeln!(f, "{indent}    runs   {}", operations(&recording.operations))?;
+        for report in recording.passes.iter().filter(|report| report.has_something()) {
             writeln!(f, "{indent}    pass   {report}")?;
         }
-        if !node.shares_with.is_empty() {
-            writeln!(f, "{indent}    shares {}", cut(&node.shares_with))?;
+        if !recording.shares_with.is_empty() {
+            writeln!(f, "{indent}    shares {}", cut(&recording.shares_with))?;
         }
-        if !node.alive.is_empty() {
-            writeln!(f, "{indent}    alive  {}", cut(&node.alive))?;
+        if !recording.alive.is_empty() {
+            writeln!(f, "{indent}    alive  {}", cut(&recording.alive))?;
         }
-        if !node.alive_others.is_empty() {
-            writeln!(f, "{indent}    alive  {}", cut(&node.alive_others))?;
+        if !recording.alive_others.is_empty() {
+            writeln!(f, "{indent}    alive  {}", cut(&recording.alive_others))?;
         }
-        if !node.dead.is_empty() {
-            writeln!(f, "{indent}    dead   {}", cut(&node.dead))?;
+        if !recording.dead.is_empty() {
+            writeln!(f, "{indent}    dead   {}", cut(&recording.dead))?;
         }
-        for (index, output) in node.outputs.iter().enumerate() {
+        for (index, output) in recording.outputs.iter().enumerate() {
             writeln!(
                 f,
                 "{indent}    {:<6} {output}",
-                OutputId { recording: node.id, output: index }.to_string()
+                OutputId { recording: recording.id, output: index }.to_string()
             )?;
         }
         Ok(())
@@ -269,7 +278,7 @@ impl GraphTree {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn operations_are_cut_but_no_node_is() {
+    fn operations_are_cut_but_no_recording_is() {
         let shown = |list: &str| super::operations(&list.split(", ").map(Into::into).collect::<Vec<_>>());
         assert_eq!(shown("a"), "a");
         assert_eq!(shown("a, b, c, d, e, f, g, h, i, j, k"), "a, b, c, d, e, f, g, h, and 3 more");

@@ -17,9 +17,9 @@ pub struct GraphTree {
     /// Graph objects whose recordings ran, in the order of their creation.
     pub functions: Vec<TreeFunction>,
     /// Recordings, in the order in which they were made.
-    pub nodes: Vec<TreeNode>,
-    /// The states of the pool at the ends of nodes. The first is the empty one; the others are in the order
-    /// of the nodes.
+    pub recordings: Vec<TreeRecording>,
+    /// The states of the pool at the ends of recordings. The first is the empty one; the others are in the order
+    /// of the recordings.
     pub states: Vec<TreeState>,
     /// Segments that ran in warm-up and have no recording yet, in the order of their first use.
     pub waiting: Vec<TreeWaiting>,
@@ -59,7 +59,7 @@ pub struct TreeWaiting {
     /// The segment to be recorded.
     pub segment: TreeSegment,
     /// The reason why it was not recorded when it last ran: a [`WaitReason`](crate::WaitReason) as text.
-    pub why: String,
+    pub reason: String,
     /// The number of warm-ups since its last recording.
     pub warmups: u64,
 }
@@ -68,7 +68,7 @@ pub struct TreeWaiting {
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct TreeNode {
+pub struct TreeRecording {
     /// Its id in events, which is never reused.
     pub id: RecordingId,
     /// The function in whose call it was recorded.
@@ -80,12 +80,12 @@ pub struct TreeNode {
     pub sizes: Vec<(String, usize)>,
     /// The recorded segment.
     pub segment: TreeSegment,
-    /// The node after which it was recorded; `None` if it came first in a call, or after something that ran
+    /// The recording after which it was recorded; `None` if it came first in a call, or after something that ran
     /// without a recording.
     pub parent: Option<RecordingId>,
-    /// All nodes that were observed to come directly before it, in order.
+    /// All recordings that were observed to come directly before it, in order.
     pub parents: Vec<RecordingId>,
-    /// All nodes that were observed to come directly after it, in the order of first occurrence.
+    /// All recordings that were observed to come directly after it, in the order of first occurrence.
     pub children: Vec<RecordingId>,
     /// Set if a call was observed to begin with it.
     pub root: bool,
@@ -95,9 +95,9 @@ pub struct TreeNode {
     pub entry: usize,
     /// The index in [`GraphTree::states`] of the blocks that are live after it.
     pub exit: usize,
-    /// Outputs of preceding nodes, on the path on which it was recorded, that are alive at its entry.
+    /// Outputs of preceding recordings, on the path on which it was recorded, that are alive at its entry.
     pub alive: Vec<OutputId>,
-    /// Outputs of the 64 preceding nodes, on the path on which it was recorded, that were in the pool and
+    /// Outputs of the 64 preceding recordings, on the path on which it was recorded, that were in the pool and
     /// have been freed.
     pub dead: Vec<OutputId>,
     /// The producers of other blocks that are live at its entry, mostly results of eager regions.
@@ -107,7 +107,7 @@ pub struct TreeNode {
     /// The names of the operations in its body, in order. One may be several kernels, or none. Control flow on the device
     /// is among them: `while {`, `cond {` or `switch {`, `body:` before each body, and `}`.
     pub operations: Vec<String>,
-    /// What the passes over its operations did: see [`Runtime::set_passes`](crate::Runtime::set_passes).
+    /// The effects of the passes on its operations: see [`Runtime::set_passes`](crate::Runtime::set_passes).
     pub passes: Vec<PassReport>,
     /// The number of nodes in its executable: kernels, copies, fills. See
     /// [`Runtime::topology`](crate::Runtime::topology).
@@ -117,9 +117,9 @@ pub struct TreeNode {
     /// The bytes of the pool, from its start, that its body and everything live meanwhile needed.
     pub pool_bytes: u64,
     /// The size of its executable in bytes, as far as the device knows; 0 if it shares that of an earlier
-    /// node.
+    /// recording.
     pub executable_bytes: u64,
-    /// The nodes that use the same executable, which is updated for each: see
+    /// The recordings that use the same executable, which is updated for each: see
     /// [`Runtime::share_executables`](crate::Runtime::share_executables).
     pub shares_with: Vec<RecordingId>,
 }
@@ -154,7 +154,7 @@ pub struct OutputId {
     pub output: usize,
 }
 
-/// An output of a node.
+/// An output of a recording.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -219,7 +219,7 @@ impl GraphTree {
         Self {
             device,
             functions: Vec::new(),
-            nodes: Vec::new(),
+            recordings: Vec::new(),
             states: vec![TreeState { blocks: Vec::new() }],
             waiting: Vec::new(),
             pool_bytes: 0,
@@ -231,21 +231,21 @@ impl GraphTree {
         }
     }
 
-    /// Returns the node with that id.
-    pub fn node(&self, id: impl Into<RecordingId>) -> Option<&TreeNode> {
+    /// Returns the recording with that id.
+    pub fn recording(&self, id: impl Into<RecordingId>) -> Option<&TreeRecording> {
         let id = id.into();
-        self.nodes.binary_search_by_key(&id, |n| n.id).ok().map(|at| &self.nodes[at])
+        self.recordings.binary_search_by_key(&id, |n| n.id).ok().map(|at| &self.recordings[at])
     }
 
-    /// Returns the number of nodes with which calls were observed to begin.
+    /// Returns the number of recordings with which calls were observed to begin.
     pub fn roots(&self) -> usize {
-        self.nodes.iter().filter(|n| n.root).count()
+        self.recordings.iter().filter(|n| n.root).count()
     }
 
     /// Returns the bytes of the pool that the recordings need. Paths through the tree overlap in memory, so
     /// this is the need of the largest of them, not their sum.
     pub fn needed_pool_bytes(&self) -> u64 {
-        self.nodes.iter().map(|n| n.pool_bytes).max().unwrap_or(0)
+        self.recordings.iter().map(|n| n.pool_bytes).max().unwrap_or(0)
     }
 
     /// Returns Graphviz, for `dot -Tsvg`. Nodes are recordings, and arrows point to their followers.

@@ -51,7 +51,7 @@ fn with_all(check: impl Fn(Occurrence<'_>)) {
         Occurrence::NotConverged { function, sizes: &[8], segments: &[&SITE] },
         Occurrence::CaptureMeasured { expected_bytes: None, bytes: 1 },
         Occurrence::Destroyed { recording },
-        Occurrence::Evicted { nodes: 1 },
+        Occurrence::Evicted { recordings: 1 },
         Occurrence::Aborted { site },
         Occurrence::Audited { site },
     ];

@@ -19,7 +19,7 @@ pub(super) fn report(occurrence: O<'_>) {
         O::Copied { slot, bytes } => debug!(target: TARGET, ?slot, bytes, "copied"),
         O::Warmed { site } => debug!(target: TARGET, segment = %site, "warmed up"),
         O::Waited { function, site, wait } => {
-            debug!(target: TARGET, function, segment = %site, why = %wait.reason(), "waits to be recorded");
+            debug!(target: TARGET, function, segment = %site, reason = %wait.reason(), "waits to be recorded");
         }
         O::Recorded { recording: RecordingRef { id, site, .. }, capture, .. } => {
             debug!(target: TARGET, segment = %site, recording = id.number(), ?capture, "recorded");
@@ -27,23 +27,23 @@ pub(super) fn report(occurrence: O<'_>) {
         O::Shared { recording: RecordingRef { id, site, .. }, with } => {
             debug!(target: TARGET, segment = %site, recording = id.number(), with = with.number(), "shares an executable");
         }
-        O::Evicted { nodes } => debug!(target: TARGET, nodes, "evicted"),
+        O::Evicted { recordings } => debug!(target: TARGET, recordings, "evicted"),
         O::Audited { site } => debug!(target: TARGET, segment = %site, "audited"),
         O::Unshared { recording: RecordingRef { id, site, .. }, reason } => {
-            info!(target: TARGET, segment = %site, recording = id.number(), why = %reason, "has an executable of its own");
+            info!(target: TARGET, segment = %site, recording = id.number(), reason = %reason, "has an executable of its own");
         }
         O::Rerecorded { site, reason } => {
-            info!(target: TARGET, segment = %site, why = %reason, "recorded again");
+            info!(target: TARGET, segment = %site, reason = %reason, "recorded again");
         }
         O::CaptureMeasured { expected_bytes, bytes } => {
             info!(target: TARGET, ?expected_bytes, bytes, "captures took memory");
         }
         O::Aborted { site } => info!(target: TARGET, segment = %site, "capture aborted"),
         O::FellBack { function, reason } if reason.is_wanted() => {
-            debug!(target: TARGET, function, why = %reason, "runs without a graph");
+            debug!(target: TARGET, function, reason = %reason, "runs without a graph");
         }
         O::FellBack { function, reason } => {
-            warn!(target: TARGET, function, why = %reason, "runs without a graph");
+            warn!(target: TARGET, function, reason = %reason, "runs without a graph");
         }
         O::NeverRan { .. } | O::SplitOff { .. } | O::ReplayFailed { .. } | O::Destroyed { .. } => {}
         O::CaptureInvalidated { .. }

@@ -1,4 +1,4 @@
-//! What is launched.
+//! The operation that is launched.
 
 use std::{
     hash::Hasher,
@@ -18,7 +18,7 @@ use crate::{Result, backend::cuda::kernels::Submit};
 /// `[elements, count?] -> [state]`, in place: elements go to the log behind those of its reading.
 #[derive(Debug)]
 pub(super) struct Append {
-    /// Of the log whose state is the output: it is known by that, so it is no parameter.
+    /// Of the log whose state is the output: that identifies it, so it is not a parameter.
     pub(super) log: Arc<dyn HostLog>,
     /// Elements of a row, of which `count` says how many are real.
     pub(super) width: u32,

@@ -1,4 +1,4 @@
-//! What attention computes besides products and softmax.
+//! The options of attention besides products and softmax.
 
 use crate::{AsOperand, Element, Error, Param, Result, Scope, State, Tensor, tensor::Operand};
 
@@ -72,7 +72,7 @@ impl<'s, T: Element> AttentionInput<'_, 's, T> {
     }
 }
 
-/// Where the slopes of ALiBi are from.
+/// The source of the slopes of ALiBi.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Slopes<'a, 's> {
     None,
@@ -126,7 +126,7 @@ impl<'a, 's, T: Element> From<AttentionMask<'a, 's>> for AttentionConfig<'a, 's,
 }
 
 impl<'a, 's, T: Element> AttentionConfig<'a, 's, T> {
-    /// The mask alone.
+    /// Creates a configuration of the mask alone.
     #[must_use]
     pub const fn new(mask: AttentionMask<'a, 's>) -> Self {
         Self { mask, bias: None, slopes: Slopes::None, window: None, soft_cap: None, sinks: None }
@@ -149,7 +149,7 @@ impl<'a, 's, T: Element> AttentionConfig<'a, 's, T> {
         Self { slopes: Slopes::Standard, ..self }
     }
 
-    /// As [`alibi`](Self::alibi) with slopes `[Hq]` of your own.
+    /// Adds a bias as [`alibi`](Self::alibi) does, with slopes `[Hq]` of your own.
     #[must_use]
     pub fn alibi_slopes(self, slopes: impl Into<AttentionInput<'a, 's, f32>>) -> Self {
         Self { slopes: Slopes::Given(slopes.into()), ..self }
@@ -189,7 +189,7 @@ impl<'a, 's, T: Element> AttentionConfig<'a, 's, T> {
         {
             return Err(Error::Argument {
                 op,
-                why: format!("the soft cap is {cap}; it must be a positive number"),
+                reason: format!("the soft cap is {cap}; it must be a positive number"),
             });
         }
         Ok(Variant {

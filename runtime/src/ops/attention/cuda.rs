@@ -199,9 +199,9 @@ pub(super) fn workspace_bytes(props: &DeviceProperties, inputs: &[View], op: &At
 pub(super) fn launch(gpu: &mut dyn Submit, launch: &Launch, op: Attention) -> Result<()> {
     let Some(z) = Sizes::of(&launch.inputs) else { return Ok(()) };
     if z.size.max(z.size_v) > MAX_SIZE {
-        let why =
+        let reason =
             format!("heads of {} and {} elements; on a GPU they may have up to {MAX_SIZE}", z.size, z.size_v);
-        return Err(Error::Argument { op: launch.op.name(), why });
+        return Err(Error::Argument { op: launch.op.name(), reason });
     }
     let (q, k, v, y) = (&launch.inputs[0], &launch.inputs[1], &launch.inputs[2], &launch.outputs[0]);
     let extra = op.extra(&launch.inputs);

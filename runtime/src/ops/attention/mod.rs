@@ -14,7 +14,7 @@ use crate::{
     AsOperand, Error, Float, Result, Scope, Tensor,
     backend::{Op, View},
     tensor::Operand,
-    value::layout::Marks,
+    value::layout::PaddedDims,
 };
 
 mod config;
@@ -42,7 +42,7 @@ fn heads(name: &'static str, scope: Scope<'_>, x: Operand) -> Result<Heads> {
     Ok(Heads { view: View { layout, ..x.view }, batch, rows: x.marks.get(rank - 3) })
 }
 
-/// `softmax(scale * q k^T) v` for each head, with softmax in f32.
+/// Computes `softmax(scale * q k^T) v` for each head, with softmax in f32.
 ///
 /// `q` is `[B, T, Hq, D]`, `k` `[B, S, Hkv, D]`, `v` `[B, S, Hkv, Dv]`, and the result `[B, T, Hq, Dv]`; `B`
 /// can be omitted in all of them. `Hq` is a multiple of `Hkv`: query head `h` uses key head `h / (Hq / Hkv)`.
@@ -87,7 +87,7 @@ pub fn attention<'a, 's: 'a, T: Float>(
     let (scope, config) = (q.scope(), config.into());
     let (q, k, v) = (own(NAME, q)?, k.operand(NAME, scope)?, v.operand(NAME, scope)?);
     if !scale.is_finite() {
-        return Err(Error::Argument { op: NAME, why: format!("scale {scale}; it must be finite") });
+        return Err(Error::Argument { op: NAME, reason: format!("scale {scale}; it must be finite") });
     }
     let op = Op::from(Attention { mask: config.mask.kind(), scale, variant: config.variant(NAME)? });
     check_ranks(NAME, scope, [&q, &k, &v])?;
@@ -105,7 +105,7 @@ pub fn attention<'a, 's: 'a, T: Float>(
     inputs.extend(limits(scope, config.mask, &all[0], &mut padding)?);
     if config.is_relative() && matches!(config.mask, AttentionMask::None) {
         // Positions count from the last query, which is real only without padding.
-        refuse(NAME, scope, Marks::NONE.with(time, padding.rows), [time])?;
+        refuse(NAME, scope, PaddedDims::NONE.with(time, padding.rows), [time])?;
     }
     inputs.extend(added(scope, &config, &all, padding)?);
     if matches!(config.mask, AttentionMask::Lengths(_) | AttentionMask::Positions(_)) {
@@ -114,8 +114,8 @@ pub fn attention<'a, 's: 'a, T: Float>(
 
     let mut shape: Shape = q.view.layout.shape().into();
     shape[rank - 1] = values.view.layout.shape()[3];
-    let marks =
-        if rank == 4 { Marks::NONE.with(0, padding.batch) } else { Marks::NONE }.with(time, padding.rows);
+    let marks = if rank == 4 { PaddedDims::NONE.with(0, padding.batch) } else { PaddedDims::NONE }
+        .with(time, padding.rows);
     let out = scope.empty::<T>(&op, &shape, marks)?;
     let layout = if rank == 3 { lifted(&out.raw.layout)? } else { out.raw.layout };
     launch(scope, op, &inputs, &[View { layout, ..out.raw.view() }])?;
@@ -145,13 +145,13 @@ fn limits(
     let Padding { batch, rows, seen } = padding;
     let given = match mask {
         AttentionMask::None => {
-            refuse(NAME, scope, Marks::NONE.with(time, *seen), [time])?;
+            refuse(NAME, scope, PaddedDims::NONE.with(time, *seen), [time])?;
             return Ok(None);
         }
         // The mask counts from the last query and key, which are real only together.
         AttentionMask::Causal => {
             if seen != rows {
-                refuse(NAME, scope, Marks::NONE.with(time, seen.or(*rows)), [time])?;
+                refuse(NAME, scope, PaddedDims::NONE.with(time, seen.or(*rows)), [time])?;
             }
             return Ok(None);
         }
@@ -218,18 +218,18 @@ fn bias_view(
             return Ok(View { layout, ..given.view });
         }
     }
-    let why = format!(
+    let reason = format!(
         "a bias must broadcast to {:?}: its sizes, aligned at the last dimension, must be equal or 1",
         &scores[without..]
     );
-    Err(scope.shape_error(NAME, &[q.into(), given.into()], why))
+    Err(scope.shape_error(NAME, &[q.into(), given.into()], reason))
 }
 
 /// A number for each head.
 fn of_heads(scope: Scope<'_>, q: &Operand, given: Operand, heads: usize, what: &str) -> Result<View> {
     if given.view.layout.shape() != [heads] {
-        let why = format!("{what} must be [{heads}], one for each query head");
-        return Err(scope.shape_error(NAME, &[q.into(), (&given).into()], why));
+        let reason = format!("{what} must be [{heads}], one for each query head");
+        return Err(scope.shape_error(NAME, &[q.into(), (&given).into()], reason));
     }
     refuse(NAME, scope, given.marks, [0])?;
     Ok(given.view)
@@ -240,14 +240,14 @@ fn check_ranks(name: &'static str, scope: Scope<'_>, operands: [&Operand; 3]) ->
     if matches!(ranks, [3, 3, 3] | [4, 4, 4]) {
         return Ok(());
     }
-    let why = "queries, keys and values must all be `[B, T, H, D]`, or all `[T, H, D]`";
-    Err(scope.shape_error(name, &operands.map(Into::into), why))
+    let reason = "queries, keys and values must all be `[B, T, H, D]`, or all `[T, H, D]`";
+    Err(scope.shape_error(name, &operands.map(Into::into), reason))
 }
 
 /// Checks operands of the same rank, none of whose padding meets anything else.
 fn check_shapes(name: &'static str, scope: Scope<'_>, operands: &[Operand; 3]) -> Result<()> {
     let shapes = operands.each_ref().map(|operand| operand.view.layout.shape());
-    let wrong = |why: String| Err(scope.shape_error(name, &operands.each_ref().map(Into::into), why));
+    let wrong = |reason: String| Err(scope.shape_error(name, &operands.each_ref().map(Into::into), reason));
     let rank = shapes[0].len();
     let [(bq, hq, dq), (bk, hk, dk), (bv, hv, _)] =
         shapes.map(|s| (s[..rank - 3].first().copied(), s[rank - 2], s[rank - 1]));

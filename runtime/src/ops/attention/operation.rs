@@ -35,16 +35,16 @@ pub(super) fn nearest_power(heads: usize) -> usize {
     1 << heads.max(1).ilog2()
 }
 
-/// What changes the scores, besides the mask.
+/// The changes of the scores, besides the mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Variant {
-    /// Whether a bias `[B, Hq, T, S]` is added, with the type of the queries.
+    /// Set if a bias `[B, Hq, T, S]` is added, with the type of the queries.
     pub(super) bias: bool,
     pub(super) alibi: AlibiKind,
     /// Keys before and after the position of a query that it sees.
     pub(super) window: Option<(u32, u32)>,
     pub(super) soft_cap: Option<f32>,
-    /// Whether each head has one more score, `[Hq]`.
+    /// Set if each head has one more score, `[Hq]`.
     pub(super) sinks: bool,
 }
 

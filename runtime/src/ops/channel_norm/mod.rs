@@ -26,8 +26,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     k::all().into_iter()
 }
 
-/// Group norm: the channels of `x`, `[N, C, ..]`, are divided into `groups`; each group of an item has mean 0 and variance 1,
-/// and is then multiplied by `weight` and added to `bias`, both `[C]`.
+/// Applies group norm: the channels of `x`, `[N, C, ..]`, are divided into `groups`; each group of an item has
+/// mean 0 and variance 1, and is then multiplied by `weight` and added to `bias`, both `[C]`.
 ///
 /// As `torch.nn.functional.group_norm`. Computed in f32; what is multiplied by the weight has been rounded to `T`. With as many
 /// groups as channels, it is the instance norm. Padding of `N` propagates.
@@ -57,13 +57,13 @@ pub fn group_norm<'s, T: Float>(
     let owned = [weight.operand(NAME, scope)?, bias.operand(NAME, scope)?];
     check_eps(NAME, eps)?;
     if groups == 0 {
-        return Err(Error::Argument { op: NAME, why: "0 groups; at least 1 is needed".to_owned() });
+        return Err(Error::Argument { op: NAME, reason: "0 groups; at least 1 is needed".to_owned() });
     }
     check(NAME, x, &owned, 1..x.rank())?;
     let channels = x.size(1);
     if !channels.is_multiple_of(groups) {
-        let why = format!("{channels} channels do not divide into {groups} groups");
-        return Err(x.scope().shape_error(NAME, &[x.into()], why));
+        let reason = format!("{channels} channels do not divide into {groups} groups");
+        return Err(x.scope().shape_error(NAME, &[x.into()], reason));
     }
     let row: usize = x.sizes()[1..].iter().product::<usize>() / groups;
     let rows = reshape(x, [x.dim(0), groups.into(), row.into()])?;
@@ -79,8 +79,9 @@ pub fn group_norm<'s, T: Float>(
     call.launch()
 }
 
-/// Batch norm with known statistics, as for inference: `(x - mean) / sqrt(variance + eps) * weight + bias` with one value of
-/// each for every channel of `x`, `[N, C, ..]`.
+/// Applies batch norm with known statistics, as for inference:
+/// `(x - mean) / sqrt(variance + eps) * weight + bias` with one value of each for every channel of `x`,
+/// `[N, C, ..]`.
 ///
 /// As `torch.nn.functional.batch_norm` with `training=False`; with `True`, it is [`batch_norm_training`]. Statistics, weight and
 /// bias may have another float type than `x`, such as `f32` beside 16 bits. Padding of all dimensions but the channels
@@ -137,9 +138,9 @@ fn check<T: Float>(
 ) -> Result<()> {
     // So that errors of the tensor name this operation.
     x.view(op)?;
-    let wrong = |why: String| {
+    let wrong = |reason: String| {
         let shown: Vec<Shown<'_>> = std::iter::once(x.into()).chain(owned.iter().map(Into::into)).collect();
-        Err(x.scope().shape_error(op, &shown, why))
+        Err(x.scope().shape_error(op, &shown, reason))
     };
     if x.rank() < 2 {
         return wrong("the input must be `[N, C, ..]`".to_owned());

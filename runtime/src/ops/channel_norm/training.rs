@@ -5,13 +5,13 @@ use crate::{
     AsOperand, Error, Float, Result, State, Tensor,
     kernel::{call::Call, definition::Kernel as _},
     ops::{cast, check::check_eps, contiguous, launch::own, mul, size, store, transpose},
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 const NAME: &str = "batch_norm_training";
 
-/// Batch norm as in training: each channel of `x`, `[N, C, ..]`, is normalised by its own mean and variance, multiplied by
-/// `weight` and added to `bias`, and moves its running statistics, all `[C]`.
+/// Applies batch norm as in training: each channel of `x`, `[N, C, ..]`, is normalised by its own mean and
+/// variance, multiplied by `weight` and added to `bias`, and moves its running statistics, all `[C]`.
 ///
 /// As `torch.nn.functional.batch_norm` with `training=True`. The result is that of [`batch_norm`](super::batch_norm) with the
 /// mean of the channel and its variance, the mean of the squared distances. The running mean becomes
@@ -57,7 +57,7 @@ pub fn batch_norm_training<'s, T: Float, W: Float>(
     if !(0.0..=1.0).contains(&momentum) {
         return Err(Error::Argument {
             op: NAME,
-            why: format!("momentum is {momentum}; it must be from 0 to 1"),
+            reason: format!("momentum is {momentum}; it must be from 0 to 1"),
         });
     }
     check(NAME, x, &[running, affine].concat(), 1..x.rank())?;
@@ -77,8 +77,8 @@ fn statistics<'s, T: Float>(x: &Tensor<'s, T>) -> Result<[Tensor<'s, f32>; 3]> {
     let channels = x.size(1);
     let each = x.raw.layout.count() / channels.max(1);
     if each == 0 {
-        let why = "a channel without a value has no statistics";
-        return Err(x.scope().shape_error(NAME, &[x.into()], why));
+        let reason = "a channel without a value has no statistics";
+        return Err(x.scope().shape_error(NAME, &[x.into()], reason));
     }
     let too_large = |_| Error::TooLarge { shape: x.sizes().to_vec() };
     u32::try_from(each).map_err(too_large)?;
@@ -86,7 +86,7 @@ fn statistics<'s, T: Float>(x: &Tensor<'s, T>) -> Result<[Tensor<'s, f32>; 3]> {
     let count = mul(&size(x, 0)?, inner)?;
     // Real rows come first in each channel, and the kernel knows how many values they have. Its floats are of one type.
     let rows = contiguous(&transpose(&cast::<_, f32>(x)?, 0, 1)?)?;
-    let rows = rows.alias(Layout::contiguous(&[channels, each])?, 0, Marks::NONE);
+    let rows = rows.alias(Layout::contiguous(&[channels, each])?, 0, PaddedDims::NONE);
     let mut call = Call::new(k::batch_norm_training::DEFINITION, &rows)?;
     call.argument::<u32>(&count)?;
     let (mean, var, sample_var) = call.launch_rows()?;

@@ -34,7 +34,10 @@ mod operation;
 pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result<Tensor<'s, T>> {
     const NAME: &str = "concat";
     let Some((first, rest)) = tensors.split_first() else {
-        return Err(Error::Argument { op: NAME, why: "no tensor is given; at least one is needed".into() });
+        return Err(Error::Argument {
+            op: NAME,
+            reason: "no tensor is given; at least one is needed".into(),
+        });
     };
     let scope = first.scope();
     check_axis(NAME, axis, first.rank())?;
@@ -54,8 +57,8 @@ pub fn concat<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result
         }
         if x.rank() != shape.len() || (0..shape.len()).any(|i| i != axis && x.size(i) != shape[i]) {
             let shapes: Vec<Shown<'_>> = tensors.iter().map(|&t| t.into()).collect();
-            let why = format!("all sizes but that of axis {axis} must be equal");
-            return Err(scope.shape_error(NAME, &shapes, why));
+            let reason = format!("all sizes but that of axis {axis} must be equal");
+            return Err(scope.shape_error(NAME, &shapes, reason));
         }
         shape[axis] =
             shape[axis].checked_add(x.size(axis)).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use self::operation::{BeginLoop, Case, Choose, NextRound, Switch};
 use super::launch::compute;
-use crate::{Result, Scope, Tensor, backend::View, value::layout::Marks};
+use crate::{Result, Scope, Tensor, backend::View, value::layout::PaddedDims};
 
 mod cpu;
 #[cfg(feature = "cuda")]
@@ -16,7 +16,7 @@ mod operation;
 /// # Errors
 /// Returns errors of the device.
 pub(crate) fn choose<'s>(scope: Scope<'s>, pred: View) -> Result<Tensor<'s, u32>> {
-    compute(scope, Choose, &[pred], &[], Marks::NONE)
+    compute(scope, Choose, &[pred], &[], PaddedDims::NONE)
 }
 
 /// Returns the number of the case that contains `index`, by its bits; `cases.len()` if none does.
@@ -34,7 +34,7 @@ pub(crate) fn choose_case<'s>(scope: Scope<'s>, index: View, cases: &[&[u32]]) -
         }
     }
     let op = Switch { table: table.into(), default: cases.len() as u32 };
-    compute(scope, op, &[index], &[], Marks::NONE)
+    compute(scope, op, &[index], &[], PaddedDims::NONE)
 }
 
 /// The counter of a loop, and the number of the body that runs next: 0, or [`STOP`].
@@ -58,8 +58,8 @@ impl<'s> LoopState<'s> {
         at: &'static Location<'static>,
     ) -> Result<Self> {
         let op = BeginLoop.into();
-        let selector = scope.empty::<u32>(&op, &[], Marks::NONE)?;
-        let rounds = scope.empty::<u32>(&op, &[], Marks::NONE)?;
+        let selector = scope.empty::<u32>(&op, &[], PaddedDims::NONE)?;
+        let rounds = scope.empty::<u32>(&op, &[], PaddedDims::NONE)?;
         scope.launch(op, &[pred], &[selector.raw.view(), rounds.raw.view()])?;
         Ok(Self { selector, rounds, limit, at })
     }

@@ -1,4 +1,4 @@
-//! What is launched.
+//! The operations that are launched.
 
 use std::{hash::Hasher, panic::Location};
 

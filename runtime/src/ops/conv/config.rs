@@ -90,7 +90,7 @@ setters! { ConvTransposeConfig:
 }
 
 impl<const N: usize> ConvConfig<N> {
-    /// A stride and dilation of 1, no padding, one group.
+    /// Creates a configuration with a stride and dilation of 1, no padding, and one group.
     #[must_use]
     pub const fn new() -> Self {
         Self { stride: [1; N], padding: [0; N], dilation: [1; N], groups: 1 }
@@ -104,7 +104,7 @@ impl<const N: usize> ConvConfig<N> {
 }
 
 impl<const N: usize> ConvTransposeConfig<N> {
-    /// A stride and dilation of 1, no padding, one group.
+    /// Creates a configuration with a stride and dilation of 1, no padding, and one group.
     #[must_use]
     pub const fn new() -> Self {
         Self { stride: [1; N], padding: [0; N], output_padding: [0; N], dilation: [1; N], groups: 1 }
@@ -118,10 +118,10 @@ impl<const N: usize> ConvTransposeConfig<N> {
             let (more, stride, dilation) =
                 (self.output_padding[axis], self.stride[axis], self.dilation[axis]);
             if more >= stride.max(dilation) {
-                let why = format!(
+                let reason = format!(
                     "the output padding is {more}; it must be less than the stride ({stride}) or the dilation ({dilation})"
                 );
-                return Err(Error::Argument { op, why });
+                return Err(Error::Argument { op, reason });
             }
         }
         Ok(())
@@ -132,5 +132,5 @@ fn check_positive(op: &'static str, what: &str, values: &[usize]) -> Result<()> 
     if !values.contains(&0) {
         return Ok(());
     }
-    Err(Error::Argument { op, why: format!("{what} is 0; it must be at least 1") })
+    Err(Error::Argument { op, reason: format!("{what} is 0; it must be at least 1") })
 }

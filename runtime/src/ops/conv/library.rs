@@ -14,7 +14,7 @@ use crate::{
     memory::COPY,
     ops::ConvConfig,
     tensor::Operand,
-    value::layout::Marks,
+    value::layout::PaddedDims,
 };
 
 /// Channels of the result above which a copy of the windows and a matrix product are faster in f32. On an H200, with cuDNN's
@@ -89,7 +89,8 @@ pub(super) fn convolution<'s, T: Float, const N: usize>(
     let (x, _x) = lines(operands, Operand { view: x.view(operands.op)?, marks: x.raw.marks }, &axes)?;
     let (w, _w) = lines(operands, operands.w, &axes)?;
     let shape: Shape = y.iter().map(|dim| dim.raw.size).collect();
-    let mut y: Tensor<'s, T> = compute(scope, op, &[x.view, w.view], &shape, Marks::NONE.with(0, marks))?;
+    let mut y: Tensor<'s, T> =
+        compute(scope, op, &[x.view, w.view], &shape, PaddedDims::NONE.with(0, marks))?;
     if let Some(bias) = operands.bias {
         let mut call = Call::new(k::biased::DEFINITION, &y)?;
         call.operand(bias);
@@ -145,6 +146,6 @@ fn lines<'s, T: Float>(
         return Ok((moved, None));
     }
     let shape: Shape = moved.view.layout.shape().into();
-    let copy = compute::<T>(operands.scope(), COPY, &[moved.view], &shape, Marks::NONE)?;
-    Ok((Operand { view: copy.raw.view(), marks: Marks::NONE }, Some(copy)))
+    let copy = compute::<T>(operands.scope(), COPY, &[moved.view], &shape, PaddedDims::NONE)?;
+    Ok((Operand { view: copy.raw.view(), marks: PaddedDims::NONE }, Some(copy)))
 }

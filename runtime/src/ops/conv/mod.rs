@@ -19,7 +19,7 @@ use crate::{
     kernel::{call::Call, definition::Kernel as _},
     memory::COPY,
     tensor::Operand,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod config;
@@ -38,7 +38,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     k::all().into_iter()
 }
 
-/// A convolution along one dimension: `x` is `[N, C, L]`, `w` is `[channels of the result, C / groups, K]`, the result
+/// Computes a convolution along one dimension: `x` is `[N, C, L]`, `w` is
+/// `[channels of the result, C / groups, K]`, the result
 /// `[N, channels, (L + 2 padding - dilation (K - 1) - 1) / stride + 1]`.
 ///
 /// As `torch.nn.functional.conv1d`, computed in f32; with groups of several channels, and by cuDNN, the sum is rounded to `T`
@@ -76,7 +77,7 @@ pub fn conv1d<'s, T: Float>(
     convolution(&Operands { op: "conv1d", x, w, bias: None }, &config)
 }
 
-/// [`conv1d`] with a bias `b`, one value for each channel of the result.
+/// Computes [`conv1d`] with a bias `b`, one value for each channel of the result.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -103,8 +104,9 @@ pub fn conv1d_bias<'s, T: Float>(
     convolution(&Operands { op: NAME, x, w, bias }, &config)
 }
 
-/// A convolution along two dimensions: `x` is `[N, C, H, W]`, `w` is `[channels of the result, C / groups, K, K]`, the result
-/// `[N, channels, H', W']`, with sizes as for [`conv1d`].
+/// Computes a convolution along two dimensions: `x` is `[N, C, H, W]`, `w` is
+/// `[channels of the result, C / groups, K, K]`, the result `[N, channels, H', W']`, with sizes as for
+/// [`conv1d`].
 ///
 /// As `torch.nn.functional.conv2d`; in all else as [`conv1d`].
 ///
@@ -131,7 +133,7 @@ pub fn conv2d<'s, T: Float>(
     convolution(&Operands { op: "conv2d", x, w, bias: None }, &config)
 }
 
-/// [`conv2d`] with a bias `b`, one value for each channel of the result.
+/// Computes [`conv2d`] with a bias `b`, one value for each channel of the result.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -226,11 +228,11 @@ fn matrix<'s, T: Float>(
 ) -> Result<(Operand, Option<Tensor<'s, T>>)> {
     let w = operands.w.view;
     if let Some(layout) = viewed(&w.layout, shape) {
-        return Ok((Operand { view: View { layout, ..w }, marks: Marks::NONE }, None));
+        return Ok((Operand { view: View { layout, ..w }, marks: PaddedDims::NONE }, None));
     }
-    let copy = compute::<T>(operands.scope(), COPY, &[w], w.layout.shape(), Marks::NONE)?;
+    let copy = compute::<T>(operands.scope(), COPY, &[w], w.layout.shape(), PaddedDims::NONE)?;
     let layout = Layout::contiguous(shape)?;
-    Ok((Operand { view: View { layout, ..copy.raw.view() }, marks: Marks::NONE }, Some(copy)))
+    Ok((Operand { view: View { layout, ..copy.raw.view() }, marks: PaddedDims::NONE }, Some(copy)))
 }
 
 fn one_product<'s, T: Float, const N: usize>(

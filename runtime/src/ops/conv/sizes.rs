@@ -72,9 +72,9 @@ impl<'s, T> Operands<'_, 's, T> {
         let windows = self.windows(stride, padding, dilation, [0; N])?;
         if self.x.size(1) != inner.saturating_mul(groups) {
             let (have, times) = (self.x.size(1), if groups == 1 { "" } else { " in each group" });
-            let why =
+            let reason =
                 format!("the input has {have} channels in {groups} groups, and the weight {inner}{times}");
-            return Err(self.wrong(why));
+            return Err(self.wrong(reason));
         }
         if !outer.is_multiple_of(groups) {
             return Err(
@@ -94,8 +94,8 @@ impl<'s, T> Operands<'_, 's, T> {
         let [inner, outer] = self.channels(N, "[N, C, ..]", "[C, channels of the result / groups, ..]")?;
         let windows = self.windows(stride, padding, dilation, output_padding)?;
         if self.x.size(1) != inner {
-            let why = format!("the input has {} channels, and the weight {inner}", self.x.size(1));
-            return Err(self.wrong(why));
+            let reason = format!("the input has {} channels, and the weight {inner}", self.x.size(1));
+            return Err(self.wrong(reason));
         }
         if !inner.is_multiple_of(groups) {
             return Err(
@@ -211,9 +211,9 @@ impl<'s, T> Operands<'_, 's, T> {
         Err(self.wrong(format!("dimension {axis} has {size} places; the largest number is {LARGEST}")))
     }
 
-    fn wrong(&self, why: String) -> Error {
+    fn wrong(&self, reason: String) -> Error {
         let mut shown: Vec<Shown<'_>> = vec![self.x.into(), (&self.w).into()];
         shown.extend(self.bias.as_ref().map(Shown::from));
-        self.scope().shape_error(self.op, &shown, why)
+        self.scope().shape_error(self.op, &shown, reason)
     }
 }

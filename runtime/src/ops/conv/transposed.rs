@@ -17,8 +17,9 @@ use crate::{
     },
 };
 
-/// A transposed convolution along one dimension: `x` is `[N, C, L]`, `w` is `[C, channels of the result / groups, K]`, the
-/// result `[N, channels, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1]`.
+/// Computes a transposed convolution along one dimension: `x` is `[N, C, L]`, `w` is
+/// `[C, channels of the result / groups, K]`, the result
+/// `[N, channels, (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1]`.
 ///
 /// As `torch.nn.functional.conv_transpose1d`. Products are computed in f32 and rounded to `T`; their sums are computed in f32.
 /// Padding of the batch propagates, and that of `L` if the size stays what it is, as for [`conv1d`](crate::ops::conv1d).
@@ -48,7 +49,7 @@ pub fn conv_transpose1d<'s, T: Float>(
     transposed(&Operands { op: "conv_transpose1d", x, w, bias: None }, &config)
 }
 
-/// [`conv_transpose1d`] with a bias `b`, one value for each channel of the result.
+/// Computes [`conv_transpose1d`] with a bias `b`, one value for each channel of the result.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -75,8 +76,9 @@ pub fn conv_transpose1d_bias<'s, T: Float>(
     transposed(&Operands { op: NAME, x, w, bias }, &config)
 }
 
-/// A transposed convolution along two dimensions: `x` is `[N, C, H, W]`, `w` is `[C, channels of the result / groups, K, K]`,
-/// the result `[N, channels, H', W']`, with sizes as for [`conv_transpose1d`].
+/// Computes a transposed convolution along two dimensions: `x` is `[N, C, H, W]`, `w` is
+/// `[C, channels of the result / groups, K, K]`, the result `[N, channels, H', W']`, with sizes as for
+/// [`conv_transpose1d`].
 ///
 /// As `torch.nn.functional.conv_transpose2d`; in all else as [`conv_transpose1d`].
 ///
@@ -103,7 +105,7 @@ pub fn conv_transpose2d<'s, T: Float>(
     transposed(&Operands { op: "conv_transpose2d", x, w, bias: None }, &config)
 }
 
-/// [`conv_transpose2d`] with a bias `b`, one value for each channel of the result.
+/// Computes [`conv_transpose2d`] with a bias `b`, one value for each channel of the result.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -154,7 +156,7 @@ fn transposed<'s, T: Float, const N: usize>(
     call.launch_indexed([operands.x.dim(0), channels].into_iter().chain(sizes.out).collect::<Vec<_>>())
 }
 
-/// What each element of the input contributes to the results: `[groups, N, positions.., channels of a group, window]`.
+/// The contribution of each element of the input to the results: `[groups, N, positions.., channels of a group, window]`.
 fn parts<'s, T: Float, const N: usize>(
     operands: &Operands<'_, 's, T>,
     groups: usize,

@@ -5,7 +5,7 @@ use super::{check::check_axis, launch::compute};
 use crate::{
     Element, Error, IntoDim, IntoShape, Number, Result, Scope, Tensor,
     memory::COPY,
-    value::{dim::MarkedSize, layout::Marks},
+    value::{dim::MarkedSize, layout::PaddedDims},
 };
 
 mod cpu;
@@ -86,7 +86,7 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
     let scope = x.scope();
     let count = x.raw.marks.get(axis).and_then(|symbol| scope.real_count(symbol));
     match count {
-        Some(count) => compute(scope, COPY, &[count], &[], Marks::NONE),
+        Some(count) => compute(scope, COPY, &[count], &[], PaddedDims::NONE),
         None => {
             let size =
                 u32::try_from(x.size(axis)).map_err(|_| Error::TooLarge { shape: x.sizes().to_vec() })?;
@@ -95,7 +95,7 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
     }
 }
 
-/// A tensor of zeros (`false`) of `shape`.
+/// Returns a tensor of zeros (`false`) of `shape`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -166,7 +166,7 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     full_like(x, T::from_f64(1.0))
 }
 
-/// `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate, as in
+/// Returns `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate, as in
 /// [`arange_step`].
 ///
 /// `n` may be the size of a tensor, as in `arange(x.scope(), x.dim(0))`: the result is padded where that is.
@@ -187,7 +187,7 @@ pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Te
     numbered(scope, n, 0.0, 1.0)
 }
 
-/// `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
+/// Returns `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
 /// to the nearest of a float type, truncated and saturated to integers, as [`cast`](super::cast) does.
 ///
 /// ```
@@ -208,13 +208,13 @@ pub fn arange_step<'s, T: Number>(
     step: f64,
 ) -> Result<Tensor<'s, T>> {
     if !start.is_finite() || !step.is_finite() {
-        let why = format!("start {start}, step {step}; both must be finite");
-        return Err(Error::Argument { op: "arange_step", why });
+        let reason = format!("start {start}, step {step}; both must be finite");
+        return Err(Error::Argument { op: "arange_step", reason });
     }
     let n = scope.resolve_dim("arange_step", n.into_dim())?;
     numbered(scope, n, start, step)
 }
 
 fn numbered<'s, T: Number>(scope: Scope<'s>, n: MarkedSize, start: f64, step: f64) -> Result<Tensor<'s, T>> {
-    compute(scope, Arange { start, step }, &[], &[n.size], Marks::NONE.with(0, n.symbol))
+    compute(scope, Arange { start, step }, &[], &[n.size], PaddedDims::NONE.with(0, n.symbol))
 }

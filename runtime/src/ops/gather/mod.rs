@@ -13,7 +13,7 @@ use crate::{
     backend::View,
     base::rank::MAX_RANK,
     tensor::weight::Stored,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod cpu;
@@ -26,7 +26,7 @@ pub(super) use cpu::picked as picked_rows;
 pub(super) use cuda::Picks;
 pub(super) use operation::Counts as PickCounts;
 
-/// Rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
+/// Returns the rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
 ///
 /// An id without a row is a fault, which the next read reports; its row reads as zeros. Padding of `ids` and
 /// of `D` propagates; an id in the padding of `V` has no row, and ids that are padding themselves are not
@@ -126,7 +126,7 @@ pub(super) fn picked<'s, T: Element>(
 pub(super) fn add_counts(
     scope: Scope<'_>,
     inputs: &mut SmallVec<[View; 4]>,
-    index: Marks,
+    index: PaddedDims,
     rows: Option<u8>,
 ) -> Counts {
     let places = (0..MAX_RANK).map(|axis| (axis, index.get(axis))).chain([(Counts::ROWS, rows)]);

@@ -66,7 +66,7 @@ impl Operation for Embedding {
 /// `[x, index: u32 N, (counts)] -> [y]`: picks slices along `axis`. Out of range faults, reads as zeros.
 #[derive(Debug)]
 pub(super) struct Gather {
-    /// What the user called.
+    /// The name of the function that the user called.
     pub(super) name: &'static str,
     /// The axis of `x` that `index` counts.
     pub(super) axis: usize,

@@ -171,7 +171,7 @@ fn launch(gpu: &mut dyn Submit, inputs: &[View], output: &View, workspace: u64) 
     let Some(p) = problem.filter(|p| p.batch.len() <= BATCH_RANK) else {
         return Err(Error::Argument {
             op: "matmul",
-            why: "the operands are not two matrices (or batches of them) of the result's rank".into(),
+            reason: "the operands are not two matrices (or batches of them) of the result's rank".into(),
         });
     };
     if p.is_empty() {

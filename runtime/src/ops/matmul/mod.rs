@@ -11,7 +11,7 @@ use crate::{
     AsOperand, AsWeight, Number, Result, Scope, Tensor,
     backend::View,
     tensor::{Operand, weight::Stored},
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod cpu;
@@ -32,7 +32,7 @@ pub(crate) use operation::plain as plain_product;
 pub(super) use thin::{ROWS as FEW_ROWS, launch_blocks, lines_up};
 pub(super) use thin::{fuse as fuse_product, may_fuse as may_fuse_product};
 
-/// `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
+/// Computes `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///
 /// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of the leading dimensions of `x` and of `N`
 /// propagates. With a weight in blocks, a row of the result has the same bits whatever other rows are computed with it; see
@@ -64,7 +64,7 @@ pub fn linear<'s, T: Number>(
     }
 }
 
-/// `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
+/// Computes `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -113,8 +113,9 @@ pub(super) fn project<'s, T: Number>(
     refuse(name, scope, x.marks, [lead.len()])?;
     refuse(name, scope, w.marks, [1])?;
     if last != k {
-        let why = format!("the last dimension of the input is {last}, of the weight {k}; they must be equal");
-        return Err(scope.shape_error(name, &[(&x).into(), (&w).into()], why));
+        let reason =
+            format!("the last dimension of the input is {last}, of the weight {k}; they must be equal");
+        return Err(scope.shape_error(name, &[(&x).into(), (&w).into()], reason));
     }
     let mut n_mark = w.marks.get(0);
     if let Some(b) = &bias {
@@ -122,8 +123,8 @@ pub(super) fn project<'s, T: Number>(
             n_mark = meet(name, scope, lead.len(), n_mark, b.marks.get(0))?;
         }
         if b.view.layout.shape() != [n] {
-            let why = format!("the bias must be [{n}], as the weight has {n} rows");
-            return Err(scope.shape_error(name, &[(&x).into(), (&w).into(), b.into()], why));
+            let reason = format!("the bias must be [{n}], as the weight has {n} rows");
+            return Err(scope.shape_error(name, &[(&x).into(), (&w).into(), b.into()], reason));
         }
     }
     let mut shape: Shape = lead.into();
@@ -151,7 +152,7 @@ pub(super) fn project<'s, T: Number>(
     Ok(out)
 }
 
-/// The product of the last two dimensions: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
+/// Multiplies matrices in the last two dimensions: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
 /// `[.., M, N]`; the dimensions in front broadcast.
 ///
 /// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of `M`, `N` and the dimensions in front
@@ -179,7 +180,7 @@ pub fn matmul<'s, T: Number>(
     product("matmul", "`[.., M, K]` and `[.., K, N]`", scope, own("matmul", a)?, b)
 }
 
-/// As [`matmul`] with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
+/// Multiplies as [`matmul`] does, with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
 /// `[.., N, K]`, the result `[.., M, N]`.
 ///
 /// ```
@@ -220,7 +221,7 @@ pub(super) fn product<'s, T: Number>(
     b: Operand,
 ) -> Result<Tensor<'s, T>> {
     let (la, lb) = (a.view.layout, b.view.layout);
-    let wrong = |why: String| Err(scope.shape_error(name, &[(&a).into(), (&b).into()], why));
+    let wrong = |reason: String| Err(scope.shape_error(name, &[(&a).into(), (&b).into()], reason));
     let (&[ref batch_a @ .., m, k], &[ref batch_b @ .., k_b, n]) = (la.shape(), lb.shape()) else {
         return wrong(format!("both operands need at least two dimensions: {expected}"));
     };
@@ -243,7 +244,7 @@ pub(super) fn product<'s, T: Number>(
 fn batch_of(x: Operand) -> Result<Operand> {
     let layout = x.view.layout;
     let batch = layout.rank() - 2;
-    let marks = (0..batch).fold(Marks::NONE, |m, axis| m.with(axis, x.marks.get(axis)));
+    let marks = (0..batch).fold(PaddedDims::NONE, |m, axis| m.with(axis, x.marks.get(axis)));
     let layout = Layout::strided(&layout.shape()[..batch], &layout.strides()[..batch])?;
     Ok(Operand { view: View { layout, ..x.view }, marks })
 }

@@ -23,7 +23,7 @@ mod kernels;
 
 pub use grouped::{grouped_mm, grouped_mm_nt};
 
-/// Where tokens go, each to `K` experts: the choices in the order of their experts.
+/// The routes of tokens, each to `K` experts: the choices in the order of their experts.
 ///
 /// Made by [`moe_route`]. The choices have places, which are those of `[T, K]` in row-major order.
 #[derive(Clone, Debug, GraphOutput)]
@@ -54,7 +54,7 @@ impl<'s> MoeRoutes<'s> {
 /// Orders the choices of `choices`, `[T, K]` numbers of `experts` experts, by expert; those of one expert keep their order.
 ///
 /// `choices` are for example the indices that [`topk`](super::topk) returns for the logits of a router. A choice of
-/// `u32::MAX` is of no expert; any other number that is no expert is a fault, which the next read reports, and counts as none.
+/// `u32::MAX` stands for no expert; any other number that is not an expert is a fault, which the next read reports, and counts as none.
 /// Choices without an expert come last. Padding of `T` propagates, and goes to no expert.
 ///
 /// A layer whose experts are matrices, and whose tokens each go to two:
@@ -107,12 +107,12 @@ pub fn moe_route<'s>(choices: &Tensor<'s, u32>, experts: usize) -> Result<MoeRou
     const NAME: &str = "moe_route";
     let scope = choices.scope();
     if experts == 0 || experts > 1 << 30 {
-        let why = format!("{experts} experts; from 1 to {} are possible", 1 << 30);
-        return Err(Error::Argument { op: NAME, why });
+        let reason = format!("{experts} experts; from 1 to {} are possible", 1 << 30);
+        return Err(Error::Argument { op: NAME, reason });
     }
     let &[tokens, each] = choices.sizes() else {
-        let why = "the choices must be `[T, K]`, `K` experts for each token";
-        return Err(scope.shape_error(NAME, &[choices.into()], why));
+        let reason = "the choices must be `[T, K]`, `K` experts for each token";
+        return Err(scope.shape_error(NAME, &[choices.into()], reason));
     };
     refuse(NAME, scope, choices.raw.marks, [1])?;
     let all = broadcast_to(&full(scope, [1], 0u32)?, [experts])?;
@@ -136,8 +136,8 @@ pub fn moe_route<'s>(choices: &Tensor<'s, u32>, experts: usize) -> Result<MoeRou
     })
 }
 
-/// The rows of `x`, `[T, D]`, in the order of the experts that they go to: `[T, K, D]`, whose rows, counted through `T` and
-/// `K`, are at the places of `routes`.
+/// Returns the rows of `x`, `[T, D]`, in the order of the experts that they go to: `[T, K, D]`, whose rows,
+/// counted through `T` and `K`, are at the places of `routes`.
 ///
 /// Padding of `T` and `D` propagates.
 ///
@@ -161,14 +161,14 @@ pub fn moe_permute<'s, T: Element>(x: &Tensor<'s, T>, routes: &MoeRoutes<'s>) ->
         meet(NAME, x.scope(), 0, x.raw.marks.get(0), tokens.raw.marks.get(0))?;
     }
     if x.rank() != 2 || x.size(0) != tokens.size(0) {
-        let why = "the input must be `[T, D]`, a row for each token of the second, `[T, K]`";
-        return Err(x.scope().shape_error(NAME, &[x.into(), tokens.into()], why));
+        let reason = "the input must be `[T, D]`, a row for each token of the second, `[T, K]`";
+        return Err(x.scope().shape_error(NAME, &[x.into(), tokens.into()], reason));
     }
     composed(NAME, || embedding(tokens, x))
 }
 
-/// For each token the sum of the rows of its choices, each multiplied by its weight: from `x`, `[T, K, D]` at the places of
-/// `routes`, and `weights`, `[T, K]`, to `[T, D]`.
+/// Returns for each token the sum of the rows of its choices, each multiplied by its weight: from `x`,
+/// `[T, K, D]` at the places of `routes`, and `weights`, `[T, K]`, to `[T, D]`.
 ///
 /// The rows are added in the order of the choices, in f32, and the sum is rounded once. Padding of `T` and `D` propagates.
 /// Choices without an expert count with their rows, which [`grouped_mm`] makes 0: give them the weight 0 if anything follows it.
@@ -201,8 +201,8 @@ pub fn moe_unpermute<'s, T: Float, W: Float>(
         }
     }
     if x.rank() != 3 || x.sizes()[..2] != *places.sizes() || weights.sizes() != places.sizes() {
-        let why = "the input must be `[T, K, D]` and the weights `[T, K]`, as the third";
-        return Err(scope.shape_error(NAME, &[x.into(), weights.into(), places.into()], why));
+        let reason = "the input must be `[T, K, D]` and the weights `[T, K]`, as the third";
+        return Err(scope.shape_error(NAME, &[x.into(), weights.into(), places.into()], reason));
     }
     if T::DTYPE == W::DTYPE {
         return unpermuted(x, weights, places);

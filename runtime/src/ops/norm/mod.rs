@@ -22,14 +22,14 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
     for w in weights {
         refuse(name, scope, w.marks, [0])?;
         if w.view.layout.shape() != [d] {
-            let why = format!("weight and bias must be [{d}], as the last dimension of the input is {d}");
-            return Err(scope.shape_error(name, &[(&x).into(), w.into()], why));
+            let reason = format!("weight and bias must be [{d}], as the last dimension of the input is {d}");
+            return Err(scope.shape_error(name, &[(&x).into(), w.into()], reason));
         }
     }
     Ok(())
 }
 
-/// Layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
+/// Applies layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
 ///
 /// `x` is `[.., D]`, `w` and `b` are `[D]`. The variance is that of the population; statistics are
 /// computed in f32. Padding of the other dimensions propagates.
@@ -62,7 +62,7 @@ pub fn layer_norm<'s, T: Float>(
     kernels::layer_norm(x, w, b, eps)
 }
 
-/// Root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
+/// Applies root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
 ///
 /// `x` is `[.., D]`, `w` is `[D]`. Statistics are computed in f32. Padding of the other dimensions
 /// propagates.
@@ -92,7 +92,7 @@ pub fn rms_norm<'s, T: Float>(
     kernels::rms_norm(x, w, eps)
 }
 
-/// `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
+/// Returns `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
 ///
 /// `x` and `added` are `[.., D]` of one shape, `w` is `[D]`. The sum is rounded to the element type before
 /// it is normalised, so the results are those of [`add`](super::add) and [`rms_norm`]. Padding of the
@@ -129,8 +129,8 @@ pub fn add_rms_norm<'s, T: Float>(
         marks = marks.with(axis, meet(NAME, scope, axis, summand.marks.get(axis), other.marks.get(axis))?);
     }
     if shape != other_shape {
-        let why = "both summands must have one shape";
-        return Err(scope.shape_error(NAME, &[(&summand).into(), (&other).into()], why));
+        let reason = "both summands must have one shape";
+        return Err(scope.shape_error(NAME, &[(&summand).into(), (&other).into()], reason));
     }
     last_axis(NAME, scope, Operand { marks, ..summand }, &[weight])?;
     kernels::add_rms_norm(x, added, w, eps)

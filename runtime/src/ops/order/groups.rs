@@ -11,7 +11,7 @@ use crate::{
 mod of {
     use crate::kernel;
 
-    /// How many entries of the line have a number below that of the group, so where the group begins.
+    /// The number of entries of the line below the number of the group, which is where the group begins.
     #[kernel(index)]
     pub(super) fn begins(
         numbers: View<u32, 2>,

@@ -4,7 +4,7 @@ use crate::{
     Element, Result, Tensor,
     ops::{check, contiguous, transpose},
     tensor::broadcast::Shape,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 /// Elements of a line: distances twice as large are numbers of kernels.
@@ -15,7 +15,7 @@ pub(super) struct Lines {
     axis: usize,
     /// Sizes with the axis last, and their padding.
     sizes: Shape,
-    marks: Marks,
+    marks: PaddedDims,
     pub(super) count: usize,
     pub(super) length: usize,
 }
@@ -23,7 +23,7 @@ pub(super) struct Lines {
 impl Lines {
     /// Finds the lines of `x`, whose axis may not be padded.
     ///
-    /// Those in the padding of other dimensions are lines as well: computing one is no fault.
+    /// Those in the padding of other dimensions are lines as well: computing one is not a fault.
     pub(super) fn of<'s, T: Element>(
         name: &'static str,
         x: &Tensor<'s, T>,
@@ -32,15 +32,15 @@ impl Lines {
         check::check_axis(name, axis, x.rank())?;
         x.scope().refuse_padded(name, x.raw.marks, axis)?;
         if x.size(axis) > LONGEST {
-            let why = format!("a line has {} elements; the largest possible is {LONGEST}", x.size(axis));
-            return Err(x.scope().shape_error(name, &[x.into()], why));
+            let reason = format!("a line has {} elements; the largest possible is {LONGEST}", x.size(axis));
+            return Err(x.scope().shape_error(name, &[x.into()], reason));
         }
         let last = contiguous(&transpose(x, axis, x.rank() - 1)?)?;
         let (sizes, length) = (Shape::from_slice(last.sizes()), x.size(axis));
         let count = sizes[..sizes.len() - 1].iter().product();
         let layout = Layout::contiguous(&[count, length])?;
         let lines = Self { axis, sizes, marks: last.raw.marks, count, length };
-        Ok((lines, last.alias(layout, 0, Marks::NONE)))
+        Ok((lines, last.alias(layout, 0, PaddedDims::NONE)))
     }
 
     /// The tensor whose lines are the rows of `matrix`.

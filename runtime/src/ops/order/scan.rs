@@ -43,7 +43,7 @@ scans! {
     i8s i8 0;
 }
 
-/// The sum of the elements along `axis` up to each one, which is included.
+/// Returns the sum of the elements along `axis` up to each one, which is included.
 ///
 /// Floats are added in f32, an `f64` in f64; integers wrap. The order in which they are added is the same on every device. The result has
 /// the shape and padding marks of `x`.

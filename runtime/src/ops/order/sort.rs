@@ -156,7 +156,7 @@ mod of {
     }
 }
 
-/// The elements along `axis` in order, and the index that each had.
+/// Sorts the elements along `axis`, and returns the index that each had.
 ///
 /// Equal elements stay in their order, also if it is `descending`. NaN counts as larger than every number. Lines have at
 /// most 2^30 elements; the work is proportional to the length times its logarithm squared. Padding of the other dimensions
@@ -185,7 +185,7 @@ pub fn sort<'s, T: Number>(
     Ok((lines.restore(&picked(&rows, &order)?)?, lines.restore(&order)?))
 }
 
-/// The indices of the elements along `axis`, in the order of the elements. As [`sort`].
+/// Returns the indices of the elements along `axis`, in the order of the elements, as [`sort`] does.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -203,8 +203,8 @@ pub fn argsort<'s, T: Number>(x: &Tensor<'s, T>, axis: usize, descending: bool) 
     lines.restore(&sorted_places(&rows, lines.length, descending)?)
 }
 
-/// The `k` largest elements along `axis`, the largest first, and their indices. Of equal elements the first ones are taken,
-/// in their order.
+/// Returns the `k` largest elements along `axis`, the largest first, and their indices. Of equal elements the
+/// first ones are taken, in their order.
 ///
 /// NaN counts as larger than every number. Lines have at most 2^30 elements. Padding of the other dimensions propagates.
 ///
@@ -229,8 +229,8 @@ pub fn topk<'s, T: Number>(
 ) -> Result<(Tensor<'s, T>, Tensor<'s, u32>)> {
     let (lines, rows) = Lines::of("topk", x, axis)?;
     if k > lines.length {
-        let why = format!("k is {k}, and axis {axis} has {} elements", lines.length);
-        return Err(Error::Argument { op: "topk", why });
+        let reason = format!("k is {k}, and axis {axis} has {} elements", lines.length);
+        return Err(Error::Argument { op: "topk", reason });
     }
     let order = sorted_places(&rows, k, true)?;
     Ok((lines.restore(&picked(&rows, &order)?)?, lines.restore(&order)?))

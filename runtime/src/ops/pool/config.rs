@@ -23,7 +23,7 @@ pub struct MaxPoolConfig<const N: usize> {
     pub padding: [usize; N],
     /// Elements of the input from one element of a window to the next.
     pub dilation: [usize; N],
-    /// Whether a last window has a result that the input and its padding fill only in part, lacking less than a stride.
+    /// If set, a last window has a result even if the input and its padding fill it only in part, lacking less than a stride.
     pub ceil_mode: bool,
 }
 
@@ -44,9 +44,9 @@ pub struct AvgPoolConfig<const N: usize> {
     pub stride: [usize; N],
     /// Zeros around the input; at most half a window.
     pub padding: [usize; N],
-    /// Whether a last window has a result that the input and its padding fill only in part, lacking less than a stride.
+    /// If set, a last window has a result even if the input and its padding fill it only in part, lacking less than a stride.
     pub ceil_mode: bool,
-    /// Whether the zeros of the padding count as elements.
+    /// If set, the zeros of the padding count as elements.
     pub count_include_pad: bool,
 }
 
@@ -132,12 +132,13 @@ impl Window {
         let values =
             [("the kernel", self.kernel), ("the stride", self.stride), ("the dilation", self.dilation)];
         if let Some((what, _)) = values.iter().find(|(_, value)| *value == 0) {
-            return Err(Error::Argument { op, why: format!("{what} is 0; it must be at least 1") });
+            return Err(Error::Argument { op, reason: format!("{what} is 0; it must be at least 1") });
         }
         let whole = self.reach().saturating_add(1);
         if self.padding > whole / 2 {
-            let why = format!("the padding is {}; it must be at most half a window of {whole}", self.padding);
-            return Err(Error::Argument { op, why });
+            let reason =
+                format!("the padding is {}; it must be at most half a window of {whole}", self.padding);
+            return Err(Error::Argument { op, reason });
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// The most places that kernels of indices count along a dimension.
 const LARGEST: usize = i32::MAX as usize;
 
-/// The largest element of each window: `x` is `[N, C, L]`, the result `[N, C, windows]`.
+/// Returns the largest element of each window: `x` is `[N, C, L]`, the result `[N, C, windows]`.
 ///
 /// As `torch.nn.functional.max_pool1d`, without indices; a NaN in a window is its result. Padding of `N` and `C` propagates,
 /// and that of `L` if there are as many windows as elements, which is so with a stride of 1 and
@@ -49,7 +49,7 @@ pub fn max_pool1d<'s, T: Float>(x: &Tensor<'s, T>, config: MaxPoolConfig<1>) -> 
     max_pool("max_pool1d", x, &config)
 }
 
-/// The largest element of each window: `x` is `[N, C, H, W]`, the result `[N, C, H', W']`.
+/// Returns the largest element of each window: `x` is `[N, C, H, W]`, the result `[N, C, H', W']`.
 ///
 /// As `torch.nn.functional.max_pool2d`; in all else as [`max_pool1d`].
 ///
@@ -68,7 +68,7 @@ pub fn max_pool2d<'s, T: Float>(x: &Tensor<'s, T>, config: MaxPoolConfig<2>) -> 
     max_pool("max_pool2d", x, &config)
 }
 
-/// The mean of each window: `x` is `[N, C, L]`, the result `[N, C, windows]`.
+/// Returns the mean of each window: `x` is `[N, C, L]`, the result `[N, C, windows]`.
 ///
 /// As `torch.nn.functional.avg_pool1d`. Padding as for [`max_pool1d`]; what the padding of a bucket holds counts as the zeros
 /// after the input.
@@ -88,7 +88,7 @@ pub fn avg_pool1d<'s, T: Float>(x: &Tensor<'s, T>, config: AvgPoolConfig<1>) -> 
     avg_pool("avg_pool1d", x, &config)
 }
 
-/// The mean of each window: `x` is `[N, C, H, W]`, the result `[N, C, H', W']`.
+/// Returns the mean of each window: `x` is `[N, C, H, W]`, the result `[N, C, H', W']`.
 ///
 /// As `torch.nn.functional.avg_pool2d`; in all else as [`avg_pool1d`].
 ///
@@ -108,7 +108,7 @@ pub fn avg_pool2d<'s, T: Float>(x: &Tensor<'s, T>, config: AvgPoolConfig<2>) -> 
     avg_pool("avg_pool2d", x, &config)
 }
 
-/// The means of `size` parts of about equal length: `x` is `[N, C, L]`, the result `[N, C, size]`.
+/// Returns the means of `size` parts of about equal length: `x` is `[N, C, L]`, the result `[N, C, size]`.
 ///
 /// As `torch.nn.functional.adaptive_avg_pool1d`. Padding of `N` and `C` propagates. `L` may be padded: its real elements are
 /// divided, and the result is not padded there.
@@ -129,7 +129,7 @@ pub fn adaptive_avg_pool1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) ->
     adaptive("adaptive_avg_pool1d", k::adaptive_avg_1d::DEFINITION, x, size)
 }
 
-/// The means of `size` parts of about equal size: `x` is `[N, C, H, W]`, the result `[N, C, ..size]`.
+/// Returns the means of `size` parts of about equal size: `x` is `[N, C, H, W]`, the result `[N, C, ..size]`.
 ///
 /// As `torch.nn.functional.adaptive_avg_pool2d`; in all else as [`adaptive_avg_pool1d`].
 ///
@@ -148,7 +148,7 @@ pub fn adaptive_avg_pool2d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 2]) ->
     adaptive("adaptive_avg_pool2d", k::adaptive_avg_2d::DEFINITION, x, size)
 }
 
-/// The largest elements of `size` parts of about equal length: `x` is `[N, C, L]`, the result `[N, C, size]`.
+/// Returns the largest elements of `size` parts of about equal length: `x` is `[N, C, L]`, the result `[N, C, size]`.
 ///
 /// As `torch.nn.functional.adaptive_max_pool1d`, without indices; in all else as [`adaptive_avg_pool1d`].
 ///
@@ -167,7 +167,7 @@ pub fn adaptive_max_pool1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) ->
     adaptive("adaptive_max_pool1d", k::adaptive_max_1d::DEFINITION, x, size)
 }
 
-/// The largest elements of `size` parts of about equal size: `x` is `[N, C, H, W]`, the result `[N, C, ..size]`.
+/// Returns the largest elements of `size` parts of about equal size: `x` is `[N, C, H, W]`, the result `[N, C, ..size]`.
 ///
 /// As `torch.nn.functional.adaptive_max_pool2d`, without indices; in all else as [`adaptive_avg_pool1d`].
 ///
@@ -235,24 +235,24 @@ fn pooled<'s, T: Float, const N: usize>(
     for (axis, window) in (2..).zip(windows) {
         let size = x.size(axis);
         if size.saturating_add(window.padding.saturating_mul(2)) > LARGEST {
-            let why = format!("dimension {axis} has more places with its padding than {LARGEST}");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has more places with its padding than {LARGEST}");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         // Even without an element, and of a dimension that a bucket pads.
         if window.keeps_size() {
             continue;
         }
         if size == 0 {
-            let why = format!("dimension {axis} has no element, so its windows have no value");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has no element, so its windows have no value");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         refuse(op, x.scope(), x.raw.marks, [axis])?;
         shape[axis] = match window.count(size) {
             Some(count) => count.into(),
             None => {
-                let why =
+                let reason =
                     format!("a window is larger than dimension {axis}, which has {size}, with its padding");
-                return Err(x.scope().shape_error(op, &[x.into()], why));
+                return Err(x.scope().shape_error(op, &[x.into()], reason));
             }
         };
     }
@@ -266,9 +266,9 @@ fn check_rank<T: Float>(op: &'static str, x: &Tensor<'_, T>, dimensions: usize) 
     if x.rank() == rank {
         return Ok(());
     }
-    let why =
+    let reason =
         format!("the input must have {rank} dimensions: batch, channels, and {dimensions} to be pooled");
-    Err(x.scope().shape_error(op, &[x.into()], why))
+    Err(x.scope().shape_error(op, &[x.into()], reason))
 }
 
 fn adaptive<'s, T: Float, const N: usize>(
@@ -283,13 +283,13 @@ fn adaptive<'s, T: Float, const N: usize>(
     for (axis, parts) in (2..).zip(size) {
         let have = x.size(axis);
         if have == 0 && parts > 0 {
-            let why = format!("dimension {axis} has no element, so its parts have no value");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has no element, so its parts have no value");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         if (have + 1).saturating_mul(parts) > LARGEST {
             return Err(Error::Argument {
                 op,
-                why: format!("{parts} parts of {have} elements are too many"),
+                reason: format!("{parts} parts of {have} elements are too many"),
             });
         }
         shape[axis] = parts.into();

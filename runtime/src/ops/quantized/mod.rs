@@ -14,7 +14,7 @@ use crate::{
     BlockFormat, Element, Error, Numerics, Result, Runtime, Scope, Tensor,
     backend::{Op, View},
     tensor::{Operand, Shown, weight::BlockOperand},
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod cpu;
@@ -36,11 +36,11 @@ fn supported(name: &'static str, scope: Scope<'_>, op: &Op, format: BlockFormat)
     if scope.supports(op)? {
         return Ok(());
     }
-    let why = format!(
+    let reason = format!(
         "this device does not compute with weights in blocks ({format}); load the model with `load::load`, which takes floats \
          instead, or make this weight from a `Param`"
     );
-    Err(Error::Argument { op: name, why })
+    Err(Error::Argument { op: name, reason })
 }
 
 /// `x w^T`, with the bias if there is one; the caller is named `name`.
@@ -51,23 +51,24 @@ pub(super) fn linear<'s, T: Element>(
     bias: Option<Operand>,
 ) -> Result<Tensor<'s, T>> {
     let (scope, [n, k]) = (x.scope(), w.shape);
-    let weight = Shown(&w.shape, Marks::NONE);
+    let weight = Shown(&w.shape, PaddedDims::NONE);
     let Some((&last, lead)) = x.sizes().split_last() else {
-        let why = "the input needs at least one dimension: `[.., K]`";
-        return Err(scope.shape_error(name, &[x.into(), weight], why));
+        let reason = "the input needs at least one dimension: `[.., K]`";
+        return Err(scope.shape_error(name, &[x.into(), weight], reason));
     };
     refuse(name, scope, x.raw.marks, [lead.len()])?;
     if last != k {
-        let why = format!("the last dimension of the input is {last}, of the weight {k}; they must be equal");
-        return Err(scope.shape_error(name, &[x.into(), weight], why));
+        let reason =
+            format!("the last dimension of the input is {last}, of the weight {k}; they must be equal");
+        return Err(scope.shape_error(name, &[x.into(), weight], reason));
     }
     if let Some(b) = &bias {
         if b.view.layout.rank() == 1 {
             meet(name, scope, lead.len(), None, b.marks.get(0))?;
         }
         if b.view.layout.shape() != [n] {
-            let why = format!("the bias must be [{n}], as the weight has {n} rows");
-            return Err(scope.shape_error(name, &[x.into(), weight, b.into()], why));
+            let reason = format!("the bias must be [{n}], as the weight has {n} rows");
+            return Err(scope.shape_error(name, &[x.into(), weight, b.into()], reason));
         }
     }
     let numerics = scope.numerics().concerning(T::DTYPE);

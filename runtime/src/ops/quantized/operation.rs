@@ -21,7 +21,7 @@ pub(in crate::ops) struct QuantizedLinear {
     pub(in crate::ops) format: BlockFormat,
     /// Of products of floats, which those of many rows are on a GPU.
     pub(super) numerics: Numerics,
-    /// Whether a GPU asks for the first blocks before earlier kernels have ended: none of them writes the blocks.
+    /// Set if a GPU asks for the first blocks before earlier kernels have ended: none of them writes the blocks.
     pub(super) early: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::kernel::definition::Definition;
 use crate::{
     DType, Error, Float, Integer, IntoDim, IntoShape, Result, Rng, Scope, Tensor,
     kernel::{call::Call, definition::Kernel as _},
-    value::layout::Marks,
+    value::layout::PaddedDims,
 };
 
 mod kernels;
@@ -21,7 +21,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     [kernels::all::DEFINITION, kernels::further::DEFINITION].into_iter()
 }
 
-/// A tensor of random numbers of `range`, all equally probable: PyTorch's `rand` and `uniform_`.
+/// Returns a tensor of random numbers of `range`, all equally probable: PyTorch's `rand` and `uniform_`.
 ///
 /// `rng` advances by one call. Of the 32 random bits of an element ([`Random::bits`](crate::Random::bits)), the upper
 /// 24 (f16: 11, bf16: 8) are a multiple `u` of 2⁻²⁴ (2⁻¹¹, 2⁻⁸) in `[0, 1)`, and the result is `low + u * (high - low)`,
@@ -51,7 +51,7 @@ pub fn uniform<'s, T: Float>(
     kernels::uniform::<T>(scope, rng, 32 - digits, 0.5f32.powi(digits as i32), low, span, largest, shape)
 }
 
-/// A tensor of random numbers of the normal distribution: PyTorch's `randn` and `normal_`.
+/// Returns a tensor of random numbers of the normal distribution: PyTorch's `randn` and `normal_`.
 ///
 /// `rng` advances by one call. The numbers are [`Random::normal`](crate::Random::normal), in `f32`; devices differ by
 /// the rounding of their logarithms and cosines.
@@ -78,13 +78,13 @@ pub fn normal<'s, T: Float>(
     std: f32,
 ) -> Result<Tensor<'s, T>> {
     if !mean.is_finite() || !std.is_finite() || std < 0.0 {
-        let why = format!("mean {mean}, std {std}; both must be finite, and std not negative");
-        return Err(Error::Argument { op: "normal", why });
+        let reason = format!("mean {mean}, std {std}; both must be finite, and std not negative");
+        return Err(Error::Argument { op: "normal", reason });
     }
     kernels::normal::<T>(scope, rng, mean, std, shape)
 }
 
-/// A tensor of random numbers of the exponential distribution with this rate: PyTorch's `exponential_`.
+/// Returns a tensor of random numbers of the exponential distribution with this rate: PyTorch's `exponential_`.
 ///
 /// `rng` advances by one call. The numbers are [`Random::exponential`](crate::Random::exponential) divided by `rate`,
 /// in `f32`: positive and finite before they are rounded to `T`.
@@ -113,14 +113,14 @@ pub fn exponential<'s, T: Float>(
     const LARGEST: f32 = 45.5;
     let mean = rate.recip();
     if !(mean * SMALLEST >= f32::MIN_POSITIVE && (mean * LARGEST).is_finite()) {
-        let why =
+        let reason =
             format!("rate {rate}; it must be between 1.4e-37 and 2.3e18, so that no number is 0 or infinite");
-        return Err(Error::Argument { op: "exponential", why });
+        return Err(Error::Argument { op: "exponential", reason });
     }
     kernels::exponential::<T>(scope, rng, mean, shape)
 }
 
-/// A tensor of random numbers of the standard Gumbel distribution, all finite.
+/// Returns a tensor of random numbers of the standard Gumbel distribution, all finite.
 ///
 /// `rng` advances by one call. The index of the largest element of logits plus such numbers is a sample of the softmax
 /// of the logits, which this example draws for two rows.
@@ -143,7 +143,7 @@ pub fn gumbel<'s, T: Float>(rng: &Rng, scope: Scope<'s>, shape: impl IntoShape<'
     kernels::gumbel::<T>(scope, rng, shape)
 }
 
-/// A tensor of random whole numbers of `range`: PyTorch's `randint`.
+/// Returns a tensor of random whole numbers of `range`: PyTorch's `randint`.
 ///
 /// Of a range of `n` numbers, all are equally probable, up to `n / 2⁶⁴` of their probability: at most 2⁻³² but for `i64`, where
 /// some numbers of a range nearly as large as the type are twice as probable as others. The end of the range is not in it,
@@ -173,7 +173,7 @@ pub fn randint<'s, T: Integer>(
     // Every integer has one.
     let [low, high] = [range.start, range.end].map(|end| end.to_i64().unwrap_or_default());
     if low >= high {
-        return Err(Error::Argument { op: NAME, why: format!("range {low}..{high}; it is empty") });
+        return Err(Error::Argument { op: NAME, reason: format!("range {low}..{high}; it is empty") });
     }
     let kernel = match T::DTYPE {
         DType::I32 => kernels::i32s::DEFINITION,
@@ -200,7 +200,7 @@ pub fn randint<'s, T: Integer>(
     composed(NAME, || call.launch_shaped(shape))
 }
 
-/// 1 with probability `p[i]`, otherwise 0, with the shape and padding marks of `p`: PyTorch's `bernoulli`.
+/// Returns 1 with probability `p[i]`, otherwise 0, with the shape and padding marks of `p`: PyTorch's `bernoulli`.
 ///
 /// `rng` advances by one call. An element is 1 if [`Random::uniform`](crate::Random::uniform) is below its probability:
 /// never for NaN and numbers up to 0, always from 1 on. The result is equal on every device.
@@ -243,7 +243,7 @@ pub fn bernoulli<'s, T: Float>(rng: &Rng, p: &Tensor<'s, T>) -> Result<Tensor<'s
 /// Returns [`Error::Argument`] if `p` is not a number of `[0, 1]`.
 pub fn dropout<'s, T: Float>(rng: &Rng, x: &Tensor<'s, T>, p: f32) -> Result<Tensor<'s, T>> {
     if !(0.0..=1.0).contains(&p) {
-        return Err(Error::Argument { op: "dropout", why: format!("p is {p}; it must be in [0, 1]") });
+        return Err(Error::Argument { op: "dropout", reason: format!("p is {p}; it must be in [0, 1]") });
     }
     // Of p = 1 nothing is left to be scaled.
     let scale = if p < 1.0 { (1.0 - p).recip() } else { 0.0 };
@@ -254,7 +254,7 @@ pub fn dropout<'s, T: Float>(rng: &Rng, x: &Tensor<'s, T>, p: f32) -> Result<Ten
     call.launch()
 }
 
-/// The numbers `0 .. n` in a random order, all orders equally probable: PyTorch's `randperm`.
+/// Returns the numbers `0 .. n` in a random order, all orders equally probable: PyTorch's `randperm`.
 ///
 /// `rng` advances by one call. The order is that of 64 random bits for each number, so it is equal on every device.
 ///
@@ -274,7 +274,7 @@ pub fn dropout<'s, T: Float>(rng: &Rng, x: &Tensor<'s, T>, p: f32) -> Result<Ten
 pub fn randperm<'s>(rng: &Rng, scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Tensor<'s, u32>> {
     const NAME: &str = "randperm";
     let n = scope.resolve_dim(NAME, n.into_dim())?;
-    refuse(NAME, scope, Marks::NONE.with(0, n.symbol), [0])?;
+    refuse(NAME, scope, PaddedDims::NONE.with(0, n.symbol), [0])?;
     composed(NAME, || {
         let (first, second) = kernels::bits(scope, rng, [n.size])?;
         // By the second words, and then, stably, by the first.

@@ -26,10 +26,10 @@ impl Bounds {
             return Ok(Self { low, span, largest: below::<T>(high) });
         }
         let (Range { start, end }, dtype) = (range, T::DTYPE);
-        let why = format!(
+        let reason = format!(
             "range {start}..{end}, in {dtype} {low}..{high}; it must not be empty, and its ends and its length must be finite"
         );
-        Err(Error::Argument { op, why })
+        Err(Error::Argument { op, reason })
     }
 }
 

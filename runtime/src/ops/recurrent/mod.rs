@@ -22,7 +22,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     kernels::all().into_iter()
 }
 
-/// One step of an LSTM: returns the new hidden state and the new cell state, both `[B, H]`.
+/// Computes one step of an LSTM: returns the new hidden state and the new cell state, both `[B, H]`.
 ///
 /// As `torch.nn.LSTMCell`: `x` is `[B, I]`, `h` and `c` are `[B, H]`, `w_ih` is `[4 H, I]`, `w_hh` is `[4 H, H]`, and both
 /// biases are `[4 H]`, with the rows of the input gate, the forget gate, the candidate and the output gate one below the
@@ -64,7 +64,7 @@ pub fn lstm_cell<'s, T: Float>(
     cell.run::<T, _>(x, h, c, kernels::lstm_gates::DEFINITION)
 }
 
-/// One step of a GRU: returns the new hidden state, `[B, H]`.
+/// Computes one step of a GRU: returns the new hidden state, `[B, H]`.
 ///
 /// As `torch.nn.GRUCell`: `x` is `[B, I]`, `h` is `[B, H]`, `w_ih` is `[3 H, I]`, `w_hh` is `[3 H, H]`, and both biases are
 /// `[3 H]`, with the rows of the reset gate, the update gate and the candidate one below the other. Otherwise as
@@ -138,10 +138,10 @@ impl Cell {
         {
             refuse(op, scope, operand.marks, first..operand.view.layout.rank())?;
         }
-        let wrong = |why: String| {
+        let wrong = |reason: String| {
             let owned: Vec<Operand> = [x, h, memory].into_iter().chain(self.owned()).collect();
             let shown: Vec<Shown<'_>> = owned.iter().map(Shown::from).collect();
-            Err(scope.shape_error(op, &shown, why))
+            Err(scope.shape_error(op, &shown, reason))
         };
         let (&[batch, inner], &[rows, width]) = (x.view.layout.shape(), h.view.layout.shape()) else {
             return wrong("the input must be `[B, I]` and each state `[B, H]`".to_owned());

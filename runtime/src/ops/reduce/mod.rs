@@ -38,8 +38,8 @@ fn reduce<'s, T: Number>(
     check_axis(name, axis, x.rank())?;
     refuse(name, x.scope(), x.raw.marks, [axis])?;
     if x.size(axis) == 0 && !of_nothing {
-        let why = format!("axis {axis} is empty, so it has no {name}");
-        return Err(x.scope().shape_error(name, &[x.into()], why));
+        let reason = format!("axis {axis} is empty, so it has no {name}");
+        return Err(x.scope().shape_error(name, &[x.into()], reason));
     }
     if let Some(definition) = further.of::<T>() {
         return Call::new(definition, x)?.launch_along(axis);
@@ -48,7 +48,7 @@ fn reduce<'s, T: Number>(
     compute(x.scope(), op, &[x.view(name)?], &without(x.sizes(), axis), marks)
 }
 
-/// Sum over `axis`, which is removed; 0 of an empty axis.
+/// Sums over `axis`, which is removed; 0 of an empty axis.
 ///
 /// Floats accumulate in f32, an `f64` in f64; integers wrap. Padding of the other dimensions propagates.
 ///
@@ -68,7 +68,7 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
     reduce("sum", (Reduction { kind: Reduce::Sum, axis }.into(), further::SUM), x, axis, true)
 }
 
-/// Arithmetic mean over `axis`, which is removed. Integers truncate towards zero; the sum of an `i64` wraps.
+/// Returns the arithmetic mean over `axis`, which is removed. Integers truncate towards zero; the sum of an `i64` wraps.
 ///
 /// Padding of the other dimensions propagates; over a padded axis see [`masked_mean`].
 ///
@@ -88,7 +88,7 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
     reduce("mean", (Reduction { kind: Reduce::Mean, axis }.into(), further::MEAN), x, axis, false)
 }
 
-/// Maximum over `axis`, which is removed; NaN if any element is NaN.
+/// Returns the maximum over `axis`, which is removed; NaN if any element is NaN.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -107,7 +107,7 @@ pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
     reduce("max", (Reduction { kind: Reduce::Max, axis }.into(), further::MAX), x, axis, false)
 }
 
-/// Mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed.
+/// Returns the mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed.
 ///
 /// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass `unsqueeze(mask, 2)`. `axis`
 /// may be padded: elements in the padding do not count, whatever `mask` contains there. Padding of the other
@@ -137,7 +137,7 @@ pub fn masked_mean<'s, T: Float>(
     masked(MaskedMean { axis }.into(), x, mask, axis)
 }
 
-/// Sum over `axis` of the elements whose `mask` is true. `axis` is removed.
+/// Sums over `axis` of the elements whose `mask` is true. `axis` is removed.
 ///
 /// As [`masked_mean`]: `axis` may be padded. With a mask of all rows it is the sum of the real ones:
 ///

@@ -16,7 +16,7 @@ fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usiz
     compute(x.scope(), op, &[x.view(name)?], x.sizes(), x.raw.marks)
 }
 
-/// `x / max(|x|, eps)` with the Euclidean norm over `axis`.
+/// Computes `x / max(|x|, eps)` with the Euclidean norm over `axis`.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -37,7 +37,7 @@ pub fn l2_normalize<'s, T: Float>(x: &Tensor<'s, T>, axis: usize, eps: f32) -> R
     along("l2_normalize", L2Normalize { axis, eps }.into(), x, axis)
 }
 
-/// `e^x / sum(e^x)` over `axis`, in f32 and without overflow. The result for a slice of only `-inf` is zeros.
+/// Computes `e^x / sum(e^x)` over `axis`, in f32 and without overflow. The result for a slice of only `-inf` is zeros.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -56,7 +56,7 @@ pub fn softmax<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
     along("softmax", Softmax { axis, log: false }.into(), x, axis)
 }
 
-/// The logarithm of [`softmax`], without loss of small values. The result for a slice of only `-inf` is
+/// Returns the logarithm of [`softmax`], without loss of small values. The result for a slice of only `-inf` is
 /// `-inf`.
 ///
 /// ```

@@ -2,7 +2,7 @@
 //
 // A block takes some slices at once, each with `lanes` threads. Where the axis is contiguous the
 // lanes of a slice are neighbours; else neighbours are different slices, so that loads coalesce.
-// Few, long slices are cut into `splits` pieces (grid.y): partial results go through scratch.
+// Few, long slices are cut into `splits` pieces (grid.y): partial results go through the workspace.
 // Types: narrow
 #include "common.cuh"
 

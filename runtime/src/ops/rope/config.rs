@@ -93,8 +93,9 @@ impl RopeOptions {
         Self { sections: Sections::new(pairs, false), ..self }
     }
 
-    /// As [`sections`](Self::sections), but the sections take turns: pair `i` belongs to section `i % N` until that section
-    /// is full, and to section 0 after that. This is the layout of Qwen3-VL (`mrope_interleaved`).
+    /// Divides pairs into sections that alternate, unlike [`sections`](Self::sections): pair `i` belongs to
+    /// section `i % N` until that section is full, and to section 0 after that. This is the layout of Qwen3-VL
+    /// (`mrope_interleaved`).
     #[must_use]
     pub fn interleaved_sections<const N: usize>(self, pairs: [usize; N]) -> Self {
         Self { sections: Sections::new(pairs, true), ..self }
@@ -105,12 +106,13 @@ impl RopeOptions {
         let RopeConfig { theta, style, dim } = self.config;
         let dim = dim.unwrap_or(d);
         if !dim.is_multiple_of(2) || dim > d {
-            let why = format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
-            return Err(Error::Argument { op, why });
+            let reason =
+                format!("{dim} elements of a head of {d} cannot rotate; an even number up to {d} can");
+            return Err(Error::Argument { op, reason });
         }
         if !(theta.is_finite() && theta > 0.0) {
-            let why = format!("theta is {theta}; it must be a positive number");
-            return Err(Error::Argument { op, why });
+            let reason = format!("theta is {theta}; it must be a positive number");
+            return Err(Error::Argument { op, reason });
         }
         self.sections.check(op, dim / 2)?;
         let frequencies = Frequencies::new(op, theta, dim, &self.scaling)?;
@@ -121,14 +123,14 @@ impl RopeOptions {
 /// Most sections.
 const MOST: usize = 4;
 
-/// Which position turns a pair.
+/// The position that turns a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sections {
     /// Pairs of each section.
     pub(crate) pairs: [usize; MOST],
     /// Number of sections; 0 if positions have no dimension for them.
     pub(crate) count: usize,
-    /// Whether the sections take turns.
+    /// If set, the sections alternate.
     pub(crate) take_turns: bool,
 }
 
@@ -147,9 +149,9 @@ impl Sections {
         let given = &self.pairs[..self.count];
         let sum = given.iter().try_fold(0usize, |sum, &n| sum.checked_add(n));
         if self.count > 0 && sum != Some(half) {
-            let why =
+            let reason =
                 format!("sections of {given:?} pairs; together they must have the {half} pairs that rotate");
-            return Err(Error::Argument { op, why });
+            return Err(Error::Argument { op, reason });
         }
         Ok(())
     }

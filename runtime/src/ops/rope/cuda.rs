@@ -101,8 +101,8 @@ impl DivisorsOf {
     fn new(op: &'static str, all: &Divisors) -> Result<Self> {
         let pairs = all.short.len();
         if pairs > DIVISORS {
-            let why = format!("divisors of {pairs} pairs; on a GPU there may be up to {DIVISORS}");
-            return Err(Error::Argument { op, why });
+            let reason = format!("divisors of {pairs} pairs; on a GPU there may be up to {DIVISORS}");
+            return Err(Error::Argument { op, reason });
         }
         let mut new = Self::zeroed();
         new.short[..pairs].copy_from_slice(&all.short);

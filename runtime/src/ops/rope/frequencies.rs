@@ -44,15 +44,15 @@ fn positive(op: &'static str, what: &str, value: f32) -> Result<f64> {
     if value.is_finite() && value > 0.0 {
         return Ok(f64::from(value));
     }
-    Err(Error::Argument { op, why: format!("{what} is {value}; it must be a positive number") })
+    Err(Error::Argument { op, reason: format!("{what} is {value}; it must be a positive number") })
 }
 
 fn length(op: &'static str, original: u32) -> Result<f64> {
     if original > 0 {
         return Ok(f64::from(original));
     }
-    let why = "original_max_position_embeddings is 0; it must be at least 1".into();
-    Err(Error::Argument { op, why })
+    let reason = "original_max_position_embeddings is 0; it must be at least 1".into();
+    Err(Error::Argument { op, reason })
 }
 
 /// The exponent of NTK-aware scaling.
@@ -60,12 +60,12 @@ fn exponent(op: &'static str, dim: usize) -> Result<f64> {
     if dim > 2 {
         return Ok(dim as f64 / (dim - 2) as f64);
     }
-    let why = format!("{dim} elements rotate; NTK-aware scaling needs at least 4");
-    Err(Error::Argument { op, why })
+    let reason = format!("{dim} elements rotate; NTK-aware scaling needs at least 4");
+    Err(Error::Argument { op, reason })
 }
 
 impl Frequencies {
-    /// Whether the frequencies depend on the positions.
+    /// Returns whether the frequencies depend on the positions.
     pub(in crate::ops) fn is_dynamic(&self) -> bool {
         self.dynamic.is_some() || self.long.is_some()
     }
@@ -109,9 +109,9 @@ impl Frequencies {
                     positive(op, "high_freq_factor", high_freq_factor)?,
                 );
                 if low >= high {
-                    let why =
+                    let reason =
                         format!("low_freq_factor is {low}; it must be less than high_freq_factor ({high})");
-                    return Err(Error::Argument { op, why });
+                    return Err(Error::Argument { op, reason });
                 }
                 Self {
                     inverse: positive(op, "factor", factor)?.recip(),
@@ -127,12 +127,12 @@ impl Frequencies {
         let (factor, original) = (positive(op, "factor", yarn.factor)?, length(op, yarn.original)?);
         let (fast, slow) = (positive(op, "beta_fast", yarn.beta.0)?, positive(op, "beta_slow", yarn.beta.1)?);
         if slow > fast {
-            let why = format!("beta_slow is {slow}; it must be at most beta_fast ({fast})");
-            return Err(Error::Argument { op, why });
+            let reason = format!("beta_slow is {slow}; it must be at most beta_fast ({fast})");
+            return Err(Error::Argument { op, reason });
         }
         if self.theta <= 1.0 {
-            let why = format!("theta is {}; YaRN needs more than 1", self.theta);
-            return Err(Error::Argument { op, why });
+            let reason = format!("theta is {}; YaRN needs more than 1", self.theta);
+            return Err(Error::Argument { op, reason });
         }
         // The pair that turns so many times in the original length.
         let pair = |turns: f64| dim as f64 * (original / (turns * TAU)).ln() / (2.0 * self.theta.ln());
@@ -164,8 +164,8 @@ impl Frequencies {
         let LongRopeConfig { divisors, original, most, attention_factor } = *config;
         for (what, all) in [("short", &divisors.short), ("long", &divisors.long)] {
             if all.len() != dim / 2 {
-                let why = format!("there are {} {what} divisors for {} pairs", all.len(), dim / 2);
-                return Err(Error::Argument { op, why });
+                let reason = format!("there are {} {what} divisors for {} pairs", all.len(), dim / 2);
+                return Err(Error::Argument { op, reason });
             }
             if let Some(wrong) = all.iter().find(|one| !one.is_finite() || **one <= 0.0) {
                 positive(op, &format!("one of the {what} divisors"), *wrong)?;
@@ -177,10 +177,10 @@ impl Frequencies {
             None if grown <= 1.0 => 1.0,
             None if original > 1 => (1.0 + grown.ln() / length.ln()).sqrt(),
             None => {
-                let why =
+                let reason =
                     "original_max_position_embeddings is 1; it must be more, or `attention_factor` be given"
                         .into();
-                return Err(Error::Argument { op, why });
+                return Err(Error::Argument { op, reason });
             }
         };
         Ok(Self { magnitude, long: Some(Long { divisors, original }), ..self })

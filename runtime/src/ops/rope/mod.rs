@@ -28,7 +28,7 @@ pub use operation::RopeStyle;
 pub(super) use operation::{Rope, RopeScatter};
 pub use scaling::{LongRopeConfig, RopeScaling, YarnConfig};
 
-/// Rotary position embedding: turns pairs of elements of each head by an angle that grows with the
+/// Applies rotary position embedding: turns pairs of elements of each head by an angle that grows with the
 /// position.
 ///
 /// `x` is `[B, T, H, D]` or `[T, H, D]`; `positions` is `[B, T]` or `[T]` (then the same for the
@@ -64,7 +64,7 @@ pub fn rope<'s, T: Float>(
     let (x, given) = (own(NAME, x)?, positions.view.layout);
     let layout = x.view.layout;
     let shape = layout.shape();
-    let wrong = |why: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], why));
+    let wrong = |reason: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], reason));
     let (time, (t, d)) = match *shape {
         [t, _, d] => (0, (t, d)),
         [_, t, _, d] => (1, (t, d)),
@@ -132,7 +132,7 @@ fn by_section(positions: View, sections: usize, batched: bool, [batches, times]:
     Ok(View { layout: Layout::strided(&[sections.max(1), batches, times], &each)?, ..positions })
 }
 
-/// [`rope`] and [`scatter_rows`](super::scatter_rows) by one kernel: rotates each row of `x` and writes
+/// Computes [`rope`] and [`scatter_rows`](super::scatter_rows) by one kernel: rotates each row of `x` and writes
 /// it to a row of `state`, which is how keys enter a cache.
 ///
 /// `x` is `[N, H, D]`, `positions` (with sections, `[sections, N]`) and `index` are `[N]`, and `state` is `[R, H, D]`, or
@@ -174,11 +174,11 @@ pub fn rope_scatter<'s, T: Float>(
         meet(NAME, scope, 0, rows.padded, positions.marks.get(first))?;
     }
     if given.shape() != &[sections, n][1 - first..] {
-        let why = match first {
+        let reason = match first {
             0 => "positions must be `[N]`, one for each row of the source",
             _ => "positions must be `[sections, N]`, a row for each section",
         };
-        return Err(scope.shape_error(NAME, &[x.into(), (&positions).into()], why));
+        return Err(scope.shape_error(NAME, &[x.into(), (&positions).into()], reason));
     }
     let mut rotation = config.operation(NAME, d)?;
     rotation.padded = [false, rows.count.is_some()];

@@ -25,9 +25,9 @@ pub(in crate::ops) struct Rope {
     pub(in crate::ops) dim: usize,
     /// Radians per position.
     pub(in crate::ops) frequencies: Frequencies,
-    /// Which position turns a pair.
+    /// The position that turns a pair.
     pub(in crate::ops) sections: Sections,
-    /// Which of the two counts are given.
+    /// The counts, of the two, that are present.
     pub(in crate::ops) padded: [bool; 2],
 }
 

@@ -1,4 +1,4 @@
-//! How frequencies of rotary embedding are scaled for long sequences.
+//! The scaling of rotary frequencies for long sequences.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,13 +12,13 @@ pub enum RopeScaling {
     None,
     /// All frequencies are divided by `factor` (position interpolation, Chen et al. 2023).
     Linear {
-        /// How many times longer sequences are than in the training.
+        /// The factor by which sequences are longer than in training.
         factor: f32,
     },
     /// The base is `theta * factor^(dim/(dim-2))`: the highest frequency is unchanged, the lowest one is divided by
     /// `factor` (NTK-aware scaling).
     Ntk {
-        /// How many times longer sequences are than in the training.
+        /// The factor by which sequences are longer than in training.
         factor: f32,
     },
     /// NTK-aware scaling by the length of the sequence, which is one more than the largest position of the call: up to
@@ -26,7 +26,7 @@ pub enum RopeScaling {
     /// Positions of padding, and of rows that [`rope_scatter`](super::rope_scatter) skips, do not count. Keys that were rotated in earlier calls keep their angles, as in
     /// `transformers`.
     DynamicNtk {
-        /// How fast the base grows with the length.
+        /// The rate at which the base grows with the length.
         factor: f32,
         /// The length of sequences in the training.
         original_max_position_embeddings: u32,
@@ -93,7 +93,7 @@ impl Divisors {
 }
 
 impl LongRopeConfig {
-    /// The frequency of pair `i` is divided by `short[i]` while the sequence, which is one more than the largest position of
+    /// Divides the frequency of pair `i` by `short[i]` while the sequence, which is one more than the largest position of
     /// the call, has at most `original_max_position_embeddings` positions, and by `long[i]` beyond (`short_factor`,
     /// `long_factor`). Positions of padding, and of rows that [`rope_scatter`](super::rope_scatter) skips, do not count. Keys
     /// that were rotated in earlier calls keep their angles, as in `transformers`.
@@ -145,8 +145,8 @@ pub struct YarnConfig {
 }
 
 impl YarnConfig {
-    /// Sequences `factor` times as long as `original_max_position_embeddings`. The betas are 32 and 1, and cosines and
-    /// sines are multiplied by `0.1 * ln(factor) + 1` (by 1 if the factor is at most 1).
+    /// Creates a configuration for sequences `factor` times as long as `original_max_position_embeddings`. The betas are 32
+    /// and 1. Cosines and sines are multiplied by `0.1 * ln(factor) + 1`, or by 1 if the factor is at most 1.
     #[must_use]
     pub const fn new(factor: f32, original_max_position_embeddings: u32) -> Self {
         Self {
@@ -159,8 +159,8 @@ impl YarnConfig {
         }
     }
 
-    /// Frequencies that turn more than `fast` times in the original length are unchanged, those that turn less than
-    /// `slow` times are divided by the factor (`beta_fast`, `beta_slow`).
+    /// Sets the limits of mixing (`beta_fast`, `beta_slow`). Frequencies that turn more than `fast` times in the original length
+    /// stay unchanged. Those that turn less than `slow` times are divided by the factor. Those between are mixed.
     #[must_use]
     pub const fn beta(self, fast: f32, slow: f32) -> Self {
         Self { beta: (fast, slow), ..self }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{AsOperand, Result};
 
-/// How tokens are chosen from logits: parameters of [`sample`](crate::ops::sample), in the order in which they apply.
+/// The choice of tokens from logits: parameters of [`sample`](crate::ops::sample), in the order in which they apply.
 ///
 /// Each is a number, or [one value for each row](PerRow), so that a batch may mix them in one graph. A number that changes
 /// nothing costs nothing; a value on the device is always applied. A number is a constant of the recording.

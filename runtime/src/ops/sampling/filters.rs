@@ -1,4 +1,4 @@
-//! What changes logits before one is chosen.
+//! The changes of logits before one is chosen.
 
 use std::ops::RangeInclusive;
 
@@ -74,7 +74,7 @@ pub fn apply_presence_penalty<'a, 's: 'a>(
     composed("apply_presence_penalty", || penalized(of::presence_penalty::DEFINITION, logits, seen, penalty))
 }
 
-/// Logits, less the largest of their row, divided by `temperature`: below 1, likely tokens become likelier.
+/// Divides logits, less the largest of their row, by `temperature`: below 1, likely tokens become likelier.
 ///
 /// `logits` is `[.., V]`, and `temperature` is [one value for each row](PerRow). To subtract the largest changes no probability, and
 /// keeps small temperatures from overflowing. At temperature 0, only the first of the largest logits is left, and all others
@@ -113,7 +113,7 @@ pub fn apply_temperature<'a, 's: 'a>(
     })
 }
 
-/// The `k` largest logits of each row; the others become `-inf`.
+/// Keeps the `k` largest logits of each row; the others become `-inf`.
 ///
 /// `logits` is `[.., V]`, and `k` is [one value for each row](PerRow); 0, and any number from `V` on, keeps all. Logits that
 /// equal the smallest of them are kept as well, as in transformers and vLLM. NaN counts as `-inf`. Padding of the rows
@@ -143,7 +143,8 @@ pub fn apply_top_k<'a, 's: 'a>(
     })
 }
 
-/// The most likely tokens of each row that together have at least the probability `p`; the logits of the others become `-inf`.
+/// Keeps the most likely tokens of each row that together have at least the probability `p`; the logits of the
+/// others become `-inf`.
 ///
 /// `logits` is `[.., V]`, and `p` is [one value for each row](PerRow); from 1 on, it keeps all, as NaN does, and the most
 /// likely token is always kept. As in transformers and vLLM, a token is kept if those that are more likely do not have `p`
@@ -174,7 +175,7 @@ pub fn apply_top_p<'a, 's: 'a>(
     composed("apply_top_p", || filtered(of::top_p::DEFINITION, logits, p))
 }
 
-/// The tokens of each row that are at least `p` times as likely as the most likely one; the logits of the others become
+/// Keeps the tokens of each row that are at least `p` times as likely as the most likely one; the logits of the others become
 /// `-inf`.
 ///
 /// `logits` is `[.., V]`, and `p` is [one value for each row](PerRow); up to 0, it keeps all, as NaN does, and the most likely
@@ -252,7 +253,7 @@ fn check(
 ) -> Result<()> {
     match value.number() {
         Some(number) if !is_valid(number) => {
-            Err(Error::Argument { op, why: format!("{name} is {number}; it must be {valid}") })
+            Err(Error::Argument { op, reason: format!("{name} is {number}; it must be {valid}") })
         }
         _ => Ok(()),
     }

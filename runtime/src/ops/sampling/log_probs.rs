@@ -7,7 +7,7 @@ use crate::{
     ops::{cast, composed::composed, topk},
 };
 
-/// The logarithm of the probability of a token of each row of `logits`.
+/// Returns the logarithm of the probability of a token of each row of `logits`.
 ///
 /// `logits` is `[.., V]`, `tokens` and the result are `[..]`. The probabilities are those of
 /// [`log_softmax`](crate::ops::log_softmax), in `f32`, where NaN counts as `-inf`. Pass the model's logits for what vLLM
@@ -40,7 +40,7 @@ pub fn token_log_probs<'s, T: Float>(
     })
 }
 
-/// The logarithms of the `n` largest probabilities of each row of `logits`, the largest first, and their tokens.
+/// Returns the logarithms of the `n` largest probabilities of each row of `logits`, the largest first, and their tokens.
 ///
 /// `logits` is `[.., V]`, both results are `[.., n]`. The probabilities are those of [`token_log_probs`]; of equal ones, the
 /// first tokens are taken. Padding of the rows propagates.
@@ -65,7 +65,7 @@ pub fn top_log_probs<'s, T: Float>(
 ) -> Result<(Tensor<'s, f32>, Tensor<'s, u32>)> {
     const NAME: &str = "top_log_probs";
     if let Some(&size) = logits.sizes().last().filter(|size| n > **size) {
-        return Err(Error::Argument { op: NAME, why: format!("n is {n}, and there are {size} tokens") });
+        return Err(Error::Argument { op: NAME, reason: format!("n is {n}, and there are {size} tokens") });
     }
     composed(NAME, || {
         let logits: Tensor<'s, f32> = cast(logits)?;

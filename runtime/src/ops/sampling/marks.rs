@@ -1,4 +1,4 @@
-//! Which tokens were seen.
+//! The tokens that were seen.
 
 use super::kernels::{NO_TOKEN, of};
 use crate::{
@@ -38,8 +38,8 @@ pub fn mark_tokens<'s>(state: &State<bool>, tokens: &Tensor<'s, u32>) -> Result<
     };
     let is_small = state.shape().iter().product::<usize>() < NO_TOKEN as usize;
     let Some((size, stride)) = rows.filter(|_| is_small) else {
-        let why = "the state must be `[rows, V]`, of less than 2^32 elements, with a row for each of the tokens, which are `[N]`; or `[V]`";
-        return Err(scope.shape_error(NAME, &[(&given).into(), tokens.into()], why));
+        let reason = "the state must be `[rows, V]`, of less than 2^32 elements, with a row for each of the tokens, which are `[N]`; or `[V]`";
+        return Err(scope.shape_error(NAME, &[(&given).into(), tokens.into()], reason));
     };
     composed(NAME, || {
         let mut call = Call::new(of::place::DEFINITION, tokens)?;

@@ -173,7 +173,7 @@ fn penalized<'s>(mut logits: Tensor<'s, f32>, config: SampleConfig<'_, 's>) -> R
     Ok(logits)
 }
 
-/// What temperature and filters leave; those that keep everything are left out.
+/// The effects of temperature and filters; those that keep everything are left out.
 fn filtered<'s>(mut logits: Tensor<'s, f32>, config: SampleConfig<'_, 's>) -> Result<Tensor<'s, f32>> {
     if config.temperature.number() != Some(1.0) {
         logits = apply_temperature(&logits, config.temperature)?;

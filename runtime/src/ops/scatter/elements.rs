@@ -58,8 +58,8 @@ pub(crate) fn write<'s, T: Element>(
     let target = state.operand(name, scope)?.view;
     let (elements, count) = (target.layout.count(), places.raw.layout.count());
     if u32::try_from(elements.max(count)).is_err() {
-        let why = "a kernel writes states of fewer than 2^32 elements, by fewer than 2^32 elements";
-        return Err(Error::shape(name, &[target.layout.shape()], why));
+        let reason = "a kernel writes states of fewer than 2^32 elements, by fewer than 2^32 elements";
+        return Err(Error::shape(name, &[target.layout.shape()], reason));
     }
     if count == 0 || elements == 0 {
         return Ok(());

@@ -80,7 +80,7 @@ impl Rows {
         let (target, src) = (state.operand(name, scope)?.view, src.operand(name, scope)?);
         let (all, given) = (target.layout, src.view.layout);
         let shapes = [all.shape().into(), index.into(), (&src).into()];
-        let wrong = |why: &str| Err(scope.shape_error(name, &shapes, why));
+        let wrong = |reason: &str| Err(scope.shape_error(name, &shapes, reason));
         let (&[n], Some((&rows_given, row))) = (index.sizes(), given.shape().split_first()) else {
             return wrong("the index must be `[N]` and the source `[N, row..]`");
         };

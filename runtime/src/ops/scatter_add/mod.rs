@@ -22,7 +22,7 @@ mod kernels;
 /// The index of an entry that is added to nothing.
 const SKIP: u32 = u32::MAX;
 
-/// `x` with each element of `src` added at its index along `axis`: of two dimensions and axis 0,
+/// Returns `x` with each element of `src` added at its index along `axis`: of two dimensions and axis 0,
 /// `y[index[i, j], j] += src[i, j]`.
 ///
 /// As `torch.scatter_add`: `index` has as many dimensions as `x` and `src`, and is nowhere larger than `src`, nor, but for
@@ -64,8 +64,8 @@ pub fn scatter_add<'s, T: Number>(
         index.size(at) <= src.size(at).min(of_target)
     };
     if [index.rank(), src.rank()] != [x.rank(); 2] {
-        let why = "the index and the source must have the dimensions of the first tensor";
-        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], why));
+        let reason = "the index and the source must have the dimensions of the first tensor";
+        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], reason));
     }
     for at in 0..x.rank() {
         let mark = meet(NAME, x.scope(), at, index.raw.marks.get(at), src.raw.marks.get(at))?;
@@ -74,10 +74,10 @@ pub fn scatter_add<'s, T: Number>(
         }
     }
     if !(0..x.rank()).all(fits) {
-        let why = format!(
+        let reason = format!(
             "the index must not be larger than the source, nor, but for axis {axis}, than the first tensor"
         );
-        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], why));
+        return Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], reason));
     }
     let (index, src) = completed(x, axis, index, src)?;
     let index = around(NAME, &index, axis)?;
@@ -85,7 +85,8 @@ pub fn scatter_add<'s, T: Number>(
     added(NAME, x, axis, &around(NAME, &src, axis)?, &groups)
 }
 
-/// `x` with each slice of `src` along `axis` added at its index: of two dimensions and axis 0, `y[index[i], j] += src[i, j]`.
+/// Returns `x` with each slice of `src` along `axis` added at its index: of two dimensions and axis 0,
+/// `y[index[i], j] += src[i, j]`.
 ///
 /// As `torch.index_add`: `index` is `[N]`, and `src` has the shape of `x` with `N` in place of `axis`. Order, faults and padding
 /// are those of [`scatter_add`], in which every element of `src` has an index of its own.
@@ -111,7 +112,8 @@ pub fn index_add<'s, T: Number>(
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "index_add";
     check_axis(NAME, axis, x.rank())?;
-    let wrong = |why: String| Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], why));
+    let wrong =
+        |reason: String| Err(x.scope().shape_error(NAME, &[x.into(), index.into(), src.into()], reason));
     if index.rank() != 1 || src.rank() != x.rank() {
         return wrong(
             "the index must be `[N]`, and the source have the dimensions of the first tensor".into(),

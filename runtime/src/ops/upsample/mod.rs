@@ -17,7 +17,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     k::all().into_iter()
 }
 
-/// `x`, `[N, C, L]`, as `[N, C, size]`: the element at place `i` is that at `i L / size`, rounded down.
+/// Resizes `x`, `[N, C, L]`, to `[N, C, size]`: the element at place `i` is that at `i L / size`, rounded down.
 ///
 /// As `torch.nn.functional.interpolate` with `mode="nearest"`. Padding of `N` and `C` propagates. `L` may be padded: its real
 /// elements are spread, and the result is not padded there.
@@ -38,7 +38,7 @@ pub fn upsample_nearest1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) -> 
     upsample("upsample_nearest1d", k::nearest_1d::DEFINITION, x, size, None)
 }
 
-/// `x`, `[N, C, H, W]`, as `[N, C, ..size]`: as [`upsample_nearest1d`] in both dimensions.
+/// Resizes `x`, `[N, C, H, W]`, to `[N, C, ..size]`, as [`upsample_nearest1d`] in both dimensions.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -55,7 +55,7 @@ pub fn upsample_nearest2d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 2]) -> 
     upsample("upsample_nearest2d", k::nearest_2d::DEFINITION, x, size, None)
 }
 
-/// `x`, `[N, C, L]`, as `[N, C, size]`: values on straight lines between the elements.
+/// Resizes `x`, `[N, C, L]`, to `[N, C, size]`: values on straight lines between the elements.
 ///
 /// As `torch.nn.functional.interpolate` with `mode="linear"`. With `align_corners`, the first and the last element stay what they
 /// are; without it, elements are intervals, and outside of the middle of the first and the last one the value does not
@@ -81,7 +81,7 @@ pub fn upsample_linear1d<'s, T: Float>(
     upsample("upsample_linear1d", k::linear_1d::DEFINITION, x, size, Some(align_corners))
 }
 
-/// `x`, `[N, C, H, W]`, as `[N, C, ..size]`: as [`upsample_linear1d`] in both dimensions.
+/// Resizes `x`, `[N, C, H, W]`, to `[N, C, ..size]`, as [`upsample_linear1d`] in both dimensions.
 ///
 /// As `torch.nn.functional.interpolate` with `mode="bilinear"`.
 ///
@@ -116,18 +116,19 @@ fn upsample<'s, T: Float, const N: usize>(
     x.view(op)?;
     let rank = N + 2;
     if x.rank() != rank {
-        let why = format!("the input must have {rank} dimensions: batch, channels, and {N} of another size");
-        return Err(x.scope().shape_error(op, &[x.into()], why));
+        let reason =
+            format!("the input must have {rank} dimensions: batch, channels, and {N} of another size");
+        return Err(x.scope().shape_error(op, &[x.into()], reason));
     }
     let mut shape: Vec<Dim<'s>> = x.shape().to_vec();
     let mut call = Call::new(kernel, x)?;
     for (axis, size) in (2..).zip(size) {
         if x.size(axis) == 0 && size > 0 {
-            let why = format!("dimension {axis} has no element that the result could repeat");
-            return Err(x.scope().shape_error(op, &[x.into()], why));
+            let reason = format!("dimension {axis} has no element that the result could repeat");
+            return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
         let out = i32::try_from(size)
-            .map_err(|_| Error::Argument { op, why: format!("a size of {size} is too large") })?;
+            .map_err(|_| Error::Argument { op, reason: format!("a size of {size} is too large") })?;
         shape[axis] = size.into();
         call.key(out);
     }

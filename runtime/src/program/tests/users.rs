@@ -20,7 +20,7 @@ use crate::{
     program::users::Operands,
 };
 
-/// Where a part has a tensor.
+/// The place of a tensor in a part.
 #[derive(Clone, Copy, Debug)]
 enum Base {
     Input(usize),
@@ -117,7 +117,7 @@ impl Pass for Regroups {
                 at += rng.random_range(1..3);
             }
             let outcome = program.replace(&members, sequence(program, &members, rng));
-            let outcome = outcome.map_or_else(|why| format!("{why:?}"), |()| "done".to_owned());
+            let outcome = outcome.map_or_else(|reason| format!("{reason:?}"), |()| "done".to_owned());
             *self.done.lock().unwrap().entry(outcome).or_default() += 1;
         }
         Ok(())
@@ -138,7 +138,7 @@ fn sequence(program: &Program<'_>, members: &[LaunchId], rng: &mut StdRng) -> Ne
         let launch = program.launch(*id).unwrap();
         let mut places: Vec<Place> = Vec::new();
         for tensor in launch.inputs() {
-            let made = made_by(program, members, &parts, &tensor).unwrap_or_else(|| {
+            let made = producer(program, members, &parts, &tensor).unwrap_or_else(|| {
                 operands.input(tensor, tensor.dtype());
                 inputs += 1;
                 Place { base: Base::Input(inputs - 1), offset: 0, view: tensor.view() }
@@ -165,8 +165,13 @@ fn sequence(program: &Program<'_>, members: &[LaunchId], rng: &mut StdRng) -> Ne
     operands.launch("sequence", || Sequence { parts, between }.into())
 }
 
-/// Where an earlier part puts what a tensor is.
-fn made_by(program: &Program<'_>, members: &[LaunchId], parts: &[Part], tensor: &TensorRef) -> Option<Place> {
+/// The place where an earlier part puts a tensor.
+fn producer(
+    program: &Program<'_>,
+    members: &[LaunchId],
+    parts: &[Part],
+    tensor: &TensorRef,
+) -> Option<Place> {
     let writer = program.writer(tensor)?;
     let part = parts.get(members.iter().position(|member| *member == writer)?)?;
     let (view, outputs) = (tensor.view(), program.launch(writer)?.outputs());
@@ -199,7 +204,7 @@ fn replacing_what_may_be_replaced_changes_no_byte() {
     };
     // Otherwise, it shows nothing.
     least("done", 5000);
-    for why in [
+    for reason in [
         PassRefusal::WrittenBetween,
         PassRefusal::ReadBetween,
         PassRefusal::PlaceInUse,
@@ -208,7 +213,7 @@ fn replacing_what_may_be_replaced_changes_no_byte() {
         PassRefusal::WritesInPlace,
         PassRefusal::ReplacedBefore,
     ] {
-        least(&format!("{why:?}"), 1);
+        least(&format!("{reason:?}"), 1);
     }
     assert!(gone > 3000, "{gone}");
 }

@@ -1,4 +1,4 @@
-//! What depends on some launches of a program.
+//! The parts of a program that depend on some of its launches.
 
 use smallvec::SmallVec;
 
@@ -18,7 +18,7 @@ pub(crate) struct Dependents {
 }
 
 impl Dependents {
-    /// What depends on the launches that are sources.
+    /// The launches and values that depend on the launches that are sources.
     ///
     /// In bodies of conditional nodes, which may run or not, or several times, nothing stops to depend on them.
     pub(super) fn of(commands: &[Command], is_source: impl Fn(usize) -> bool, bound: Bound) -> Self {

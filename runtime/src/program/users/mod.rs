@@ -86,7 +86,7 @@ use crate::{
 ///     let z = graph.call(&step, &[3.0, 4.0], &y)?;
 ///     assert_eq!(step.read(&z)?, [2.0, 3.0]);
 /// }
-/// let report = &rt.tree().nodes[0].passes[0];
+/// let report = &rt.tree().recordings[0].passes[0];
 /// assert_eq!(report.to_string(), "halves: 1 x half for 1 operation each");
 /// # Ok(())
 /// # }
@@ -190,7 +190,8 @@ impl UserPass {
     ) -> Result<Option<Dependents>> {
         report.bound = self.bound;
         let segment = target.segment;
-        let failed = |why| Err(Error::PassFailed { pass: self.name, segment: segment.to_string(), why });
+        let failed =
+            |reason| Err(Error::PassFailed { pass: self.name, segment: segment.to_string(), reason });
         let seen = Program::new(&program.commands, target, report);
         match catch_unwind(AssertUnwindSafe(|| self.pass.get().map(|pass| pass.run(&seen)))) {
             Ok(None | Some(Ok(()))) => {}

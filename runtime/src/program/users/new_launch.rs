@@ -25,7 +25,7 @@ impl NewLaunch {
     /// # Errors
     /// Returns what is wrong with its operands.
     pub(super) fn op(&self) -> Result<&Op, PassRefusal> {
-        self.op.as_ref().map_err(|why| *why)
+        self.op.as_ref().map_err(|reason| *reason)
     }
 
     pub(super) fn inputs(&self) -> &[TensorRef] {
@@ -42,8 +42,8 @@ impl fmt::Debug for NewLaunch {
         let Self { name, op, inputs, outputs } = self;
         let mut out = f.debug_struct("NewLaunch");
         out.field("operation", name).field("inputs", &inputs.len()).field("outputs", &outputs.len());
-        if let Err(why) = op {
-            out.field("refused", why);
+        if let Err(reason) = op {
+            out.field("refused", reason);
         }
         out.finish()
     }
@@ -60,8 +60,8 @@ pub(crate) struct Operands {
 
 impl Operands {
     /// Notes a mistake, unless there was one before.
-    pub(crate) fn refuse(&mut self, why: PassRefusal) {
-        self.mistake.get_or_insert(why);
+    pub(crate) fn refuse(&mut self, reason: PassRefusal) {
+        self.mistake.get_or_insert(reason);
     }
 
     /// Adds an input whose elements must be of this type, and returns its number.

@@ -25,7 +25,7 @@ pub(super) struct Replacement {
     joined: Joined,
 }
 
-/// What a pass replaces.
+/// The launches that a pass replaces.
 #[derive(Debug, Default)]
 pub(super) struct Replaced {
     /// By the first command of their piece.

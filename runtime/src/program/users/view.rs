@@ -1,4 +1,4 @@
-//! What a pass of a user sees of a program.
+//! The view that a user's pass has of a program.
 
 use std::{cell::RefCell, fmt, slice};
 
@@ -67,7 +67,7 @@ pub struct LaunchId {
     pub(super) at: usize,
 }
 
-/// What a launch is a part of.
+/// The joined launch of which a launch is a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Nesting {
@@ -219,12 +219,12 @@ impl<'p> Program<'p> {
         let outcome = self.checked(launches, &by);
         match outcome {
             Ok(replacement) => self.replaced.borrow_mut().add(replacement),
-            Err(why) => {
+            Err(reason) => {
                 let names = launches.iter().filter_map(|id| Some(self.launch(*id)?.operation()));
                 let names: SmallVec<[&'static str; 4]> = names.collect();
                 let name = by.name();
-                self.report.borrow_mut().add_not_replaced(&names, name, why);
-                return Err(why);
+                self.report.borrow_mut().add_not_replaced(&names, name, reason);
+                return Err(reason);
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use super::{
 const BLOCK: usize = 256;
 /// Groups of a block, at most.
 const GROUPS: usize = 16;
-/// How often scales and integers are improved by turns.
+/// The number of rounds in which scales and integers are improved by turns.
 const ROUNDS: usize = 3;
 
 /// A block whose elements are `d * scale * q`.
@@ -32,7 +32,7 @@ struct Offset {
     integers: [u8; BLOCK],
 }
 
-/// Whether every value is one for which no sum of a search overflows. Larger ones have no scale in half precision.
+/// Returns whether every value is one for which no sum of a search overflows. Larger ones have no scale in half precision.
 fn searchable(values: &[f32]) -> bool {
     // The largest integers of scales and elements are 128 and 63.
     values.iter().all(|v| v.abs() <= MAX_HALF * 128.0 * 64.0)

@@ -58,8 +58,8 @@ impl BlockFormat {
     }
 }
 
-fn refuse<T>(why: String) -> Result<T> {
-    Err(Error::Argument { op: NAME, why })
+fn refuse<T>(reason: String) -> Result<T> {
+    Err(Error::Argument { op: NAME, reason })
 }
 
 /// The largest number in half precision.
@@ -92,7 +92,7 @@ fn push_fifth_bits(q: &[u8; 32], out: &mut Vec<u8>) {
     out.extend_from_slice(&bits.to_le_bytes());
 }
 
-/// What is quantised with a factor alone: the value of the largest size becomes `-limit`, with its sign.
+/// Quantises with a factor alone: the value of the largest size becomes `-limit`, with its sign.
 fn around_zero(values: &[f32], limit: f32, out: &mut Vec<u8>) -> Option<[u8; 32]> {
     let largest = values.iter().fold(0.0f32, |most, &v| if v.abs() > most.abs() { v } else { most });
     if values.iter().any(|v| !v.is_finite()) {
@@ -105,7 +105,7 @@ fn around_zero(values: &[f32], limit: f32, out: &mut Vec<u8>) -> Option<[u8; 32]
     Some(std::array::from_fn(|i| integer(values[i])))
 }
 
-/// What is quantised with a factor and an offset: the smallest value becomes 0, the largest `limit`.
+/// Quantises with a factor and an offset: the smallest value becomes 0, the largest `limit`.
 fn above_minimum(values: &[f32], limit: f32, out: &mut Vec<u8>) -> Option<[u8; 32]> {
     let least = values.iter().fold(f32::INFINITY, |least, &v| least.min(v));
     let most = values.iter().fold(f32::NEG_INFINITY, |most, &v| most.max(v));

@@ -8,7 +8,7 @@
 
 use crate::quantized::small::IQ4_NL_VALUES;
 
-/// How far beyond the end of the range the largest value may lie, in steps between integers. Where it does, it is cut off, which
+/// The distance by which the largest value may exceed the end of the range, in steps between integers. Where it does, it is cut off, which
 /// makes the steps of all others smaller.
 const BEYOND: [f32; 16] =
     [-0.9, -0.7, -0.5, -0.35, -0.2, -0.1, 0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9, 1.2, 1.5, 1.8];

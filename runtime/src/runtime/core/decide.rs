@@ -1,4 +1,4 @@
-//! The decision about a segment: replays are decided here, everything else in `miss`.
+//! The decision about a segment: replays are decided here, everything else in `warm_up_or_record.rs`.
 
 use super::Core;
 use crate::{

@@ -56,7 +56,7 @@ impl Measure {
         let (recordings, executable_bytes) = tree.recorded();
         let marks = memory.high_water();
         CaptureMemory {
-            nodes: recordings.saturating_sub(self.recordings),
+            recordings: recordings.saturating_sub(self.recordings),
             pool_bytes: marks.pool,
             result_bytes: marks.results,
             eager_bytes: marks.eager,
@@ -155,7 +155,7 @@ impl Estimate {
     /// Adds the captures that a dry `capture_all` omits.
     pub(crate) fn expect_more(&mut self, recordings: u64, executable_bytes: u64) {
         if let Some(dry) = &mut self.dry {
-            dry.more.nodes += recordings;
+            dry.more.recordings += recordings;
             dry.more.executable_bytes += executable_bytes;
         }
     }
@@ -172,7 +172,7 @@ impl Estimate {
     pub(crate) fn estimated(&self, memory: &Memory, tree: &Tree) -> CaptureMemory {
         let Some(dry) = &self.dry else { return CaptureMemory::default() };
         let mut sum = dry.before.taken(memory, tree);
-        sum.nodes += dry.more.nodes;
+        sum.recordings += dry.more.recordings;
         sum.executable_bytes += dry.more.executable_bytes;
         sum
     }

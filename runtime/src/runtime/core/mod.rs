@@ -189,7 +189,7 @@ fn allocate(launcher: &mut Launcher<'_>, tree: &Tree, mut new: NewTensor) -> Res
 /// Refuses state that an operation writes while it is another operand of it: which of its values were read would depend on the
 /// device.
 fn check_state(op: &'static str, inputs: &[View], outputs: &[View]) -> Result<()> {
-    let refused = |why: &str| Err(Error::Argument { op, why: why.into() });
+    let refused = |reason: &str| Err(Error::Argument { op, reason: reason.into() });
     for (index, state) in outputs.iter().enumerate() {
         if inputs.iter().any(|input| input.overlaps(state)) {
             return refused(

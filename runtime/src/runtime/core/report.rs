@@ -8,7 +8,7 @@ use crate::{
     memory::{Memory, Placement, Tables},
     observe::{
         log::Log,
-        memory::{DeviceUsage, FunctionUsage, MemoryStats, NodeUsage},
+        memory::{DeviceUsage, FunctionUsage, MemoryStats, RecordingUsage},
     },
     record::{CallState, Stream},
     tree::{ExecTotals, Recording, Tree},
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) fn stats(log: &Log, tree: &Tree, stream: &Stream) -> Stats {
     Stats {
         copied_slots: tree.copied_live_ins(),
-        nodes: tree.len(),
+        live_recordings: tree.len(),
         executables: tree.executables().count,
         staging_waits: stream.backend().staging_waits(),
         ..log.stats().clone()
@@ -33,9 +33,9 @@ pub(crate) fn tables(memory: &Memory, tree: &Tree, call: &CallState) -> Tables {
     Tables { states, owned, regions, retired, kept, shapes, hosts, ..tree.tables() }
 }
 
-fn node_usage(recording: &Recording, first: RecordingId) -> NodeUsage {
+fn node_usage(recording: &Recording, first: RecordingId) -> RecordingUsage {
     let at = recording.id();
-    NodeUsage {
+    RecordingUsage {
         recording: at,
         segment: recording.site.to_string(),
         function: recording.caller.name,
@@ -77,7 +77,7 @@ pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> Mem
         pool,
         results,
         eager,
-        scratch_peak_bytes: memory.lent_peak(),
+        borrowed_peak_bytes: memory.lent_peak(),
         kept_bytes: memory.persistent().held_bytes(),
         cached_bytes: memory.persistent().cached_bytes(),
         ..MemoryStats::default()
@@ -97,11 +97,11 @@ pub(crate) fn memory_stats(memory: &Memory, stream: &Stream, tree: &Tree) -> Mem
     for (at, recording) in tree.ordered() {
         let usage = node_usage(recording, tree.id(tree.first_of(at)));
         let of = function(&mut functions, recording.caller);
-        of.nodes += 1;
+        of.recordings += 1;
         of.pool_bytes = of.pool_bytes.max(usage.pool_extent_bytes);
         of.pool_sum_bytes += usage.pool_peak_bytes;
         of.executable_bytes += usage.executable_bytes;
-        stats.nodes.push(usage);
+        stats.recordings.push(usage);
     }
     stats.functions = functions.into_values().collect();
     stats.pool_recorded_bytes = stats.functions.iter().map(|f| f.pool_bytes).max().unwrap_or(0);

@@ -7,13 +7,13 @@ use std::{
 
 use crate::{
     DType, Device, Error, MemoryArena, Param, Result, Runtime, Support, Tensor,
-    backend::{HostBlock, SharedMemory},
+    backend::{HostUpload, SharedMemory},
     base::plan::{Plan, Site},
     graph::{FunctionSpec, GraphObject, Options, inputs::Inputs},
-    host::eager::{EagerTensors as _, Finish},
+    host::eager::{EagerTensors as _, RegionResult},
     memory::OwnedView,
     ops,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 static SITE: Site = Site { function: "test", index: 0, file: file!(), first_line: 1, last_line: 1 };
@@ -44,7 +44,7 @@ fn recorded(rt: &mut Runtime) -> (GraphObject, Param<f32>) {
     for _ in 0..4 {
         assert_eq!(twice(rt, &graph, &w).unwrap(), [3.0]);
     }
-    assert_eq!(rt.stats().nodes, 1);
+    assert_eq!(rt.stats().live_recordings, 1);
     (graph, w)
 }
 
@@ -185,16 +185,17 @@ fn memory_of_the_users_that_a_region_returns_is_moved_to_one_address() {
                 let mut core = step.rt.core.borrow_mut();
                 let memory = core.stream.alloc(8)?;
                 let bytes = [i as f32, 1.0].iter().flat_map(|x| x.to_ne_bytes()).collect();
-                let block = HostBlock { bytes, writes: vec![(memory.addr(), 0, 8)], ..HostBlock::default() };
+                let block =
+                    HostUpload { bytes, writes: vec![(memory.addr(), 0, 8)], ..HostUpload::default() };
                 core.stream.backend_mut().host_write(block)?;
                 let layout = Layout::contiguous(&[2])?;
-                let (dtype, marks) = (DType::F32, Marks::NONE);
+                let (dtype, marks) = (DType::F32, PaddedDims::NONE);
                 let view = OwnedView { owner: None, memory: &memory, dtype, layout, marks };
                 let raw = core.memory.adopt_in_region(view);
                 handed_back.push(memory);
                 Tensor::<f32>::from_raw(step.rt, raw)
             };
-            let given = (&&Finish::new(given)).finish(region)?;
+            let given = (&&RegionResult::new(given)).finish(region)?;
             cx.segment(&SITE, (&given,), |k| ops::neg(k.0))
         });
         assert_eq!(step.read(&y.unwrap()).unwrap(), [-(i as f32), -1.0]);

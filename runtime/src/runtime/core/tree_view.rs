@@ -11,7 +11,7 @@ use crate::{
         pool::{Block, StateId, rounded},
     },
     observe::inspect::{
-        GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeNode, TreeOutput, TreeSegment,
+        GraphTree, OutputId, OutputPlace, TreeBlock, TreeFunction, TreeOutput, TreeRecording, TreeSegment,
         TreeState, TreeWaiting,
     },
     tree::{
@@ -79,7 +79,7 @@ impl View<'_> {
         for (at, recording) in self.tree.ordered() {
             let (entry, exit) = (states.number(view, recording.entry), states.number(view, recording.exit));
             let (alive, dead, alive_others) = self.liveness(recording);
-            view.nodes.push(TreeNode {
+            view.recordings.push(TreeRecording {
                 id: recording.id(),
                 function: recording.caller.name.to_owned(),
                 numerics: recording.numerics,
@@ -221,7 +221,7 @@ fn waiting(group: &Group) -> Option<TreeWaiting> {
     Some(TreeWaiting {
         function: function.to_owned(),
         segment: segment(site, group.is_whole_call()),
-        why: wait.reason().to_string(),
+        reason: wait.reason().to_string(),
         warmups: runs,
     })
 }

@@ -19,7 +19,7 @@ fn invalidated(
     let mut told = false;
     match program.run(&mut rt) {
         Ok(()) => {}
-        Err((_, e)) if injected(&e) => told = true,
+        Err((_, e)) if injected_or_quoted(&e) => told = true,
         Err((at, e)) => bad = Some(format!("{what}: step {at}: {e}")),
     }
     if plan.disarm() {
@@ -29,7 +29,7 @@ fn invalidated(
         && bad.is_none()
         && let Err(e) = rt.step()
     {
-        told = injected(&e);
+        told = injected_or_quoted(&e);
     }
     if !told && bad.is_none() {
         bad = Some(format!("{what}: swallowed"));
@@ -37,12 +37,12 @@ fn invalidated(
     // Nothing is invalidated any more.
     plan.invalidate_captures([Some(99999); 100]);
     if bad.is_none() {
-        bad = right_again(&mut rt, &program).err().map(|why| format!("{what}: {why}"));
+        bad = right_again(&mut rt, &program).err().map(|reason| format!("{what}: {reason}"));
     }
     if bad.is_none() {
         let stats = rt.stats();
         let nodes = if setup.mode == Mode::Full { 2 } else { 4 };
-        if stats.nodes != nodes || stats.executables != plan.live_executables() {
+        if stats.live_recordings != nodes || stats.executables != plan.live_executables() {
             bad = Some(format!("{what}: {stats:?}"));
         }
         nothing_left_of(rt, program, &plan, &what);

@@ -21,8 +21,8 @@ const SETUP: Setup = Setup { mode: Mode::Piecewise, audited: false, shares: true
 
 /// The error says what was lost, why, and what to do.
 fn explained(error: &Error, what: &str) {
-    let Error::ContextLost { device, why } = error else { panic!("{what}: {error}") };
-    assert_eq!((device.as_str(), why.as_str()), ("faulty", "the test said so"));
+    let Error::ContextLost { device, reason } = error else { panic!("{what}: {error}") };
+    assert_eq!((device.as_str(), reason.as_str()), ("faulty", "the test said so"));
     let text = error.to_string();
     assert!(text.contains("faulty is lost: the test said so; its memory cannot be read any more"), "{text}");
 }
@@ -68,7 +68,7 @@ fn lost_at(plan: &Arc<FaultPlan>, what: &str) -> bool {
     poisoned(rt.synchronize(), what);
     drop(program);
     let _ = rt.step();
-    assert_eq!(rt.stats().nodes, 0, "{what}: recordings go with their owners on a lost device too");
+    assert_eq!(rt.stats().live_recordings, 0, "{what}: recordings go with their owners on a lost device too");
     drop(rt);
     true
 }

@@ -314,7 +314,7 @@ fn bodies_that_fail_after_an_invalidation() {
             )?;
             let y = ops::add(&a, &b)?;
             if VARIANT.get() == 2 {
-                return Err(Error::Argument { op: "body", why: "on purpose".into() });
+                return Err(Error::Argument { op: "body", reason: "on purpose".into() });
             }
             Ok(y)
         })

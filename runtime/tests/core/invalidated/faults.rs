@@ -10,8 +10,9 @@ use graphable::{
 
 use crate::support::*;
 
-pub(super) fn injected(error: &Error) -> bool {
-    error.to_string().contains("the test said so")
+pub(super) fn caused_by_the_plan(error: &Error) -> bool {
+    injected(error)
+        || error.to_string().contains(INJECTED)
         || matches!(error, Error::OutOfMemory { device, .. } if device == "faulty")
 }
 
@@ -98,13 +99,13 @@ fn one(
     match &result {
         Ok(y) if *y != [10.0, 20.0] => wrong = Some(format!("{what}: gave {y:?}")),
         Ok(_) => {}
-        Err(e) if injected(e) => told = true,
+        Err(e) if caused_by_the_plan(e) => told = true,
         Err(e) => wrong = Some(format!("{what}: another error: {e}")),
     }
     // Late errors come once.
     match case.rt.step() {
         Ok(_) => {}
-        Err(e) if injected(&e) && !told => told = true,
+        Err(e) if caused_by_the_plan(&e) && !told => told = true,
         Err(e) => wrong = Some(format!("{what}: the next step says: {e}")),
     }
     if wrong.is_none() && !told {
@@ -133,7 +134,7 @@ fn one(
     if wrong.is_none() {
         let stats = case.rt.stats();
         let segments = 1;
-        if stats.nodes != segments || stats.executables != case.plan.live_executables() {
+        if stats.live_recordings != segments || stats.executables != case.plan.live_executables() {
             wrong = Some(format!("{what}: {stats:?}"));
         }
         still_usable(&mut case.rt);

@@ -1,8 +1,8 @@
 //! Captures that another thread invalidates are made again from what was put into them: no body runs twice for that.
 
-mod beside;
 mod errors;
 mod faults;
+mod interactions;
 
 use std::cell::Cell;
 

@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn injected(error: &Error) -> bool {
-    matches!(error, Error::Device { device, why, .. } if device == "faulty" && why == "the test said so")
-}
-
 #[test]
 fn a_candidate_that_is_refused_leaves_the_live_one_intact() {
     let (mut rt, plan) = sharing();
@@ -19,8 +15,11 @@ fn a_candidate_that_is_refused_leaves_the_live_one_intact() {
         run(&mut rt, &graph, [LARGE, LARGE, SMALL][i % 3], i as f32, (&w, 3.0));
     }
     assert_eq!(counts(&rt.stats()), ([0, 0, 1], [2, 2]));
-    let why = why_unshared(&rt.take_events());
-    assert!(matches!(&why[..], [UnsharedReason::Refused { why }] if why == "the test said so"), "{why:?}");
+    let reason = why_unshared(&rt.take_events());
+    assert!(
+        matches!(&reason[..], [UnsharedReason::Refused { reason }] if reason == "the test said so"),
+        "{reason:?}"
+    );
     assert_eq!(plan.count(FaultCall::Update), 1, "it is not asked again");
 }
 
@@ -57,7 +56,7 @@ fn an_update_that_fails() {
         run(&mut rt, &graph, n, 2.0, (&w, 3.0));
     }
     fails(&mut rt, LARGE);
-    assert_eq!((rt.stats().nodes, rt.stats().executables), (1, 1), "nothing is left of it");
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables), (1, 1), "nothing is left of it");
     run(&mut rt, &graph, SMALL, 4.0, (&w, 3.0));
     run(&mut rt, &graph, LARGE, 5.0, (&w, 3.0));
     assert_eq!(rt.stats().shares, 1, "the next one shares");
@@ -66,7 +65,7 @@ fn an_update_that_fails() {
     for i in 0..6 {
         run(&mut rt, &graph, [SMALL, LARGE][i % 2], i as f32, (&w, 3.0));
     }
-    assert_eq!((rt.stats().nodes, rt.stats().executables, rt.stats().unshared), (2, 1, 0));
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables, rt.stats().unshared), (2, 1, 0));
 }
 
 /// The recording joined, and its first replay fails: the live executable runs the other one again.
@@ -83,11 +82,11 @@ fn a_first_replay_that_fails_after_the_update() {
         plan.arm(Some(FaultCall::Replay), 0, false);
         assert!(injected(&call(&graph, &step, LARGE, 9.0, &w).unwrap_err()) && !plan.disarm());
     }
-    assert_eq!((rt.stats().nodes, rt.stats().executables), (1, 1));
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables), (1, 1));
     for i in 0..6 {
         run(&mut rt, &graph, [SMALL, LARGE][i % 2], i as f32, (&w, 3.0));
     }
-    assert_eq!((rt.stats().nodes, rt.stats().executables), (2, 1));
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables), (2, 1));
 }
 
 #[test]
@@ -110,7 +109,7 @@ fn a_capture_that_fails_changes_nothing() {
         .into_iter()
         .for_each(|(n, fail)| run(&mut rt, n, fail));
     let stats = rt.stats();
-    assert_eq!((stats.aborted, stats.nodes, stats.executables, stats.updates), (1, 2, 1, 3));
+    assert_eq!((stats.aborted, stats.live_recordings, stats.executables, stats.updates), (1, 2, 1, 3));
 }
 
 /// An executable of its own cannot be made: the call says so, and the next one tries again.

@@ -16,7 +16,7 @@ fn eviction_of_one_sharer_leaves_the_other() {
             run(&mut rt, &graph, SMALL, 2.0, (&weights[i].0, weights[i].1));
         }
         // `b` has one recording: it does not use the parameter.
-        assert_eq!((rt.stats().nodes, rt.stats().executables, rt.stats().shares), (3, 2, 1));
+        assert_eq!((rt.stats().live_recordings, rt.stats().executables, rt.stats().shares), (3, 2, 1));
         let before = plan.live_memory().1;
         drop(weights.remove(first));
         rt.step().unwrap();
@@ -35,7 +35,7 @@ fn eviction_of_one_sharer_leaves_the_other() {
             run(&mut rt, &graph, SMALL, s, (&weights[0].0, weights[0].1));
         }
         let stats = rt.stats();
-        assert_eq!((stats.nodes, stats.executables, stats.evicted), (2, 2, 1));
+        assert_eq!((stats.live_recordings, stats.executables, stats.evicted), (2, 2, 1));
         assert_eq!((plan.count(FaultCall::Instantiate), stats.recordings), (2, 3));
     }
 }
@@ -49,13 +49,13 @@ fn trim_and_reset() {
         for n in [SMALL, SMALL, LARGE, LARGE, SMALL] {
             run(&mut rt, &graph, n, 2.0, (&w, 3.0));
         }
-        assert_eq!((rt.stats().nodes, rt.stats().executables), (4, 2), "round {round}");
+        assert_eq!((rt.stats().live_recordings, rt.stats().executables), (4, 2), "round {round}");
         rt.trim().unwrap();
         for i in 0..6 {
             run(&mut rt, &graph, [SMALL, LARGE][i % 2], i as f32, (&w, 3.0));
         }
         rt.reset().unwrap();
-        assert_eq!((rt.stats().nodes, rt.stats().executables, plan.live_executables()), (0, 0, 0));
+        assert_eq!((rt.stats().live_recordings, rt.stats().executables, plan.live_executables()), (0, 0, 0));
     }
 }
 
@@ -69,7 +69,7 @@ fn a_dropped_graph_object_leaves_nothing() {
     }
     drop((graph, w));
     rt.step().unwrap();
-    assert_eq!((rt.stats().nodes, rt.stats().executables, plan.live_executables()), (0, 0, 0));
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables, plan.live_executables()), (0, 0, 0));
 }
 
 #[test]
@@ -88,7 +88,11 @@ fn audited() {
         }
         let stats = rt.stats();
         let places = if mode == Mode::Full { 1 } else { 2 };
-        assert_eq!((stats.nodes, stats.executables, stats.unshared), (2 * places, places, 0), "{mode}");
+        assert_eq!(
+            (stats.live_recordings, stats.executables, stats.unshared),
+            (2 * places, places, 0),
+            "{mode}"
+        );
         assert!(stats.audits >= 8 && stats.updates >= 12, "{stats:?}");
     }
 }
@@ -115,7 +119,7 @@ fn captured_ahead_of_time() {
     graph.capture_all(&mut rt, captures, |_| {}).unwrap();
     let captured = rt.stats();
     assert_eq!(
-        (captured.nodes, captured.executables, plan.count(FaultCall::Instantiate)),
+        (captured.live_recordings, captured.executables, plan.count(FaultCall::Instantiate)),
         (4, 1, 1),
         "{captured:?} {:?}",
         rt.take_events()
@@ -157,7 +161,7 @@ fn copied_live_ins() {
     }
     let settled = rt.stats();
     // A place that is copied to is another kernel's parameter, not another kernel.
-    assert_eq!((settled.nodes, settled.copied_slots), (4, 2));
+    assert_eq!((settled.live_recordings, settled.copied_slots), (4, 2));
     let made = plan.count(FaultCall::Instantiate);
     for i in 0..20 {
         run(&mut rt, [3, 5][i % 2], 3 + i % 4);
@@ -191,5 +195,5 @@ fn host_values_of_the_capture_are_not_written_again() {
     for i in 0..20u32 {
         run(&mut rt, 2 + i % 2, i as f32, i % 5 != 4);
     }
-    assert_eq!((rt.stats().nodes, rt.stats().executables), (3, 2));
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables), (3, 2));
 }

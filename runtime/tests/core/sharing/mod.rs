@@ -69,15 +69,15 @@ fn run(rt: &mut Runtime, graph: &Graph, n: usize, s: f32, (w, value): (&Param<f3
 
 /// What is counted of sharing: shares, updates, unshared; nodes and executables.
 fn counts(stats: &Stats) -> ([u64; 3], [usize; 2]) {
-    ([stats.shares, stats.updates, stats.unshared], [stats.nodes, stats.executables])
+    ([stats.shares, stats.updates, stats.unshared], [stats.live_recordings, stats.executables])
 }
 
 fn why_unshared(events: &[Event]) -> Vec<UnsharedReason> {
-    let why = |e: &Event| match e {
+    let reason = |e: &Event| match e {
         Event::Unshared { reason, .. } => Some(reason.clone()),
         _ => None,
     };
-    events.iter().filter_map(why).collect()
+    events.iter().filter_map(reason).collect()
 }
 
 /// Row 115: two captures of another grid, one executable; alternating is right.
@@ -227,7 +227,7 @@ fn layers_do_not_share_but_their_sizes_do() {
         run(&mut rt, n);
     }
     let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.executables, stats.shares, stats.unshared), (6, 3, 3, 0));
+    assert_eq!((stats.live_recordings, stats.executables, stats.shares, stats.unshared), (6, 3, 3, 0));
     assert_eq!((stats.updates, plan.count(FaultCall::Instantiate)), (12, 3), "3 layers, 4 switches");
 }
 
@@ -290,13 +290,13 @@ fn other_kernels_share_one_executable() {
         run(&mut rt, n, negates);
         run(&mut rt, n, negates);
     }
-    assert_eq!((rt.stats().nodes, rt.stats().executables, rt.stats().unshared), (8, 1, 0));
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables, rt.stats().unshared), (8, 1, 0));
     for i in 0..40 {
         let (n, negates) = cases[i * 3 % 8];
         run(&mut rt, n, negates);
     }
     let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.executables, stats.shares, stats.unshared), (8, 1, 7, 0));
+    assert_eq!((stats.live_recordings, stats.executables, stats.shares, stats.unshared), (8, 1, 7, 0));
     assert_eq!(stats.updates, 7 + 40, "each call is of another recording than the one before");
     assert_eq!(plan.count(FaultCall::Instantiate), 1);
 }
@@ -329,7 +329,7 @@ fn branches_are_part_of_the_topology() {
         run(&mut rt, [3, 5][i % 2], i % 3 == 0);
     }
     let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.executables, stats.shares, stats.unshared), (4, 2, 2, 1));
+    assert_eq!((stats.live_recordings, stats.executables, stats.shares, stats.unshared), (4, 2, 2, 1));
 }
 
 /// What was thought not to meet does: right, then apart.
@@ -410,10 +410,10 @@ fn a_budget_of_nothing_gives_each_its_own() {
         run(&mut rt, &graph, [SMALL, LARGE][i / 2 % 2], i as f32, (&w, 3.0));
     }
     let stats = rt.stats();
-    assert_eq!((stats.nodes, stats.executables, stats.shares, stats.unshared), (4, 4, 0, 2));
+    assert_eq!((stats.live_recordings, stats.executables, stats.shares, stats.unshared), (4, 4, 0, 2));
     assert_eq!(stats.updates, 4, "there and back, of each segment: what was there runs what it ran");
-    for why in why_unshared(&rt.take_events()) {
-        assert!(matches!(why, UnsharedReason::OverBudget { budget: Duration::ZERO, .. }), "{why}");
+    for reason in why_unshared(&rt.take_events()) {
+        assert!(matches!(reason, UnsharedReason::OverBudget { budget: Duration::ZERO, .. }), "{reason}");
     }
 }
 
@@ -437,7 +437,7 @@ fn slow_updates_part() {
     }
     let stats = rt.stats();
     assert_eq!((stats.unshared, stats.executables, plan.live_executables()), (1, 2, 2));
-    let why = why_unshared(&rt.take_events());
-    assert!(matches!(why[..], [UnsharedReason::OverBudget { .. }]), "{why:?}");
+    let reason = why_unshared(&rt.take_events());
+    assert!(matches!(reason[..], [UnsharedReason::OverBudget { .. }]), "{reason:?}");
     assert!(stats.updates <= 8, "nobody is left to switch with: {stats:?}");
 }

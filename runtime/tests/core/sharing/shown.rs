@@ -23,9 +23,9 @@ fn the_tree_and_the_memory_say_who_shares() {
     }
     let tree = rt.tree();
     let numbers = |ids: &[RecordingId]| ids.iter().map(|id| id.number()).collect::<Vec<_>>();
-    let with: Vec<_> = tree.nodes.iter().map(|n| (n.id.number(), numbers(&n.shares_with))).collect();
+    let with: Vec<_> = tree.recordings.iter().map(|n| (n.id.number(), numbers(&n.shares_with))).collect();
     assert_eq!(with, [(0, vec![1, 2]), (1, vec![0, 2]), (2, vec![0, 1])]);
-    let bytes: Vec<_> = tree.nodes.iter().map(|n| n.executable_bytes).collect();
+    let bytes: Vec<_> = tree.recordings.iter().map(|n| n.executable_bytes).collect();
     assert_eq!((bytes[0], &bytes[1..]), (tree.executable_bytes, &[0, 0][..]), "counted once");
     assert_eq!((tree.executables, tree.shared_bytes), (1, 2 * tree.executable_bytes));
     let text = tree.to_string();
@@ -33,11 +33,11 @@ fn the_tree_and_the_memory_say_who_shares() {
     assert!(text.contains("    shares 1, 2\n") && text.contains("    shares 0, 1\n"), "{text}");
     assert!(tree.to_dot().contains("\\nshares with 0, 2"), "{}", tree.to_dot());
     let json: serde_json::Value = serde_json::from_str(&tree.to_json()).unwrap();
-    assert_eq!(json["nodes"][2]["shares_with"], serde_json::json!([0, 1]));
+    assert_eq!(json["recordings"][2]["shares_with"], serde_json::json!([0, 1]));
     assert_eq!((&json["executables"], &json["shared_bytes"]), (&1.into(), &tree.shared_bytes.into()));
 
     let memory = rt.memory();
-    let shares: Vec<_> = memory.nodes.iter().map(|n| n.shares_with.map(RecordingId::number)).collect();
+    let shares: Vec<_> = memory.recordings.iter().map(|n| n.shares_with.map(RecordingId::number)).collect();
     assert_eq!(shares, [None, Some(0), Some(0)]);
     assert_eq!(memory.functions[0].executable_bytes, memory.executable_bytes);
     assert_eq!((memory.executables, memory.executable_bytes), (1, tree.executable_bytes));
@@ -89,7 +89,7 @@ fn topologies_are_those_of_the_recordings() {
     for n in [SMALL, SMALL, LARGE, LARGE, SMALL] {
         run(&mut rt, &graph, n, 2.0, (&w, 3.0));
     }
-    assert_eq!((rt.stats().nodes, rt.stats().executables), (2, 1));
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables), (2, 1));
     let tops = [0, 1].map(|node| rt.topology(node).unwrap().unwrap());
     assert_eq!(tops[0].nodes.len(), tops[1].nodes.len());
     let names =
@@ -154,9 +154,9 @@ fn estimates() {
         graph.capture_all(rt, captures, |_| {})
     };
     let expected = rt.estimate_memory(plan).unwrap();
-    assert_eq!((rt.stats().nodes, rt.stats().executables), (0, 0), "thrown away");
+    assert_eq!((rt.stats().live_recordings, rt.stats().executables), (0, 0), "thrown away");
     let took = rt.measure_memory(plan).unwrap();
-    assert_eq!((expected.nodes, took.nodes), (4, 4));
+    assert_eq!((expected.recordings, took.recordings), (4, 4));
     if crate::device::gpu().is_none() {
         // A GPU's driver takes memory in pieces, the first time more than the second.
         assert_eq!(expected.executable_bytes, took.executable_bytes, "one executable");

@@ -244,7 +244,7 @@ impl World {
         let has_values = matches!(plain, End::Values(_));
         met.values += usize::from(has_values);
         met.refused += usize::from(!has_values);
-        alike(&turned, &plain).map_err(|why| format!("the other way round in memory: {why}"))?;
+        alike(&turned, &plain).map_err(|reason| format!("the other way round in memory: {reason}"))?;
         for round in 0..2 {
             let padded = self.padded((number, entry), seed)?;
             let refused = matches!(&padded, End::Refused(refusal) if refusal.is_padding());
@@ -265,7 +265,7 @@ impl World {
                 refused => refused.clone(),
             };
             if !refused && !foreign {
-                alike(&padded, &one).map_err(|why| format!("padded, round {round}: {why}"))?;
+                alike(&padded, &one).map_err(|reason| format!("padded, round {round}: {reason}"))?;
             }
         }
         Ok(())

@@ -254,16 +254,16 @@ fn weights_that_do_not_fit_are_errors() {
     let rt = Runtime::new(device()).unwrap();
     let make =
         |shape: &[usize], bytes: usize| Weight::<f32>::blocks(&rt, shape, BlockFormat::Q4_K, vec![0; bytes]);
-    let why = |result: Result<Weight<f32>>| match result {
-        Err(Error::Argument { op: "Weight::blocks", why }) => why,
+    let reason = |result: Result<Weight<f32>>| match result {
+        Err(Error::Argument { op: "Weight::blocks", reason }) => reason,
         other => panic!("{other:?}"),
     };
-    assert!(why(make(&[256], 144)).contains("two dimensions"));
-    assert!(why(make(&[1, 1, 256], 144)).contains("two dimensions"));
-    assert!(why(make(&[], 0)).contains("two dimensions"));
-    assert!(why(make(&[2, 128], 144)).contains("which the 256 elements of a block of Q4_K do not divide"));
-    assert!(why(make(&[2, 256], 287)).contains("[2, 256] in Q4_K takes 288 bytes, not 287"));
-    assert!(why(make(&[2, 256], 0)).contains("not 0"));
+    assert!(reason(make(&[256], 144)).contains("two dimensions"));
+    assert!(reason(make(&[1, 1, 256], 144)).contains("two dimensions"));
+    assert!(reason(make(&[], 0)).contains("two dimensions"));
+    assert!(reason(make(&[2, 128], 144)).contains("which the 256 elements of a block of Q4_K do not divide"));
+    assert!(reason(make(&[2, 256], 287)).contains("[2, 256] in Q4_K takes 288 bytes, not 287"));
+    assert!(reason(make(&[2, 256], 0)).contains("not 0"));
     assert!(matches!(make(&[usize::MAX, 256], 288), Err(Error::TooLarge { .. })));
     assert!(matches!(make(&[1 << 40, 1 << 40], 288), Err(Error::TooLarge { .. })));
     // Without rows, or without elements.

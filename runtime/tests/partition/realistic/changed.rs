@@ -106,7 +106,7 @@ macro_rules! lin {
 macro_rules! check_rank {
     ($x:expr, $n:literal) => {
         if $x.rank() != $n {
-            return Err(Error::Argument { op: "rank", why: "wrong".into() });
+            return Err(Error::Argument { op: "rank", reason: "wrong".into() });
         }
     };
 }

@@ -94,15 +94,16 @@ fn renamed(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     ops::add(&h, &ops::add(&ops::scale(&pair.0, 10.0)?, &ops::scale(&pair.1, 100.0)?)?)
 }
 
-fn missing(why: &str) -> Error {
-    Error::Argument { op: "layer", why: why.into() }
+fn missing(reason: &str) -> Error {
+    Error::Argument { op: "layer", reason: reason.into() }
 }
 
 /// References that `?` gives, and failures in their order.
 #[graphable]
 fn behind_question_marks(x: &Tensor<f32>, model: &Model, #[key] n: usize) -> Result<Tensor<f32>> {
     let layer = model.layers.get(n).ok_or_else(|| missing("the first"))?;
-    let last = model.layers.iter().last().ok_or(Error::Argument { op: "layer", why: "the second".into() })?;
+    let last =
+        model.layers.iter().last().ok_or(Error::Argument { op: "layer", reason: "the second".into() })?;
     if n > 5 {
         return Err(missing("never"));
     }

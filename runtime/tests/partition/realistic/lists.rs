@@ -15,7 +15,7 @@ fn skips(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
     }
     let last = skips.last().unwrap();
     let Some(first) = skips.first() else {
-        return Err(Error::Argument { op: "skips", why: "no layers".into() });
+        return Err(Error::Argument { op: "skips", reason: "no layers".into() });
     };
     let h = #[eager]
     mix(&h)?;
@@ -65,7 +65,7 @@ fn changed_behind(x: &Tensor<f32>) -> Result<Tensor<f32>> {
 #[graphable]
 fn ranked(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let [d] = x.shape()[..] else {
-        return Err(Error::Argument { op: "ranked", why: "one dimension".into() });
+        return Err(Error::Argument { op: "ranked", reason: "one dimension".into() });
     };
     let h = ops::add(x, x)?;
     let h = #[eager]
@@ -116,7 +116,7 @@ fn shared_iterators(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
 #[graphable]
 fn beside(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
     let [a, _, c] = &m.layers[..] else {
-        return Err(Error::Argument { op: "beside", why: "three layers".into() });
+        return Err(Error::Argument { op: "beside", reason: "three layers".into() });
     };
     let (first, third) = (&a.a, &c.a);
     let big = m.layers.iter().max_by(|l, r| l.eps.total_cmp(&r.eps)).unwrap();

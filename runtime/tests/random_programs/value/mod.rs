@@ -316,8 +316,8 @@ struct Env<'a, 's, 'k> {
 }
 
 /// A program that makes no sense: only the shrinker makes those.
-pub(crate) fn nonsense(why: String) -> Error {
-    Error::Config { what: "the program".into(), why }
+pub(crate) fn nonsense(reason: String) -> Error {
+    Error::Config { what: "the program".into(), reason }
 }
 
 /// What calls that are made to fail say.
@@ -356,7 +356,7 @@ fn trip() -> Result<()> {
     }
     TRIPPED.set(true);
     assert!(!panics, "{ASKED}");
-    Err(Error::Argument { op: ASKED, why: String::new() })
+    Err(Error::Argument { op: ASKED, reason: String::new() })
 }
 
 /// How a call ends that fails as its program says.
@@ -597,7 +597,7 @@ impl<'s> Env<'_, 's, '_> {
                 if self.live.keys.first() == Some(&(n(0) as u64)) {
                     // Plain code returns; the real body panics half of the time.
                     assert!(self.keep.is_some() || n(1) == 0, "{ASKED}");
-                    return Err(Error::Argument { op: ASKED, why: String::new() });
+                    return Err(Error::Argument { op: ASKED, reason: String::new() });
                 }
                 return Ok(None);
             }

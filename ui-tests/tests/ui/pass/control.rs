@@ -36,7 +36,7 @@ fn decode(x: &Tensor<f32>, blocks: &[Block], #[key] skip: Option<usize>, #[key] 
             h = match block.norm {
                 Norm::None => h,
                 Norm::Rms { eps } if eps > 0.0 => ops::scale(&h, 1.0 / (1.0 + eps))?,
-                Norm::Rms { .. } => return Err(Error::Argument { op: "decode", why: "no eps".into() }),
+                Norm::Rms { .. } => return Err(Error::Argument { op: "decode", reason: "no eps".into() }),
                 Norm::Layer(by) => ops::scale(&h, by)?,
             };
             let Some(gate) = &block.gate else {

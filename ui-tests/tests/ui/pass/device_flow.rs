@@ -25,7 +25,7 @@ const HALVED: i32 = 7;
 #[graphable]
 fn chosen(p: &Scalar<bool>, q: &Scalar<bool>, x: &Tensor<f32>) -> Result<Tensor<f32>> {
     if x.rank() != 1 {
-        return Err(Error::Argument { op: "chosen", why: "one row".to_owned() });
+        return Err(Error::Argument { op: "chosen", reason: "one row".to_owned() });
     }
     #[device]
     if p {

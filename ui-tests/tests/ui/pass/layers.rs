@@ -61,7 +61,7 @@ pub fn decode(
     model: &Model,
 ) -> Result<Tensor<f32>> {
     if model.layers.is_empty() {
-        return Err(Error::Argument { op: "decode", why: "no layers".into() });
+        return Err(Error::Argument { op: "decode", reason: "no layers".into() });
     }
     let mut h = ops::embedding(tokens, &model.embed)?;
     for (i, layer) in model.layers.iter().enumerate() {

@@ -59,7 +59,7 @@ mod g122 {
     #[graphable]
     fn decode(#[key] n: usize, p: &Scalar<bool>, x: &Tensor<f32>) -> Result<Tensor<f32>> {
         if n == 0 {
-            return Err(Error::Argument { op: "decode", why: "no rounds".to_owned() });
+            return Err(Error::Argument { op: "decode", reason: "no rounds".to_owned() });
         }
         let mut y = x.clone();
         let mut go_on = ops::full(x.scope(), (), true)?;

@@ -1,4 +1,4 @@
-//! What the CPU code of operations is written with: loops over strided views (`strided`), elements of any type
+//! Tools for the CPU code of operations: loops over strided views (`strided`), elements of any type
 //! (`scalar`, with `with_scalar!` and `with_word!`), floating-point elements and rows as f32 (`real`, `float`), indices in
 //! device memory (`indices`), and products of matrices (`gemm`). Tests run operations on a device with `testing`.
 //!

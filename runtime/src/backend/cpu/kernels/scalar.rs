@@ -11,7 +11,7 @@ pub(crate) trait Scalar: Pod + Send + Sync {
     /// `raw` in the computing type; `buf` is used where that differs and must be as long.
     fn acc<'a>(raw: &'a [Self], buf: &'a mut [Self::Acc]) -> &'a [Self::Acc];
 
-    /// What [`acc`](Self::acc) returned for `raw`, which is in `buf` where the types differ.
+    /// The values that [`acc`](Self::acc) returned for `raw`, which are in `buf` if the types differ.
     fn held<'a>(raw: &'a [Self], buf: &'a [Self::Acc]) -> &'a [Self::Acc];
 
     /// Nearest elements of `values`; the lengths are equal.

@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use crate::{
     DType, Element, Error,
     backend::{
-        Arenas, HostBlock, Launch, Op, Stream, View,
+        Arenas, HostUpload, Launch, Op, Stream, View,
         cpu::{CpuBackend, CpuOptions, Fault},
     },
     value::layout::Layout,
@@ -259,7 +259,9 @@ pub(crate) fn launch(device: &mut CpuBackend, op: Op, inputs: &[&Array], y: &mut
     let mut upload = |array: &Array| {
         let block = device.alloc(array.bytes.len() as u64).unwrap();
         let writes = vec![(block.addr(), 0, array.bytes.len())];
-        device.host_write(HostBlock { bytes: array.bytes.clone(), writes, ..HostBlock::default() }).unwrap();
+        device
+            .host_write(HostUpload { bytes: array.bytes.clone(), writes, ..HostUpload::default() })
+            .unwrap();
         let addr = block.addr() + (array.before * array.dtype.size()) as u64;
         memory.push(block);
         View { addr, dtype: array.dtype, layout: array.layout }

@@ -56,7 +56,7 @@ fn device_copies_come_with_a_replay_or_a_write() {
     // Unaligned, in two parts, next to bytes of the host's.
     let with_copies = |from: u64, value: u8| {
         let copy = |at: u64, bytes| DeviceCopy { to: x.addr() + at, from: from + at, bytes };
-        HostBlock { copies: vec![copy(3, 30), copy(33, 30)], ..block(host.addr(), &[value; 8]) }
+        HostUpload { copies: vec![copy(3, 30), copy(33, 30)], ..block(host.addr(), &[value; 8]) }
     };
     let expected = |value: u8| {
         let mut bytes = vec![value; 64];
@@ -184,7 +184,9 @@ fn branches_that_share_memory_are_refused_in_test_mode() {
     assert_eq!(forked(&mut b, x.addr(), &[(16, 64), (16, 128)]).unwrap().unwrap().nodes(), 10);
     for shared in [[(16, 64), (64, 256)], [(16, 64), (16, 72)], [(256, 64), (16, 208)]] {
         match forked(&mut b, x.addr(), &shared) {
-            Err(Error::Device { call: "end_capture", why, .. }) => assert!(why.contains("branches"), "{why}"),
+            Err(Error::Device { call: "end_capture", reason, .. }) => {
+                assert!(reason.contains("branches"), "{reason}")
+            }
             other => panic!("{shared:?}: {other:?}"),
         }
         // Elsewhere commands run in their order.

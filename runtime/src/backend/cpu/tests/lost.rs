@@ -2,26 +2,26 @@
 
 use super::*;
 
-fn assert_lost<T>(result: Result<T>, why: &str) {
+fn assert_lost<T>(result: Result<T>, reason: &str) {
     match result {
-        Err(Error::ContextLost { why: w, .. }) => assert!(w.contains(why), "{w}"),
+        Err(Error::ContextLost { reason: w, .. }) => assert!(w.contains(reason), "{w}"),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("the stream is lost"),
     }
 }
 
 /// Every call of a lost stream.
-fn assert_all_lost(b: &mut CpuBackend, exec: &Arc<dyn GraphExec>, arena: &Arena, why: &str) {
-    assert_lost(b.synchronize(), why);
-    assert_lost(b.launch(&copy(0, 64, 64)), why);
-    assert_lost(b.poison(0, 64), why);
-    assert_lost(b.host_write(HostBlock::default()), why);
-    assert_lost(b.read(0, 0).map(drop), why);
-    assert_lost(b.replay(exec, None), why);
-    assert_lost(b.alloc(64), why);
-    assert_lost(b.reserve(64), why);
-    assert_lost(b.commit(arena, 64), why);
-    assert_lost(b.begin_capture(None), why);
+fn assert_all_lost(b: &mut CpuBackend, exec: &Arc<dyn GraphExec>, arena: &Arena, reason: &str) {
+    assert_lost(b.synchronize(), reason);
+    assert_lost(b.launch(&copy(0, 64, 64)), reason);
+    assert_lost(b.poison(0, 64), reason);
+    assert_lost(b.host_write(HostUpload::default()), reason);
+    assert_lost(b.read(0, 0).map(drop), reason);
+    assert_lost(b.replay(exec, None), reason);
+    assert_lost(b.alloc(64), reason);
+    assert_lost(b.reserve(64), reason);
+    assert_lost(b.commit(arena, 64), reason);
+    assert_lost(b.begin_capture(None), reason);
 }
 
 #[test]
@@ -64,11 +64,11 @@ fn a_panic_during_a_capture_ends_it() {
 
 #[test]
 fn invalid_launches_lose_the_stream_instead_of_touching_memory() {
-    let assert_lost_by = |launch: &dyn Fn(u64, u64) -> Launch, why| {
+    let assert_lost_by = |launch: &dyn Fn(u64, u64) -> Launch, reason| {
         let mut b = backend();
         let (x, y) = (b.alloc(64).unwrap(), b.alloc(128).unwrap());
         b.launch(&launch(x.addr(), y.addr())).unwrap();
-        assert_lost(b.synchronize(), why);
+        assert_lost(b.synchronize(), reason);
     };
     assert_lost_by(&|_, y| copy(4096, y, 64), "not (or no longer) memory");
     assert_lost_by(&|x, _| copy(x, 4096, 64), "not (or no longer) memory");

@@ -42,8 +42,8 @@ fn copy(from: u64, to: u64, n: usize) -> Launch {
     }
 }
 
-fn block(addr: u64, bytes: &[u8]) -> HostBlock {
-    HostBlock { bytes: bytes.to_vec(), writes: vec![(addr, 0, bytes.len())], ..HostBlock::default() }
+fn block(addr: u64, bytes: &[u8]) -> HostUpload {
+    HostUpload { bytes: bytes.to_vec(), writes: vec![(addr, 0, bytes.len())], ..HostUpload::default() }
 }
 
 fn write(b: &mut dyn Backend, addr: u64, bytes: &[u8]) {
@@ -219,10 +219,10 @@ fn an_index_out_of_range_is_reported_once() {
 fn wrong_arguments_are_refused_and_change_nothing() {
     let mut b = backend();
     let x = b.alloc(64).unwrap();
-    let beyond = HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), 4, 5)], ..HostBlock::default() };
+    let beyond = HostUpload { bytes: vec![1; 8], writes: vec![(x.addr(), 4, 5)], ..HostUpload::default() };
     assert!(matches!(b.host_write(beyond), Err(Error::Device { call: "host_write", .. })));
     let overflowing =
-        HostBlock { bytes: vec![1; 8], writes: vec![(x.addr(), usize::MAX, 5)], ..HostBlock::default() };
+        HostUpload { bytes: vec![1; 8], writes: vec![(x.addr(), usize::MAX, 5)], ..HostUpload::default() };
     assert!(matches!(b.host_write(overflowing), Err(Error::Device { call: "host_write", .. })));
     let onto_itself = copy(x.addr(), x.addr() + 8, 16);
     assert!(matches!(b.launch(&onto_itself), Err(Error::Device { call: "launch", .. })));

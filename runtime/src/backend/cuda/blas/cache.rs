@@ -59,21 +59,21 @@ impl Cache {
         let path = self.file(&key);
         let text = match trust::read(&path) {
             Ok(text) => text,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return None,
-            Err(why) => {
-                tracing::warn!(path = %path.display(), %why, "a cached choice of algorithm cannot be read; measuring again");
+            Err(reason) if reason.kind() == io::ErrorKind::NotFound => return None,
+            Err(reason) => {
+                tracing::warn!(path = %path.display(), %reason, "a cached choice of algorithm cannot be read; measuring again");
                 return None;
             }
         };
-        let why = match serde_json::from_slice::<Entry>(&text) {
+        let reason = match serde_json::from_slice::<Entry>(&text) {
             Ok(entry) if entry.key == key => {
                 self.disk.loaded(&path);
                 return Some(entry.algo.map_or(Choice::Own, |algo| Choice::Library(Algo(algo))));
             }
             Ok(_) => "it is for another key".to_string(),
-            Err(why) => why.to_string(),
+            Err(reason) => reason.to_string(),
         };
-        tracing::warn!(path = %path.display(), %why, "a cached choice of algorithm is corrupt; measuring again");
+        tracing::warn!(path = %path.display(), %reason, "a cached choice of algorithm is corrupt; measuring again");
         None
     }
 
@@ -91,8 +91,8 @@ impl Cache {
         let entry = serde_json::to_vec(&Entry { key, algo, micros }).map_err(io::Error::from);
         match entry.and_then(|entry| trust::publish(&path, &[&entry]).map(|()| entry.len())) {
             Ok(bytes) => self.disk.stored(bytes as u64),
-            Err(why) => {
-                tracing::warn!(path = %path.display(), %why, "a choice of algorithm cannot be kept");
+            Err(reason) => {
+                tracing::warn!(path = %path.display(), %reason, "a choice of algorithm cannot be kept");
             }
         }
     }

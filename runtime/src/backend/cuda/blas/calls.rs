@@ -47,7 +47,7 @@ fn check(table: &Table, call: &'static str, status: Status) -> Result<()> {
     if status == 0 {
         return Ok(());
     }
-    Err(Error::Device { device: "cuBLASLt".into(), call, why: name_of(table, status) })
+    Err(Error::Device { device: "cuBLASLt".into(), call, reason: name_of(table, status) })
 }
 
 fn data_type(dtype: DType) -> c_int {
@@ -136,10 +136,11 @@ struct Handle {
     raw: Raw,
 }
 
-// SAFETY: the library allows a handle to be used on several threads at the same time; it holds no mutable
-// state of ours.
+// SAFETY: cuBLASLt ties a handle to the context in which it was made, not to a thread (cuBLAS documentation, "Using the
+// cuBLASLt API"). It is never destroyed, so it is valid wherever it goes.
 unsafe impl Send for Handle {}
-// SAFETY: as above.
+// SAFETY: shared references only copy the handle, which several threads may use at the same time (cuBLAS documentation, "Thread
+// Safety"); it holds no mutable state of ours.
 unsafe impl Sync for Handle {}
 
 /// By the address of the context.

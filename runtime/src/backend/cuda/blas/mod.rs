@@ -124,9 +124,9 @@ impl Blas {
         static WARNED: Once = Once::new();
         match Self::new(context, props, disk, plans) {
             Ok(blas) => Some(blas),
-            Err(why) => {
+            Err(reason) => {
                 WARNED.call_once(|| {
-                    tracing::warn!(%why, "matrix products run on graphable's own kernels, which are slower");
+                    tracing::warn!(%reason, "matrix products run on graphable's own kernels, which are slower");
                 });
                 None
             }
@@ -272,7 +272,7 @@ impl Blas {
         let Choice::Library(algo) = plan.choice else {
             return Err(Error::Argument {
                 op: "matmul",
-                why: "the plan is for the product's own kernels; launch those".into(),
+                reason: "the plan is for the product's own kernels; launch those".into(),
             });
         };
         let (lt, known) = self.known(plan)?;
@@ -299,9 +299,9 @@ fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<f32>) -> R
             Ok(micros) if micros.is_finite() => times.push((*candidate, micros)),
             Ok(_) => {}
             Err(lost @ Error::ContextLost { .. }) => return Err(lost),
-            Err(why) => {
-                tracing::debug!(?candidate, %why, "a candidate cannot run");
-                failed = Some(why);
+            Err(reason) => {
+                tracing::debug!(?candidate, %reason, "a candidate cannot run");
+                failed = Some(reason);
             }
         }
     }
@@ -311,7 +311,7 @@ fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<f32>) -> R
         failed.unwrap_or_else(|| Error::Device {
             device: "cuBLASLt".into(),
             call: "tuning",
-            why: "no algorithm gave a time".into(),
+            reason: "no algorithm gave a time".into(),
         })
     })
 }

@@ -237,7 +237,7 @@ fn plans(workspaces: &[u64]) -> Vec<Plan> {
 }
 
 fn failure() -> Error {
-    Error::Device { device: "cuda:0".into(), call: "test", why: "no".into() }
+    Error::Device { device: "cuda:0".into(), call: "test", reason: "no".into() }
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn candidates_that_fail_are_out() {
     let mut calls = 0;
     let lost = fastest(&plans, &mut |_| {
         calls += 1;
-        Err(Error::ContextLost { device: "cuda:0".into(), why: "gone".into() })
+        Err(Error::ContextLost { device: "cuda:0".into(), reason: "gone".into() })
     });
     assert!(matches!(lost, Err(Error::ContextLost { .. })));
     assert_eq!(calls, 1, "nothing more is tried on a lost device");
@@ -280,15 +280,15 @@ fn a_missing_library_is_named_with_the_remedy() {
     let places = search::places(&library::WANTED, &|name| {
         (name == "GRAPHABLE_CUBLASLT").then(|| "/no/such/libcublasLt.so".into())
     });
-    let why = library::open(&places).unwrap_err();
-    assert!(why.contains("/no/such/libcublasLt.so") && why.contains("GRAPHABLE_CUBLASLT"), "{why}");
+    let reason = library::open(&places).unwrap_err();
+    assert!(reason.contains("/no/such/libcublasLt.so") && reason.contains("GRAPHABLE_CUBLASLT"), "{reason}");
 }
 
 #[test]
 fn a_library_without_the_functions_is_named_with_the_function() {
     let other = ["libm.so.6", "libSystem.dylib", "msvcrt.dll"].map(PathBuf::from);
-    let why = library::open(&other).unwrap_err();
-    assert!(why.contains("cublasLtCreate"), "{why}");
+    let reason = library::open(&other).unwrap_err();
+    assert!(reason.contains("cublasLtCreate"), "{reason}");
 }
 
 /// With `GRAPHABLE_CUBLASLT`, on a machine without a GPU too.

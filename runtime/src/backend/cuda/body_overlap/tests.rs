@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::{
     DType,
-    backend::{Arenas as _, Conditional, Graphs as _, HostBlock, Launch, SharedMemory, Stream as _, View},
+    backend::{Arenas as _, Conditional, Graphs as _, HostUpload, Launch, SharedMemory, Stream as _, View},
     memory::COPY,
     observe::inspect::{EdgeKind, NodeKind, Topology},
     value::layout::Layout,
@@ -59,16 +59,16 @@ fn refused_edges_become_full() {
     let words: Vec<u8> = [0u32, 7, 0, 0, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
     let write = |b: &mut CudaBackend| {
         let writes = vec![(memory.addr(), 0, words.len())];
-        b.host_write(HostBlock { bytes: words.clone(), writes, ..HostBlock::default() }).unwrap();
+        b.host_write(HostUpload { bytes: words.clone(), writes, ..HostUpload::default() }).unwrap();
     };
     let refusal =
-        || Error::Device { device: "cuda:0".into(), call: "cuGraphInstantiate", why: "refused".into() };
+        || Error::Device { device: "cuda:0".into(), call: "cuGraphInstantiate", reason: "refused".into() };
     let early = if overlaps { 2 } else { 0 };
 
     let mut recording = captured(&mut b, &memory);
     assert_eq!(edges_of_body(recording.topology.as_ref().unwrap()), (early, 2));
     let failed = b.made_with_or_without_overlap(&mut recording, |_, _| Err::<(), _>(refusal()));
-    assert!(matches!(failed, Err(Error::Device { ref why, .. }) if why == "refused"), "{failed:?}");
+    assert!(matches!(failed, Err(Error::Device { ref reason, .. }) if reason == "refused"), "{failed:?}");
     assert!(b.bodies_overlap, "the edges were not the reason");
 
     let mut recording = captured(&mut b, &memory);

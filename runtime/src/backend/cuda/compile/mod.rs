@@ -27,7 +27,7 @@ const OPTIONS: [&str; 3] = ["--std=c++17", "--extra-device-vectorization", LINE_
 /// Lines of the source in machine code, for profilers: the code is the same without them.
 const LINE_INFO: &str = "-lineinfo";
 
-/// How many units this process compiled, and how many it found on disk.
+/// The number of units that this process compiled, and of those that it found on disk.
 static COMPILED: AtomicU64 = AtomicU64::new(0);
 static FOUND: AtomicU64 = AtomicU64::new(0);
 
@@ -81,7 +81,7 @@ impl Compile for ByNvrtc<'_> {
         let (nvrtc, arch) = (Nvrtc::get()?, self.props.arch());
         let known = nvrtc.architectures();
         let target = Target::of(&arch, self.props.capability, known.as_deref());
-        target.map_err(|why| Error::Device { device: "NVRTC".into(), call: "compile", why })
+        target.map_err(|reason| Error::Device { device: "NVRTC".into(), call: "compile", reason })
     }
 
     fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>> {
@@ -170,10 +170,10 @@ fn load(context: &Context, unit: Unit, disk: &Disk) -> Result<Module> {
     counter.fetch_add(1, Ordering::Relaxed);
     match Module::load(context, &code.bytes) {
         // Kept by a compiler that the driver is too old for, perhaps; the one of today may be another.
-        Err(Error::Device { why, .. }) if code.was_kept => {
+        Err(Error::Device { reason, .. }) if code.was_kept => {
             tracing::info!(
                 file = unit.source.name,
-                why,
+                reason,
                 "the driver refuses code from the cache; compiling again"
             );
             let code = code_for(unit, &cache, true, &mut compiler)?;
@@ -188,14 +188,14 @@ fn load(context: &Context, unit: Unit, disk: &Disk) -> Result<Module> {
 /// Returns the error for code that the driver rejects, with the remedy.
 fn too_new(error: Error, unit: Unit) -> Error {
     match error {
-        Error::Device { device, call, why } => {
+        Error::Device { device, call, reason } => {
             let (major, minor) = Nvrtc::get().map_or((0, 0), Nvrtc::version);
-            let why = format!(
-                "{why}; {} was compiled by NVRTC {major}.{minor}: a driver of an older major version cannot \
+            let reason = format!(
+                "{reason}; {} was compiled by NVRTC {major}.{minor}: a driver of an older major version cannot \
                  load it, update the driver or point GRAPHABLE_NVRTC at an older compiler",
                 unit.source.name
             );
-            Error::Device { device, call, why }
+            Error::Device { device, call, reason }
         }
         other => other,
     }
@@ -239,8 +239,8 @@ pub fn compile_file(
     let nvrtc = Nvrtc::get()?;
     let target = named(arch);
     let Some(types) = Types::stated_in(text) else {
-        let why = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
-        return Err(Error::Device { device: "NVRTC".into(), call: "compile", why });
+        let reason = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
+        return Err(Error::Device { device: "NVRTC".into(), call: "compile", reason });
     };
     // Kept for the life of the process, as every source is: this is what CI does with a few files.
     let kept = |text: &str| -> &'static str { text.to_owned().leak() };
@@ -299,7 +299,7 @@ mod tests {
             ("sm_103a".into(), (10, 3))
         }
         fn target(&mut self) -> Result<Target> {
-            let missing = || Error::NoDevice { device: "NVRTC".into(), why: "missing".into() };
+            let missing = || Error::NoDevice { device: "NVRTC".into(), reason: "missing".into() };
             self.target.clone().ok_or_else(missing)
         }
         fn compile(&mut self, _: Unit, target: &Target) -> Result<Vec<u8>> {

@@ -90,8 +90,10 @@ impl Nvrtc {
         if let Some(nvrtc) = NVRTC.get() {
             return Ok(nvrtc);
         }
-        let opened = Self::open()
-            .map_err(|why| Error::NoDevice { device: "NVRTC, CUDA's run-time compiler,".into(), why })?;
+        let opened = Self::open().map_err(|reason| Error::NoDevice {
+            device: "NVRTC, CUDA's run-time compiler,".into(),
+            reason,
+        })?;
         Ok(NVRTC.get_or_init(|| opened))
     }
 
@@ -104,8 +106,8 @@ impl Nvrtc {
             let nvrtc = Self::new(library, first)
                 .map_err(|symbol| format!("it lacks {symbol}; version 12 or newer is needed"))?;
             let major = u32::try_from(nvrtc.version().0).unwrap_or(0);
-            if let Some(why) = search::too_new(major, driver) {
-                return Err(why);
+            if let Some(reason) = search::too_new(major, driver) {
+                return Err(reason);
             }
             tracing::debug!(path = %path.display(), major, "NVRTC loaded");
             Ok(nvrtc)
@@ -121,9 +123,9 @@ impl Nvrtc {
                 *symbol.map_err(|_| format!("`{}`", $name.to_string_lossy()))?
             }};
         }
-        // SAFETY: as above.
+        // SAFETY: NVRTC's function of this name, if present, which writes one `int` through its parameter in every version.
         let count = unsafe { library.get::<CountArchs>(b"nvrtcGetNumSupportedArchs\0") };
-        // SAFETY: as above.
+        // SAFETY: NVRTC's function of this name, if present, which writes a list of `int`s through its parameter in every version.
         let archs = unsafe { library.get::<ListArchs>(b"nvrtcGetSupportedArchs\0") };
         let archs = count.ok().map(|f| *f).zip(archs.ok().map(|f| *f));
         let mut nvrtc = Self {
@@ -195,7 +197,7 @@ impl Nvrtc {
     ) -> Result<(Vec<u8>, String)> {
         let _turn = self.turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
         let arch = target.name();
-        let failed = |why: String| Error::Device { device: "NVRTC".into(), call: "compile", why };
+        let failed = |reason: String| Error::Device { device: "NVRTC".into(), call: "compile", reason };
         let c = |text: &str| CString::new(text).map_err(|_| failed(format!("{}: a zero byte", source.name)));
         let (name, text, common) = (c(source.name)?, c(source.text)?, c(source.common)?);
         let users = c(FOR_USERS)?;
@@ -228,9 +230,9 @@ impl Nvrtc {
         let log = program.text(self.log_size, self.log);
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
         if code != 0 {
-            let why =
+            let reason =
                 format!("{} for {arch} ({}): {}\n{log}", source.name, options.join(" "), self.said(code));
-            return Err(failed(why));
+            return Err(failed(reason));
         }
         let machine = match target {
             Target::Machine(_) => program.text(self.code_size, self.code),

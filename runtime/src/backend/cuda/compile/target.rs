@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn code_that_does_not_wait_is_not_made_for_gpus_on_which_kernels_overlap() {
         for (arch, capability) in [("sm_90a", (9, 0)), ("sm_100a", (10, 0))] {
-            let why = of(arch, capability, &[75, 80, 86, 89]).unwrap_err();
-            assert!(why.contains("up to 8.9") && why.contains("version 12"), "{why}");
+            let reason = of(arch, capability, &[75, 80, 86, 89]).unwrap_err();
+            assert!(reason.contains("up to 8.9") && reason.contains("version 12"), "{reason}");
         }
     }
 
@@ -107,7 +107,10 @@ mod tests {
 
     #[test]
     fn a_gpu_that_is_too_old_for_the_compiler_is_said() {
-        let why = of("sm_80", (8, 0), &[90, 100]).unwrap_err();
-        assert!(why.contains("9.0") && why.contains("8.0") && why.contains("GRAPHABLE_NVRTC"), "{why}");
+        let reason = of("sm_80", (8, 0), &[90, 100]).unwrap_err();
+        assert!(
+            reason.contains("9.0") && reason.contains("8.0") && reason.contains("GRAPHABLE_NVRTC"),
+            "{reason}"
+        );
     }
 }

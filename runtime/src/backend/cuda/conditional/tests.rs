@@ -50,7 +50,7 @@ fn chains_run_what_switches_run() {
     use smallvec::smallvec;
 
     use crate::{
-        backend::{Arenas as _, Graphs as _, HostBlock, Launch, SharedMemory, Stream as _},
+        backend::{Arenas as _, Graphs as _, HostUpload, Launch, SharedMemory, Stream as _},
         memory::COPY,
     };
 
@@ -75,7 +75,7 @@ fn chains_run_what_switches_run() {
         let words: Vec<u8> = [0u32, 0, 10, 11, 12, 3].iter().flat_map(|w| w.to_le_bytes()).collect();
         let block = |bytes: Vec<u8>, at: u64| {
             let len = bytes.len();
-            HostBlock { bytes, writes: vec![(memory.addr() + at, 0, len)], ..HostBlock::default() }
+            HostUpload { bytes, writes: vec![(memory.addr() + at, 0, len)], ..HostUpload::default() }
         };
         b.host_write(block(words, 0)).unwrap();
         let copy = |from: u64, to: u64| Launch {
@@ -155,8 +155,8 @@ fn a_capture_does_not_end_inside_a_node() {
                 true => b.end_capture_shared(Vec::new()).map(|graph| graph.is_some()),
                 false => b.end_capture(Vec::new()).map(|exec| exec.is_some()),
             };
-            let Err(Error::Device { why, .. }) = &ended else { panic!("{bodies}, {shares}: {ended:?}") };
-            assert_eq!(why, "a conditional node is still open");
+            let Err(Error::Device { reason, .. }) = &ended else { panic!("{bodies}, {shares}: {ended:?}") };
+            assert_eq!(reason, "a conditional node is still open");
             assert!(!b.capture_was_invalidated());
             // The stream captures nothing, and what was captured never ran.
             assert_eq!(b.read(memory.addr() + 4, 4).unwrap().wait().unwrap(), [0; 4]);

@@ -44,12 +44,12 @@ impl CudaGrid {
         if within(self.blocks, BLOCKS) && within(self.threads, THREADS) && threads <= 1024 {
             return Ok(());
         }
-        let why = format!(
+        let reason = format!(
             "blocks {:?} of threads {:?}; there may be 1 to {BLOCKS:?} blocks of 1 to {THREADS:?} threads, \
              at most 1024 threads in a block",
             self.blocks, self.threads
         );
-        Err(Error::Argument { op, why })
+        Err(Error::Argument { op, reason })
     }
 }
 

@@ -34,7 +34,7 @@ impl CudaSource {
         let path = path.as_ref();
         let failed = |error: &dyn fmt::Display| Error::File {
             path: path.display().to_string(),
-            why: error.to_string(),
+            reason: error.to_string(),
         };
         let text = || fs::read_to_string(path).map(Cow::Owned).map_err(|error| failed(&error));
         match path.extension().and_then(|extension| extension.to_str()) {

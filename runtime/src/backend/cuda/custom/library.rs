@@ -32,7 +32,7 @@ use crate::{
 ///   and other work of `self` may run between;
 /// - frees, moves or overwrites nothing that the work of earlier calls uses, as recordings run that work again later. Work of
 ///   two calls may run at the same time, in branches of a recording or for two runtimes: memory of `self` that work writes is
-///   that call's alone, so scratch belongs into the workspace;
+///   that call's alone, so temporary data belongs into the workspace;
 /// - leaves the thread's current context, and that context's state, as they were.
 ///
 /// If [`may_be_captured`](Self::may_be_captured) is `true`, a call of `launch` under capture also

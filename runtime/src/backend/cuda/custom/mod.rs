@@ -1,4 +1,4 @@
-//! What users promise of their CUDA code: kernels from sources, and libraries. `custom/cuda` launches them.
+//! Promises of users about their CUDA code: kernels from sources, and libraries. `custom/cuda` launches them.
 
 mod grid;
 mod kernel;

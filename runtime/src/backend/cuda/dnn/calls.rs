@@ -30,7 +30,7 @@ fn check(table: &Table, call: &'static str, status: Status) -> Result<()> {
     if status == 0 {
         return Ok(());
     }
-    Err(Error::Device { device: "cuDNN".into(), call, why: name_of(table, status) })
+    Err(Error::Device { device: "cuDNN".into(), call, reason: name_of(table, status) })
 }
 
 /// Returns whether a status says that the library does not do such a thing, rather than that something went wrong.
@@ -120,7 +120,8 @@ struct Handle {
     raw: Raw,
 }
 
-// SAFETY: the library allows a handle to be used by any thread, one at a time, and there is one owner.
+// SAFETY: a handle has one owner, so one thread at a time uses it. cuDNN ties a handle to a context, not to a thread, and
+// asks only that threads do not use one handle at the same time (cuDNN documentation, "Thread Safety").
 unsafe impl Send for Handle {}
 
 /// Handles without an owner, by the address of their context. A handle is never destroyed: that, as making one, waits for the
@@ -204,9 +205,9 @@ impl Calls {
         // SAFETY: the descriptor is alive and a convolution's; the numbers are copied.
         let set =
             unsafe { (t.convolution_set)(windows.raw(), ph, pw, sh, sw, dh, dw, CROSS_CORRELATION, FLOAT) };
-        // SAFETY: as above.
+        // SAFETY: the descriptor is alive and a convolution's; the number of groups is copied.
         let groups = unsafe { (t.set_groups)(windows.raw(), sizes.groups) };
-        // SAFETY: as above.
+        // SAFETY: the descriptor is alive and a convolution's; the math type is copied.
         let math = unsafe { (t.set_math)(windows.raw(), sizes.math) };
         let status = [set, groups, math].into_iter().find(|&status| status != 0);
         Ok((windows, status.unwrap_or(0)))

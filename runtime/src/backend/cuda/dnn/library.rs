@@ -84,7 +84,7 @@ pub(super) const WANTED: Wanted = Wanted {
 pub(super) fn table() -> Result<&'static Table> {
     static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
     let found = TABLE.get_or_init(|| open(&search::places(&WANTED, &search::environment)));
-    found.as_ref().map_err(|why| Error::NoDevice { device: "cuDNN".into(), why: why.clone() })
+    found.as_ref().map_err(|reason| Error::NoDevice { device: "cuDNN".into(), reason: reason.clone() })
 }
 
 /// Loads the first library of `places` that there is.

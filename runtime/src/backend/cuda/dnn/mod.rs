@@ -75,9 +75,9 @@ impl Dnn {
                 LOGGED.call_once(|| tracing::info!("cuDNN has no convolutions for this device"));
                 None
             }
-            Err(why) => {
+            Err(reason) => {
                 LOGGED.call_once(|| {
-                    tracing::info!(%why, "convolutions run as copies of windows and matrix products, which are slower");
+                    tracing::info!(%reason, "convolutions run as copies of windows and matrix products, which are slower");
                 });
                 None
             }
@@ -139,7 +139,7 @@ impl Dnn {
             return Err(Error::Device {
                 device: "cuDNN".into(),
                 call: "launch",
-                why: "the library has no algorithm for this convolution".into(),
+                reason: "the library has no algorithm for this convolution".into(),
             });
         };
         // SAFETY: our caller must uphold the same requirements.

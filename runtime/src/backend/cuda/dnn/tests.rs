@@ -8,15 +8,15 @@ fn a_missing_library_is_named_with_the_remedy() {
     let places = search::places(&library::WANTED, &|name| {
         (name == "GRAPHABLE_CUDNN").then(|| "/no/such/libcudnn.so.9".into())
     });
-    let why = library::open(&places).unwrap_err();
-    assert!(why.contains("/no/such/libcudnn.so.9") && why.contains("GRAPHABLE_CUDNN"), "{why}");
+    let reason = library::open(&places).unwrap_err();
+    assert!(reason.contains("/no/such/libcudnn.so.9") && reason.contains("GRAPHABLE_CUDNN"), "{reason}");
 }
 
 #[test]
 fn a_library_without_the_functions_is_named_with_the_function() {
     let other = ["libm.so.6", "libSystem.dylib", "msvcrt.dll"].map(PathBuf::from);
-    let why = library::open(&other).unwrap_err();
-    assert!(why.contains("cudnnGetVersion"), "{why}");
+    let reason = library::open(&other).unwrap_err();
+    assert!(reason.contains("cudnnGetVersion"), "{reason}");
 }
 
 /// With `GRAPHABLE_CUDNN`, on a machine without a GPU too.

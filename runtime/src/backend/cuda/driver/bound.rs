@@ -75,8 +75,8 @@ impl Context {
     /// # Errors
     /// Returns [`Error::ContextLost`].
     pub(crate) fn bind(&self) -> Result<Bound> {
-        if let Some(why) = self.lost() {
-            return Err(Error::ContextLost { device: self.name().to_owned(), why: why.to_owned() });
+        if let Some(reason) = self.lost() {
+            return Err(Error::ContextLost { device: self.name().to_owned(), reason: reason.to_owned() });
         }
         self.bind_unasked().map_err(|code| self.failed("cuCtxSetCurrent", code))
     }

@@ -121,11 +121,11 @@ impl Stream {
         self.context().check("cuStreamUpdateCaptureDependencies", code)
     }
 
-    fn no_capture(&self, why: &str) -> Error {
+    fn no_capture(&self, reason: &str) -> Error {
         Error::Device {
             device: self.context().name().to_owned(),
             call: "cuStreamGetCaptureInfo",
-            why: why.to_owned(),
+            reason: reason.to_owned(),
         }
     }
 }

@@ -79,7 +79,7 @@ impl Stream {
         self.context().table.conditionals.as_ref().ok_or_else(|| Error::Device {
             device: self.context().name().to_owned(),
             call: "cuGraphConditionalHandleCreate",
-            why: "this driver has no such function; conditional nodes need CUDA 12.4".into(),
+            reason: "this driver has no such function; conditional nodes need CUDA 12.4".into(),
         })
     }
 
@@ -122,7 +122,7 @@ impl Stream {
         let failed = || Error::Device {
             device: self.context().name().to_owned(),
             call: "cuGraphAddNode",
-            why: "the conditional node has no bodies".into(),
+            reason: "the conditional node has no bodies".into(),
         };
         if params.graphs.is_null() {
             return Err(failed());

@@ -30,9 +30,11 @@ pub(crate) struct Context {
     modules: OnceMap<Unit, Arc<Module>>,
 }
 
-// SAFETY: the handle may be used on every thread that binds it; the driver locks inside.
+// SAFETY: a primary context belongs to its device and is shared by the process; `cuCtxSetCurrent` makes it current to any
+// thread (CUDA Driver API, "Primary Context Management" and "Context Management").
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: a context may be current to several threads at the same time (same document). The fields of ours that change are
+// behind locks (`OnceLock`, `OnceMap`).
 unsafe impl Sync for Context {}
 
 /// GPUs with a lower compute capability lack features that the kernels use (bf16 arithmetic, `cp.async`).
@@ -48,7 +50,7 @@ pub(crate) fn device_count() -> Result<usize> {
     // SAFETY: the driver is initialised; it writes one integer.
     let code = unsafe { (table.device_count)(&mut count) };
     if code != 0 {
-        return Err(Error::NoDevice { device: "cuda".into(), why: name_of(table, code) });
+        return Err(Error::NoDevice { device: "cuda".into(), reason: name_of(table, code) });
     }
     Ok(usize::try_from(count).unwrap_or(0))
 }
@@ -75,9 +77,9 @@ impl Context {
 
     fn new(ordinal: usize) -> Result<Self> {
         let name = format!("cuda:{ordinal}");
-        let missing = |why: String| Error::NoDevice { device: name.clone(), why };
+        let missing = |reason: String| Error::NoDevice { device: name.clone(), reason };
         let count = device_count().map_err(|error| match error {
-            Error::NoDevice { why, .. } => missing(why),
+            Error::NoDevice { reason, .. } => missing(reason),
             other => other,
         })?;
         if ordinal >= count {
@@ -203,13 +205,13 @@ impl Context {
     pub(super) fn failed(&self, call: &'static str, code: CUresult) -> Error {
         let said = name_of(self.table, code);
         if let Some(cause) = error::lost(code, || self.ask()) {
-            let why = self.lost.get_or_init(|| format!("{call} said {said}: {cause}"));
-            return Error::ContextLost { device: self.name.clone(), why: why.clone() };
+            let reason = self.lost.get_or_init(|| format!("{call} said {said}: {cause}"));
+            return Error::ContextLost { device: self.name.clone(), reason: reason.clone() };
         }
         if code == error::OUT_OF_MEMORY {
             return Error::OutOfMemory { device: self.name.clone(), bytes: 0, what: call };
         }
-        Error::Device { device: self.name.clone(), call, why: said }
+        Error::Device { device: self.name.clone(), call, reason: said }
     }
 
     /// Returns the error of a library. It does not show whether the context is lost, so this queries the

@@ -92,15 +92,18 @@ mod tests {
     #[test]
     fn a_thread_without_a_context_is_no_lost_one() {
         assert_eq!(lost(INVALID_CONTEXT, || 0), None, "ours answers");
-        assert!(lost(INVALID_CONTEXT, || INVALID_CONTEXT).is_some_and(|why| why.contains("destroyed")));
+        assert!(lost(INVALID_CONTEXT, || INVALID_CONTEXT).is_some_and(|reason| reason.contains("destroyed")));
     }
 
     #[test]
     fn codes_that_do_not_say_it_are_asked_about() {
         for code in [999, 46, 3, 802, 911, 12_345] {
             assert_eq!(lost(code, || 0), None, "{code} has passed");
-            assert!(lost(code, || code).is_some_and(|why| why.contains("Xid")), "{code} is sticky");
-            assert!(lost(code, || 700).is_some_and(|why| why.contains("address")), "{code} hid another");
+            assert!(lost(code, || code).is_some_and(|reason| reason.contains("Xid")), "{code} is sticky");
+            assert!(
+                lost(code, || 700).is_some_and(|reason| reason.contains("address")),
+                "{code} hid another"
+            );
         }
     }
 }

@@ -12,9 +12,11 @@ pub(crate) struct Event {
     raw: Handle,
 }
 
-// SAFETY: an event handle is valid on every thread of its context.
+// SAFETY: an event belongs to its context, not to a thread, and `context` keeps that alive. Every call binds the context to
+// the calling thread first, as CUDA Driver API, "Context Management" and "Event Management", requires.
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: the methods only pass the handle to the driver, which does not restrict its use to one thread at a time: of the
+// driver's objects, only graphs have to be serialised by the caller (CUDA Driver API, "Graph object thread safety").
 unsafe impl Sync for Event {}
 
 impl Event {

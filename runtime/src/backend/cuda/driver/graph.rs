@@ -19,9 +19,11 @@ pub(crate) struct Graph {
     raw: Handle,
 }
 
-// SAFETY: used by one owner at a time; the driver ties graphs to no thread.
+// SAFETY: the driver ties graphs to no thread, but does not lock them: calls on one graph, even those that only read it, must
+// not overlap (CUDA Driver API, "Graph object thread safety"). They do not: see `Sync`.
 unsafe impl Send for Graph {}
-// SAFETY: shared references only read.
+// SAFETY: a graph is used only by its backend, whose methods take `&mut self`, and by the runtime that has the backend, which
+// is not `Sync`. So calls on a graph never overlap, although several recordings share it.
 unsafe impl Sync for Graph {}
 
 /// A kernel node whose parameters are replaced between launches.
@@ -260,7 +262,7 @@ impl Graph {
         let code = unsafe { (api.add)(self.raw, from.as_ptr(), to.as_ptr(), new.as_ptr(), count) };
         let added = self.context.check("cuGraphAddDependencies", code);
         if added.is_err() {
-            // SAFETY: as above: they were not added.
+            // SAFETY: the same nodes of this graph, as many as the lists hold; they are not connected, since the call above failed.
             let code = unsafe { (api.add)(self.raw, from.as_ptr(), to.as_ptr(), old.as_ptr(), count) };
             self.context.check("cuGraphAddDependencies", code)?;
         }
@@ -343,12 +345,12 @@ impl Graph {
         // SAFETY: one handle and the outcome are written; the graph and the stream live.
         let code = unsafe { (self.context.table.graph_instantiate)(&mut raw, self.raw, &mut params) };
         self.context.check("cuGraphInstantiate", code).map_err(|error| match error {
-            Error::Device { device, call, why } => {
+            Error::Device { device, call, reason } => {
                 let more = FAILED.get(params.result as usize).copied().unwrap_or_default();
                 Error::Device {
                     device,
                     call,
-                    why: if more.is_empty() { why } else { format!("{why}: {more}") },
+                    reason: if more.is_empty() { reason } else { format!("{reason}: {more}") },
                 }
             }
             Error::OutOfMemory { device, .. } => {
@@ -376,9 +378,10 @@ pub(crate) struct Exec {
     raw: Handle,
 }
 
-// SAFETY: launched by one owner at a time; the driver ties executables to no thread.
+// SAFETY: the driver ties executables to no thread; that they must not be used by two at the same time (CUDA Driver API,
+// "Graph object thread safety") is ensured as for `Graph`.
 unsafe impl Send for Exec {}
-// SAFETY: launches go through the backend, one at a time.
+// SAFETY: launches and updates go through the backend, whose methods take `&mut self`, so they never overlap.
 unsafe impl Sync for Exec {}
 
 impl Exec {
@@ -446,7 +449,7 @@ mod tests {
         let of = |theirs: Theirs| refusal(theirs as i32);
         assert_eq!(sys::CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE as i32, UPDATE_REFUSED);
         assert!(matches!(of(Theirs::CU_GRAPH_EXEC_UPDATE_ERROR), Updated::Broken(_)));
-        for (theirs, why) in [
+        for (theirs, reason) in [
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "topology"),
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, "another kind"),
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, "kernel"),
@@ -455,7 +458,7 @@ mod tests {
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, "cannot be updated"),
             (Theirs::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED, "attribute"),
         ] {
-            assert!(matches!(of(theirs), Updated::Refused(said) if said.contains(why)), "{theirs:?}");
+            assert!(matches!(of(theirs), Updated::Refused(said) if said.contains(reason)), "{theirs:?}");
         }
     }
 }

@@ -196,9 +196,11 @@ pub(crate) struct Pool {
     raw: Handle,
 }
 
-// SAFETY: a pool handle is valid on every thread of its context.
+// SAFETY: a memory pool belongs to its device, not to a thread (CUDA Driver API, "Stream Ordered Memory Allocator"), and
+// `context` keeps the device's context alive.
 unsafe impl Send for Pool {}
-// SAFETY: as above; the driver locks inside.
+// SAFETY: the methods only pass the handle to the driver. Allocations from a pool are ordered by streams, not by threads
+// (same document), and only graphs have to be serialised by the caller ("Graph object thread safety").
 unsafe impl Sync for Pool {}
 
 impl Pool {

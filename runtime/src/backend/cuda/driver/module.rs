@@ -20,9 +20,10 @@ pub(crate) struct Module {
     functions: Mutex<FxHashMap<&'static str, (Function, u32)>>,
 }
 
-// SAFETY: a module handle is valid on every thread of its context.
+// SAFETY: a module belongs to the context into which it was loaded, not to a thread (CUDA Driver API, "Module Management"),
+// and is never unloaded.
 unsafe impl Send for Module {}
-// SAFETY: as above; our map has its lock.
+// SAFETY: shared references only look functions up, by a handle that stays valid; our map of them has its lock.
 unsafe impl Sync for Module {}
 
 /// A kernel.
@@ -31,9 +32,11 @@ pub(crate) struct Function {
     raw: Handle,
 }
 
-// SAFETY: a function handle is valid on every thread of its context.
+// SAFETY: a function is a part of its module, which belongs to a context, not to a thread (CUDA Driver API, "Module
+// Management"), and is never unloaded.
 unsafe impl Send for Function {}
-// SAFETY: as above.
+// SAFETY: shared references only copy the handle. The driver keeps a function's attributes, which we set
+// only under the lock of the module's map.
 unsafe impl Sync for Function {}
 
 impl Function {
@@ -86,7 +89,7 @@ impl Module {
             return Err(Error::Device {
                 device: context.name().to_owned(),
                 call: "cuModuleLoadData",
-                why: "the code is neither a cubin nor PTX to its end".into(),
+                reason: "the code is neither a cubin nor PTX to its end".into(),
             });
         }
         let mut raw = std::ptr::null_mut();
@@ -122,7 +125,7 @@ impl Module {
     fn find(&self, context: &Context, name: &'static str) -> Result<Function> {
         let symbol = CString::new(name).map_err(|_| Error::Config {
             what: format!("kernel name {name:?}"),
-            why: "it holds a zero byte".into(),
+            reason: "it holds a zero byte".into(),
         })?;
         let _bound = context.bind()?;
         let mut raw = std::ptr::null_mut();

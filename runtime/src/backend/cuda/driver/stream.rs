@@ -21,9 +21,12 @@ pub(crate) struct Stream {
     owner: Option<Arc<cudarc::driver::CudaStream>>,
 }
 
-// SAFETY: a stream handle is valid on every thread of its context.
+// SAFETY: a stream belongs to its context, not to a thread (CUDA Driver API, "Stream Management"); `context` and `owner` keep
+// both alive. A capture in thread-local mode ends on the thread where it began: the backend that captures does not leave
+// that thread meanwhile.
 unsafe impl Send for Stream {}
-// SAFETY: as above; the driver locks inside.
+// SAFETY: the methods only pass the handle to the driver, which puts work from several threads into one order: only graphs
+// have to be serialised by the caller (CUDA Driver API, "Graph object thread safety").
 unsafe impl Sync for Stream {}
 
 impl fmt::Debug for Stream {
@@ -49,7 +52,7 @@ impl Stream {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         let failed = |error: cudarc::driver::DriverError| Error::NoDevice {
             device: context.name().to_owned(),
-            why: format!("no stream could be made: {error}"),
+            reason: format!("no stream could be made: {error}"),
         };
         // cudarc makes the context current, and leaves it so.
         let _bound = context.bind()?;
@@ -72,7 +75,7 @@ impl Stream {
     /// Returns [`Error::Config`] for a stream that cannot be captured: the legacy default stream, one that
     /// waits for it, or one of another context.
     pub(crate) fn borrow(context: &Arc<Context>, stream: Arc<cudarc::driver::CudaStream>) -> Result<Self> {
-        let refuse = |why: &str| Err(Error::Config { what: "the stream".into(), why: why.into() });
+        let refuse = |reason: &str| Err(Error::Config { what: "the stream".into(), reason: reason.into() });
         let _bound = context.bind()?;
         let raw: Handle = stream.cu_stream().cast();
         const LEGACY: usize = 1;
@@ -263,7 +266,7 @@ impl Stream {
             graph.ok_or_else(|| Error::Device {
                 device: self.context.name().to_owned(),
                 call: "cuStreamEndCapture",
-                why: "the capture was invalidated and gave no graph".into(),
+                reason: "the capture was invalidated and gave no graph".into(),
             })
         });
         (code == super::error::CAPTURE_INVALIDATED, graph)

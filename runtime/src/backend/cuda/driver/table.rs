@@ -148,9 +148,9 @@ impl Edges {
     fn new(library: &Library) -> Option<Self> {
         // SAFETY: the driver's function of this name, with the signature that its version suffix fixes.
         let get = unsafe { library.get::<GetEdges>(b"cuGraphGetEdges_v2\0") };
-        // SAFETY: as above.
+        // SAFETY: the driver's function of this name, with the signature that `_v2` fixes: lists of nodes with the data of edges.
         let add = unsafe { library.get::<ChangeEdges>(b"cuGraphAddDependencies_v2\0") };
-        // SAFETY: as above.
+        // SAFETY: the driver's function of this name, whose `_v2` has the parameters of the one that adds edges.
         let remove = unsafe { library.get::<ChangeEdges>(b"cuGraphRemoveDependencies_v2\0") };
         Some(Self { get: *get.ok()?, add: *add.ok()?, remove: *remove.ok()? })
     }
@@ -174,9 +174,9 @@ impl Reading {
     fn new(library: &Library) -> Self {
         // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
         let function = unsafe { library.get::<GetName>(b"cuFuncGetName\0") };
-        // SAFETY: as above.
+        // SAFETY: the driver's function of this name, whose parameters are those of `cuFuncGetName`, with a `CUkernel`.
         let kernel = unsafe { library.get::<GetName>(b"cuKernelGetName\0") };
-        // SAFETY: as above.
+        // SAFETY: the driver's function of this name, which without a suffix has the signature of CUDA 10: lists without data.
         let edges = unsafe { library.get::<GetPlainEdges>(b"cuGraphGetEdges\0") };
         Self {
             function_name: function.ok().map(|f| *f),
@@ -291,7 +291,7 @@ impl Conditionals {
         let add = unsafe { library.get::<AddConditional>(b"cuGraphAddNode_v2\0") };
         // SAFETY: the driver's function of this name, whose signature NVIDIA never changes.
         let add_empty = unsafe { library.get::<AddEmpty>(b"cuGraphAddEmptyNode\0") };
-        // SAFETY: as above.
+        // SAFETY: the driver's function of this name, which has had this signature since it was added in CUDA 12.3.
         let begin = unsafe { library.get::<BeginCaptureTo>(b"cuStreamBeginCaptureToGraph\0") };
         Some(Self {
             create: *create.ok()?,
@@ -314,7 +314,7 @@ pub(super) fn table() -> Result<&'static Table> {
     TABLE
         .get_or_init(open)
         .as_ref()
-        .map_err(|why| Error::NoDevice { device: "cuda".into(), why: why.clone() })
+        .map_err(|reason| Error::NoDevice { device: "cuda".into(), reason: reason.clone() })
 }
 
 /// The newest major version of CUDA that the driver runs; `None` without a driver.
@@ -370,7 +370,7 @@ pub(super) fn name_of(table: &Table, code: CUresult) -> String {
         Some(text.to_string_lossy().into_owned())
     };
     match (text(table.error_name), text(table.error_string)) {
-        (Some(name), Some(why)) => format!("{name} ({why})"),
+        (Some(name), Some(reason)) => format!("{name} ({reason})"),
         (Some(name), None) => name,
         _ => format!("error {code}"),
     }

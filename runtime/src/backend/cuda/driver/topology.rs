@@ -99,7 +99,7 @@ impl Graph {
             return Err(Error::Device {
                 device: self.context().name().to_owned(),
                 call: "cuGraphGetEdges",
-                why: "this driver has no such function; a newer one is needed to read a graph back".into(),
+                reason: "this driver has no such function; a newer one is needed to read a graph back".into(),
             });
         };
         let mut count = 0;

@@ -259,14 +259,14 @@ struct alignas(16) Words { u32 w[4]; };
 #define FROM_DEVICE (1ull << 63)
 
 // One upload. `from` is an offset into the payload or, if `size` has FROM_DEVICE, a device address.
-struct Put {
+struct Upload {
     u64 to;
     u64 from;
     u64 size;  // bytes, with FROM_DEVICE or without
 };
 
 // Copies the part of threads `first`, `first + step`, …, in words of type `W` if both addresses are aligned to it.
-template <typename W> DEVICE void put_words(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
+template <typename W> DEVICE void upload_words(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
     u64 head = (0 - (u64)to) & (sizeof(W) - 1);
     if (head > bytes) head = bytes;
     const u64 words = (bytes - head) / sizeof(W), tail = head + words * sizeof(W);
@@ -283,31 +283,31 @@ template <typename W> DEVICE void put_words(u8* to, const u8* from, u64 bytes, u
     for (u64 j = tail + first; j < bytes; j += step) to[j] = from[j];
 }
 
-DEVICE void put_bytes(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
+DEVICE void upload_bytes(u8* to, const u8* from, u64 bytes, u64 first, u64 step) {
     const u64 apart = (u64)to ^ (u64)from;
-    if ((apart & 15u) == 0) put_words<Words>(to, from, bytes, first, step);
-    else if ((apart & 3u) == 0) put_words<u32>(to, from, bytes, first, step);
-    else put_words<u8>(to, from, bytes, first, step);
+    if ((apart & 15u) == 0) upload_words<Words>(to, from, bytes, first, step);
+    else if ((apart & 3u) == 0) upload_words<u32>(to, from, bytes, first, step);
+    else upload_words<u8>(to, from, bytes, first, step);
 }
 
 // The payload begins with `count` uploads, followed by their data. One block copies a small upload; all blocks copy
 // a large one together.
-DEVICE void put_all(u32 count, const u8* payload) {
+DEVICE void upload_all(u32 count, const u8* payload) {
     const u64 small = 16384;
     for (u32 n = 0; n < count; ++n) {
-        const Put put = ((const Put*)payload)[n];
-        const u64 bytes = put.size & ~FROM_DEVICE;
-        const u8* from = put.size & FROM_DEVICE ? (const u8*)put.from : payload + put.from;
+        const Upload upload = ((const Upload*)payload)[n];
+        const u64 bytes = upload.size & ~FROM_DEVICE;
+        const u8* from = upload.size & FROM_DEVICE ? (const u8*)upload.from : payload + upload.from;
         if (bytes > small) {
             const u64 thread = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-            put_bytes((u8*)put.to, from, bytes, thread, (u64)gridDim.x * blockDim.x);
+            upload_bytes((u8*)upload.to, from, bytes, thread, (u64)gridDim.x * blockDim.x);
         } else if (n % gridDim.x == blockIdx.x) {
-            put_bytes((u8*)put.to, from, bytes, threadIdx.x, blockDim.x);
+            upload_bytes((u8*)upload.to, from, bytes, threadIdx.x, blockDim.x);
         }
     }
 }
 
-#define PUT(NAME, PAYLOAD)                                                            \
+#define UPLOAD(NAME, PAYLOAD)                                                            \
     struct NAME##Params {                                                             \
         u32 count;                                                                    \
         u32 pad[3];                                                                   \
@@ -315,7 +315,7 @@ DEVICE void put_all(u32 count, const u8* payload) {
     };                                                                                \
     extern "C" __global__ void __launch_bounds__(256)                                 \
         NAME(const __grid_constant__ NAME##Params p) { in_order();                                \
-        put_all(p.count, (const u8*)p.payload);                                           \
+        upload_all(p.count, (const u8*)p.payload);                                           \
     }
 
 // ---- conversions to types other than f32

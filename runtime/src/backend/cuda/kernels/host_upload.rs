@@ -3,17 +3,18 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Grid, Kernel, SourceFile};
-use crate::backend::{HostBlock, cuda::DeviceProperties};
+use crate::backend::{HostUpload, cuda::DeviceProperties};
 
 /// Host values and device inputs, scattered to static buffers.
-static PUT: SourceFile = SourceFile::ours("put.cu", include_str!("put.cu"));
+static UPLOAD: SourceFile = SourceFile::ours("host_upload.cu", include_str!("host_upload.cu"));
 /// The same, with more than 4 KB of them.
-static PUT_LARGE: SourceFile = SourceFile::ours("put_large.cu", include_str!("put_large.cu"));
+static UPLOAD_LARGE: SourceFile =
+    SourceFile::ours("host_upload_large.cu", include_str!("host_upload_large.cu"));
 
-/// Mirrors `Put` of `put.cu`.
+/// Mirrors `Upload` of `host_upload.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Put {
+struct Upload {
     to: u64,
     /// An offset into the payload; with [`FROM_DEVICE`], an address.
     from: u64,
@@ -21,7 +22,7 @@ struct Put {
     size: u64,
 }
 
-/// In [`Put::size`]: the bytes are copied from device memory.
+/// In [`Upload::size`]: the bytes are copied from device memory.
 const FROM_DEVICE: u64 = 1 << 63;
 /// Bytes before the payload.
 const HEADER: usize = 16;
@@ -41,15 +42,15 @@ pub(crate) struct UploadSizeClass {
 
 impl UploadSizeClass {
     const SMALL: [Self; 3] = [
-        Self { bytes: 256, name: "put_240", source: &PUT },
-        Self { bytes: 1024, name: "put_1k", source: &PUT },
-        Self { bytes: 4080, name: "put_4k", source: &PUT },
+        Self { bytes: 256, name: "upload_240", source: &UPLOAD },
+        Self { bytes: 1024, name: "upload_1k", source: &UPLOAD },
+        Self { bytes: 4080, name: "upload_4k", source: &UPLOAD },
     ];
     /// Needs CUDA 12.1: parameters beyond 4 KB.
-    const LARGE: Self = Self { bytes: 32_752, name: "put_32k", source: &PUT_LARGE };
+    const LARGE: Self = Self { bytes: 32_752, name: "upload_32k", source: &UPLOAD_LARGE };
 
     /// The smallest that holds `block`; `None` when it has to be staged.
-    pub(crate) fn of(block: &HostBlock, large: bool) -> Option<Self> {
+    pub(crate) fn of(block: &HostUpload, large: bool) -> Option<Self> {
         let need = size(block);
         Self::SMALL.into_iter().chain(large.then_some(Self::LARGE)).find(|c| need <= c.bytes)
     }
@@ -61,7 +62,7 @@ impl UploadSizeClass {
 
     /// Returns the number of blocks of the launch: one per write, up to a few, and for large copies as many
     /// as the device runs at the same time. The kernel works with any number.
-    pub(crate) fn grid(self, block: &HostBlock, props: &DeviceProperties) -> Grid {
+    pub(crate) fn grid(self, block: &HostUpload, props: &DeviceProperties) -> Grid {
         let entries = block.writes.len() + block.copies.len();
         let copied: u64 = block.copies.iter().map(|copy| copy.bytes).sum();
         let blocks = props.blocks_for(copied.div_ceil(AT_ONCE), THREADS);
@@ -69,25 +70,25 @@ impl UploadSizeClass {
     }
 
     /// Writes the parameter to `out`, whose memory is reused.
-    pub(crate) fn pack(self, block: &HostBlock, out: &mut Vec<u8>) {
+    pub(crate) fn pack(self, block: &HostUpload, out: &mut Vec<u8>) {
         out.clear();
         out.resize(self.bytes, 0);
         let count = block.writes.len() + block.copies.len();
         out[..4].copy_from_slice(&(count as u32).to_le_bytes());
-        let mut at = (count * size_of::<Put>()).next_multiple_of(16);
+        let mut at = (count * size_of::<Upload>()).next_multiple_of(16);
         let mut entry = HEADER;
-        let mut push = |out: &mut Vec<u8>, put: Put| {
-            out[entry..entry + size_of::<Put>()].copy_from_slice(bytemuck::bytes_of(&put));
-            entry += size_of::<Put>();
+        let mut push = |out: &mut Vec<u8>, upload: Upload| {
+            out[entry..entry + size_of::<Upload>()].copy_from_slice(bytemuck::bytes_of(&upload));
+            entry += size_of::<Upload>();
         };
         for &(to, offset, bytes) in &block.writes {
-            push(out, Put { to, from: at as u64, size: bytes as u64 });
+            push(out, Upload { to, from: at as u64, size: bytes as u64 });
             out[HEADER + at..HEADER + at + bytes].copy_from_slice(&block.bytes[offset..offset + bytes]);
             at = (at + bytes).next_multiple_of(16);
         }
         for copy in &block.copies {
             debug_assert!(copy.bytes < FROM_DEVICE, "no device has that many bytes");
-            push(out, Put { to: copy.to, from: copy.from, size: copy.bytes | FROM_DEVICE });
+            push(out, Upload { to: copy.to, from: copy.from, size: copy.bytes | FROM_DEVICE });
         }
     }
 
@@ -99,8 +100,8 @@ impl UploadSizeClass {
 }
 
 /// Bytes of the parameter that `block` needs.
-fn size(block: &HostBlock) -> usize {
-    let entries = ((block.writes.len() + block.copies.len()) * size_of::<Put>()).next_multiple_of(16);
+fn size(block: &HostUpload) -> usize {
+    let entries = ((block.writes.len() + block.copies.len()) * size_of::<Upload>()).next_multiple_of(16);
     let data: usize = block.writes.iter().map(|&(_, _, bytes)| bytes.next_multiple_of(16)).sum();
     HEADER + entries + data
 }
@@ -110,8 +111,8 @@ mod tests {
     use super::*;
     use crate::backend::DeviceCopy;
 
-    fn block(lengths: &[usize]) -> HostBlock {
-        let mut out = HostBlock::default();
+    fn block(lengths: &[usize]) -> HostUpload {
+        let mut out = HostUpload::default();
         for (i, &n) in lengths.iter().enumerate() {
             let at = out.bytes.len();
             out.bytes.extend((0..n).map(|b| (b * 7 + i) as u8));
@@ -126,11 +127,11 @@ mod tests {
         let payload = &params[HEADER..];
         (0..count as usize)
             .map(|n| {
-                let put: Put = bytemuck::pod_read_unaligned(&payload[n * 24..n * 24 + 24]);
-                let from = put.from as usize;
-                assert_eq!(put.size & FROM_DEVICE, 0);
+                let upload: Upload = bytemuck::pod_read_unaligned(&payload[n * 24..n * 24 + 24]);
+                let from = upload.from as usize;
+                assert_eq!(upload.size & FROM_DEVICE, 0);
                 assert_eq!(from % 16, 0, "the vector path needs it");
-                (put.to, payload[from..from + put.size as usize].to_vec())
+                (upload.to, payload[from..from + upload.size as usize].to_vec())
             })
             .collect()
     }
@@ -167,19 +168,19 @@ mod tests {
         block.copies.push(DeviceCopy { to: 1, from: 2, bytes: 3 });
         let mut params = Vec::new();
         UploadSizeClass::of(&block, false).unwrap().pack(&block, &mut params);
-        let put: Put = bytemuck::pod_read_unaligned(&params[HEADER + 24..HEADER + 48]);
-        assert_eq!((put.to, put.from, put.size), (1, 2, 3 | FROM_DEVICE));
+        let upload: Upload = bytemuck::pod_read_unaligned(&params[HEADER + 24..HEADER + 48]);
+        assert_eq!((upload.to, upload.from, upload.size), (1, 2, 3 | FROM_DEVICE));
     }
 
     #[test]
     fn a_copy_of_a_hundred_gigabytes_keeps_its_size() {
         const BYTES: u64 = 100 << 30;
-        let mut block = HostBlock::default();
+        let mut block = HostUpload::default();
         block.copies.push(DeviceCopy { to: 1 << 40, from: 1 << 41, bytes: BYTES + 3 });
         let mut params = Vec::new();
         UploadSizeClass::of(&block, false).unwrap().pack(&block, &mut params);
-        let put: Put = bytemuck::pod_read_unaligned(&params[HEADER..HEADER + 24]);
-        assert_eq!(put.size & !FROM_DEVICE, BYTES + 3);
+        let upload: Upload = bytemuck::pod_read_unaligned(&params[HEADER..HEADER + 24]);
+        assert_eq!(upload.size & !FROM_DEVICE, BYTES + 3);
     }
 
     #[test]
@@ -187,7 +188,7 @@ mod tests {
         let props = DeviceProperties::h200();
         let blocks = |sizes: &[u64]| {
             let copies = sizes.iter().map(|&bytes| DeviceCopy { to: 0, from: 0, bytes }).collect();
-            let block = HostBlock { copies, ..HostBlock::default() };
+            let block = HostUpload { copies, ..HostUpload::default() };
             UploadSizeClass::of(&block, false).unwrap().grid(&block, &props).blocks[0]
         };
         assert_eq!(blocks(&[]), 1);

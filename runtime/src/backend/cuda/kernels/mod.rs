@@ -1,4 +1,4 @@
-//! What the CUDA code of operations is written with. A source ([`SourceFile`]) is a `.cu` file next to the code that
+//! Tools for the CUDA code of operations. A source ([`SourceFile`]) is a `.cu` file next to the code that
 //! launches it, with [`submit`]. It reads views as a [`DeviceView`] (`offset_of` in `common.cuh`: any strides), or, with
 //! fewer divisions, as a [`Walk`] over several views at once (`locate`), counted in words if the elements do not matter
 //! ([`Move`], [`for_word`]). Tests record launches with `testing`.

@@ -16,7 +16,7 @@ pub(crate) struct Product<'a> {
     pub(crate) output: &'a View,
     /// Compute it where the library does not.
     pub(crate) kernels: &'a dyn ProductKernels,
-    /// What its precision may be, and whether its algorithm may be chosen by measurement.
+    /// Its precision, and whether its algorithm may be chosen by measurement.
     pub(crate) numerics: Numerics,
 }
 

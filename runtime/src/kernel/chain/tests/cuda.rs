@@ -136,7 +136,7 @@ fn samples_are_chains() {
     assert!(sample(&[centred::DEFINITION], DType::F32).is_none());
 }
 
-/// Where NVRTC is, with or without a GPU.
+/// The folder of NVRTC, with or without a GPU.
 #[test]
 fn texts_of_random_chains_compile() {
     let kernels = kernels();

@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::{
     DType,
-    backend::{Backend, HostBlock, Launch, Op, SharedMemory, View, cpu::kernels::testing::Array},
+    backend::{Backend, HostUpload, Launch, Op, SharedMemory, View, cpu::kernels::testing::Array},
     kernel::{
         chain::{Chain, ElementSource, Step},
         definition::Padded,
@@ -33,7 +33,7 @@ impl<'d> Bench<'d> {
         let (addr, len) = (block.addr(), bytes.len());
         self.memory.push(block);
         self.device
-            .host_write(HostBlock { bytes, writes: vec![(addr, 0, len)], ..HostBlock::default() })
+            .host_write(HostUpload { bytes, writes: vec![(addr, 0, len)], ..HostUpload::default() })
             .unwrap();
         addr
     }

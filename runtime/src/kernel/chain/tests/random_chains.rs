@@ -293,7 +293,7 @@ fn array(rng: &mut StdRng, dtype: DType, layout: Layout) -> Array {
     let shown = from..from + layout.span() * dtype.size();
     for element in array.bytes[shown].chunks_mut(dtype.size()) {
         if dtype == DType::Bool {
-            // What is between the elements of a view is no `bool`.
+            // The bytes between the elements of a view are not a valid `bool`.
             element[0] &= 1;
         } else if rng.random_bool(0.125) {
             rng.fill(element);

@@ -1,4 +1,4 @@
-//! What `config.json` says about how weights are quantised.
+//! The quantisation of weights, as `config.json` describes it.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Error, Result, quantized::float8};
 
-/// How the weights of a checkpoint are quantised, as its `config.json` says it: `quantization_config`, or `compression_config`.
+/// The quantisation of a checkpoint's weights, as its `config.json` describes it: `quantization_config`, or `compression_config`.
 ///
 /// Read are `quant_method` `fp8`, `awq`, `gptq`, and `compressed-tensors` with the formats `float-quantized`, `naive-quantized` and
 /// `pack-quantized`. That activations are to be quantised, too, is not done: they stay what the model computes with.
@@ -22,16 +22,16 @@ pub(super) enum Method {
     Int4 { layout: Layout, group: Option<usize> },
 }
 
-/// How integers of 4 bits lie in tensors.
+/// The layout of integers of 4 bits in tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Awq,
     Gptq {
-        /// Whether zero points are stored less 1.
+        /// Set if zero points are stored less 1.
         less_one: bool,
-        /// Whether all zero points are 8.
+        /// Set if all zero points are 8.
         symmetric: bool,
-        /// Whether columns were sorted, so that the groups of neighbours differ.
+        /// Set if columns were sorted, so that the groups of neighbours differ.
         sorted: bool,
     },
     /// `pack-quantized` of compressed-tensors.
@@ -42,7 +42,7 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// Whether tensors say which group each column is in.
+    /// Set if tensors state the group of each column.
     pub(super) fn is_sorted(self) -> bool {
         match self {
             Self::Awq => false,
@@ -63,7 +63,7 @@ impl Quantization {
     pub fn from_config(path: impl AsRef<Path>, json: &[u8]) -> Result<Option<Self>> {
         let config: Value = serde_json::from_slice(json).map_err(|e| Error::File {
             path: path.as_ref().display().to_string(),
-            why: format!("is damaged, or not JSON: {e}; fetch it again"),
+            reason: format!("is damaged, or not JSON: {e}; fetch it again"),
         })?;
         let found = ["quantization_config", "compression_config"].into_iter().map(|key| &config[key]);
         let Some(found) = found.into_iter().find(|found| !found.is_null()) else { return Ok(None) };
@@ -82,7 +82,7 @@ impl Quantization {
     }
 }
 
-/// What was found.
+/// The quantisation that was found.
 struct Found<'a>(&'a Value);
 
 impl Found<'_> {
@@ -90,8 +90,8 @@ impl Found<'_> {
         self.0[key].as_str()
     }
 
-    fn refuse<T>(&self, key: &str, value: impl std::fmt::Display, why: &str) -> Result<T> {
-        Err(Error::Config { what: format!("`{key}` {value} of quantised weights"), why: why.into() })
+    fn refuse<T>(&self, key: &str, value: impl std::fmt::Display, reason: &str) -> Result<T> {
+        Err(Error::Config { what: format!("`{key}` {value} of quantised weights"), reason: reason.into() })
     }
 
     /// The first of these keys that is there.
@@ -193,7 +193,7 @@ impl Found<'_> {
         }
     }
 
-    /// What `config_groups` says of some weights.
+    /// The quantisation of some weights in `config_groups`.
     fn of_group(&self, group: &Value) -> Result<Method> {
         let weights = &group["weights"];
         // Without a strategy, the size of groups tells it.

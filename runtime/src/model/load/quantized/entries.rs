@@ -1,4 +1,4 @@
-//! Which tensors make a weight.
+//! The tensors that make a weight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,7 +155,7 @@ fn dtype(files: &SafeTensors, name: &str) -> Option<Dtype> {
     files.raw(name).map(|raw| raw.dtype)
 }
 
-/// Whether all elements of a tensor of floats are 0.
+/// Returns whether all elements of a tensor of floats are 0.
 fn is_zero(raw: &Raw<'_>) -> bool {
     let size = match raw.dtype {
         Dtype::F16 | Dtype::BF16 => 2,

@@ -13,7 +13,7 @@ use crate::{BlockFormat, Result};
 const FORMAT: BlockFormat = BlockFormat::INT4;
 /// Integers in a word.
 const EACH: usize = 8;
-/// Where AWQ has the integer of each of eight neighbours in a word: it stores 0, 2, 4, 6, 1, 3, 5, 7.
+/// The places of eight neighbours in a word of AWQ: it stores 0, 2, 4, 6, 1, 3, 5, 7.
 pub(super) const AWQ_PLACES: [usize; EACH] = [0, 4, 1, 5, 2, 6, 3, 7];
 /// The zero point of weights that have none.
 const SYMMETRIC: u8 = 8;
@@ -54,7 +54,7 @@ impl Layout {
     }
 }
 
-/// Whether half precision, in which blocks have their scales, has a scale to its 11 digits: those below its normal numbers lose some.
+/// Returns whether half precision, in which blocks have their scales, has a scale to its 11 digits: those below its normal numbers lose some.
 fn is_near_in_f16(scale: f32) -> bool {
     (f16::from_f32(scale).to_f32() - scale).abs() <= scale.abs() * 2f32.powi(-11)
 }
@@ -71,7 +71,7 @@ pub(super) struct Int4<'a> {
     zeros: Option<Words<'a>>,
     scales: Floats<'a>,
     groups: Option<Words<'a>>,
-    /// Whether each run of the elements of a block is in one group.
+    /// Returns whether each run of the elements of a block is in one group.
     pub(super) has_blocks: bool,
 }
 
@@ -88,12 +88,12 @@ impl<'a> Int4<'a> {
         let names = layout.names();
         let of = |part: &str| format!("{name}.{part}");
         let &[first, second] = integers.shape else {
-            let why = format!(
+            let reason = format!(
                 "has `{}` with shape {:?}; it has two dimensions",
                 of(names.integers),
                 integers.shape
             );
-            return wrong(path, why);
+            return wrong(path, reason);
         };
         if first == 0 || second == 0 {
             return wrong(path, format!("has `{}` without elements; it is damaged", of(names.integers)));
@@ -132,11 +132,11 @@ impl<'a> Int4<'a> {
         match groups {
             Some(groups) => groups.check(path, &of(names.groups), &[Dtype::I32], &[width])?,
             None if layout.is_sorted() => {
-                let why = format!(
+                let reason = format!(
                     "does not have `{}`, by which config.json says that columns are sorted (`desc_act`, `actorder`); it is incomplete",
                     of(names.groups)
                 );
-                return wrong(path, why);
+                return wrong(path, reason);
             }
             None => {}
         }

@@ -14,7 +14,7 @@ use crate::{
 
 const NAME: &str = "Packing::pack";
 
-/// How weights of floats are written to safetensors files that [`QuantizedTensors`](super::QuantizedTensors) reads.
+/// The form in which weights of floats are written to safetensors files that [`QuantizedTensors`](super::QuantizedTensors) reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Packing {
@@ -90,7 +90,7 @@ impl Packing {
     /// Returns [`Error::Argument`] if the shape does not [fit](Self::fits), or has another number of elements; if values are not finite,
     /// or too large for a scale in half precision.
     pub fn pack(self, values: &[f32], shape: &[usize]) -> Result<Vec<PackedTensor>> {
-        let refuse = |why: String| Err(Error::Argument { op: NAME, why });
+        let refuse = |reason: String| Err(Error::Argument { op: NAME, reason });
         let &[rows, width] = shape else {
             return refuse(format!("the shape {shape:?} does not have two dimensions"));
         };

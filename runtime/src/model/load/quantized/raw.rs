@@ -14,8 +14,8 @@ pub(in crate::model::load) struct Raw<'a> {
 }
 
 /// Returns the error of a tensor that is not what its layout says.
-pub(super) fn wrong<T>(path: &str, why: String) -> Result<T> {
-    Err(Error::File { path: path.into(), why })
+pub(super) fn wrong<T>(path: &str, reason: String) -> Result<T> {
+    Err(Error::File { path: path.into(), reason })
 }
 
 impl<'a> Raw<'a> {

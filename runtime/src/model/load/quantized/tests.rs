@@ -365,17 +365,17 @@ fn weights_are_packed_and_read() {
             assert_eq!(shapes, packed.iter().map(|tensor| tensor.shape.clone()).collect::<Vec<_>>());
         }
     }
-    let why = |packing: Packing, values: &[f32], shape: &[usize]| match packing.pack(values, shape) {
-        Err(Error::Argument { why, .. }) => why,
+    let reason = |packing: Packing, values: &[f32], shape: &[usize]| match packing.pack(values, shape) {
+        Err(Error::Argument { reason, .. }) => reason,
         other => panic!("{other:?}"),
     };
-    assert!(why(Packing::Float8, &[f32::NAN; 4], &[2, 2]).contains("not finite"));
-    assert!(why(Packing::Float8, &[1.0; 5], &[2, 2]).contains("does not have 5"));
-    assert!(why(Packing::Float8, &[1.0; 4], &[4]).contains("two dimensions"));
-    assert!(why(Packing::Awq { group: 32 }, &[1e9; 256], &[8, 32]).contains("too large"));
+    assert!(reason(Packing::Float8, &[f32::NAN; 4], &[2, 2]).contains("not finite"));
+    assert!(reason(Packing::Float8, &[1.0; 5], &[2, 2]).contains("does not have 5"));
+    assert!(reason(Packing::Float8, &[1.0; 4], &[4]).contains("two dimensions"));
+    assert!(reason(Packing::Awq { group: 32 }, &[1e9; 256], &[8, 32]).contains("too large"));
     for shape in [[7, 32], [8, 48]] {
         let count = shape.iter().product();
-        assert!(why(Packing::Awq { group: 32 }, &vec![1.0; count], &shape).contains("does not fit"));
+        assert!(reason(Packing::Awq { group: 32 }, &vec![1.0; count], &shape).contains("does not fit"));
     }
     assert!(!Packing::Awq { group: 0 }.fits(&[8, 32]) && !Packing::Awq { group: 16 }.fits(&[8, 32]));
 }

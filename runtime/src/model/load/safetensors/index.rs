@@ -18,7 +18,7 @@ struct Index {
 /// Opens the files that the index at `path` names, each once and by `open`, and says which of them has a tensor.
 pub(super) fn open(path: &Path, open: Open<'_>) -> Result<(Vec<Shard>, BTreeMap<String, usize>)> {
     let name = || path.display().to_string();
-    let wrong = |why: String| Error::File { path: name(), why };
+    let wrong = |reason: String| Error::File { path: name(), reason };
     let text = std::fs::read(path).map_err(|e| unreadable(name(), &e))?;
     let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| {
         wrong(format!("is damaged, or not the index of a sharded model: {e}; fetch it again"))
@@ -37,8 +37,8 @@ pub(super) fn open(path: &Path, open: Open<'_>) -> Result<(Vec<Shard>, BTreeMap<
     }
     let missing: Vec<_> = files.keys().filter(|file| !folder.join(file).is_file()).copied().collect();
     if !missing.is_empty() {
-        let why = format!("names files that are not beside it: {}; fetch them", missing.join(", "));
-        return Err(wrong(why));
+        let reason = format!("names files that are not beside it: {}; fetch them", missing.join(", "));
+        return Err(wrong(reason));
     }
     let mut shards: Vec<_> = files.into_iter().collect();
     shards.sort_by_key(|(_, place)| *place);
@@ -49,8 +49,8 @@ pub(super) fn open(path: &Path, open: Open<'_>) -> Result<(Vec<Shard>, BTreeMap<
     for (tensor, file) in &weight_map {
         let place = places[file.as_str()];
         if opened[place].metadata.info(tensor).is_none() {
-            let why = format!("has `{tensor}` in `{file}`, which does not have it; fetch both again");
-            return Err(wrong(why));
+            let reason = format!("has `{tensor}` in `{file}`, which does not have it; fetch both again");
+            return Err(wrong(reason));
         }
         tensors.insert(tensor.clone(), place);
     }

@@ -13,9 +13,9 @@ use self::shard::{Bytes, Open, Shard};
 use super::{HostTensor, MappedFile, TensorSource, quantized::Raw};
 use crate::{Error, Result};
 
-/// How the names of indices end.
+/// The end of the names of indices.
 const INDEX: &str = ".index.json";
-/// What a folder has, one of both.
+/// The files of a folder, one of both.
 const WHOLE: &str = "model.safetensors";
 const SHARDED: &str = "model.safetensors.index.json";
 
@@ -23,7 +23,7 @@ const SHARDED: &str = "model.safetensors.index.json";
 pub struct SafeTensors {
     name: String,
     shards: Vec<Shard>,
-    /// Which shard has a tensor.
+    /// The shard of each tensor.
     tensors: BTreeMap<String, usize>,
 }
 
@@ -93,7 +93,7 @@ impl SafeTensors {
         let found = [WHOLE, SHARDED].map(|name| path.join(name)).into_iter().find(|file| file.is_file());
         found.ok_or_else(|| Error::File {
             path: path.display().to_string(),
-            why: format!("has neither {WHOLE} nor {SHARDED}; fetch one of them, with its shards"),
+            reason: format!("has neither {WHOLE} nor {SHARDED}; fetch one of them, with its shards"),
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 /// The number of bytes before the header, which contain its length.
 const PREFIX: usize = 8;
 
-/// Where the bytes are.
+/// The place of the bytes.
 pub(super) enum Bytes {
     Owned(Vec<u8>),
     Mapped(MappedFile),
@@ -50,7 +50,7 @@ impl Shard {
     fn new(path: String, bytes: Bytes) -> Result<Self> {
         match View::read_metadata(bytes.all()) {
             Ok((header, metadata)) => Ok(Self { path, data: PREFIX + header, metadata, bytes }),
-            Err(e) => Err(Error::File { why: explain(&e, bytes.all()), path }),
+            Err(e) => Err(Error::File { reason: explain(&e, bytes.all()), path }),
         }
     }
 
@@ -72,14 +72,14 @@ impl Shard {
         let Some(dtype) = dtype(info.dtype) else {
             return Err(Error::Config {
                 what: format!("elements of type {:?}", info.dtype),
-                why: "not supported; convert them to F64, F32, F16, BF16, I64, I32, I8, U32, U8 or BOOL"
+                reason: "not supported; convert them to F64, F32, F16, BF16, I64, I32, I8, U32, U8 or BOOL"
                     .into(),
             });
         };
         let (start, end) = info.data_offsets;
         let Some(bytes) = self.bytes.all().get(self.data + start..self.data + end) else {
-            let why = format!("`{name}` is outside the file");
-            return Err(Error::File { path: self.path.clone(), why });
+            let reason = format!("`{name}` is outside the file");
+            return Err(Error::File { path: self.path.clone(), reason });
         };
         Ok(Some(HostTensor { dtype, shape: info.shape.clone(), bytes: Cow::Borrowed(bytes) }))
     }
@@ -95,7 +95,7 @@ impl Bytes {
 }
 
 pub(super) fn unreadable(path: String, error: &io::Error) -> Error {
-    Error::File { path, why: format!("cannot be read: {error}") }
+    Error::File { path, reason: format!("cannot be read: {error}") }
 }
 
 /// Explains what is wrong with a file, and what to do about it.

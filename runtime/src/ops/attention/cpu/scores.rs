@@ -1,4 +1,4 @@
-//! Which keys a query sees, and what its scores are changed by.
+//! The keys that a query sees, and the changes of its scores.
 
 use std::ops::Range;
 

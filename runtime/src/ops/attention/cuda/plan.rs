@@ -43,7 +43,7 @@ pub(super) struct Plan {
     pub(super) chunks: usize,
     /// Parts of the keys.
     pub(super) splits: usize,
-    /// Whether the blocks of a row's parts are a cluster, which adds them; otherwise another kernel does.
+    /// Set if the blocks of a row's parts are a cluster, which adds them; otherwise another kernel does.
     pub(super) is_cluster: bool,
     /// Lanes that share a key.
     pub(super) lanes: usize,

@@ -5,7 +5,7 @@ fn props() -> DeviceProperties {
     DeviceProperties::h200()
 }
 
-const SCRATCH: u64 = 0x7000;
+const WORKSPACE: u64 = 0x7000;
 
 fn view(addr: u64, dtype: DType, shape: &[usize], strides: &[usize]) -> View {
     View { addr, dtype, layout: Layout::strided(shape, strides).unwrap() }
@@ -17,7 +17,7 @@ fn dense(addr: u64, dtype: DType, shape: &[usize]) -> View {
 
 fn submitted(inputs: &[View], output: View) -> Vec<(Kernel, Grid, Params)> {
     let mut gpu = Recorder::h200();
-    launch(&mut gpu, inputs, &output, SCRATCH).unwrap();
+    launch(&mut gpu, inputs, &output, WORKSPACE).unwrap();
     (0..gpu.calls.len()).map(|i| (gpu.calls[i].0, gpu.calls[i].1, gpu.params(i))).collect()
 }
 
@@ -91,7 +91,7 @@ fn a_plain_right_side_is_cut_between_blocks() {
     assert_eq!((first.name, second.name), ("gemv_kn_4", "gemv_sum"));
     // 64 columns per block; each block has at least 128 of K.
     assert_eq!((grid.blocks, p.split), ([8, 1, 16], 16));
-    assert_eq!((p.partial, q.partial, q.split), (SCRATCH, SCRATCH, 16));
+    assert_eq!((p.partial, q.partial, q.split), (WORKSPACE, WORKSPACE, 16));
     assert_eq!(workspace_bytes(&props(), &inputs, &y), 16 * 3 * 512 * 4);
 }
 

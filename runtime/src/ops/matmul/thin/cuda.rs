@@ -49,7 +49,7 @@ pub(super) fn source(plan: &Plan, launch: &Launch) -> &'static SourceFile {
     &Writer::write(plan, variant, &Reports::default(), launch).instance.source
 }
 
-/// Where threads report indices out of range, and the number of the operation of each part that writes to rows of a state.
+/// The place where threads report indices out of range, and the number of the operation of each part that writes to rows of a state.
 #[derive(Default)]
 struct Reports {
     sink: [u64; 2],
@@ -94,7 +94,7 @@ impl Parameters {
     }
 }
 
-/// What a launch needs.
+/// The needs of a launch.
 struct Writer {
     parameters: Vec<u64>,
     instance: &'static Instance,

@@ -88,7 +88,7 @@ fn format(product: &Launch) -> Option<BlockFormat> {
     operation.downcast_ref::<QuantizedLinear>().map(|product| product.format)
 }
 
-/// What an earlier part wrote.
+/// A value that an earlier part wrote.
 struct Written {
     view: View,
     value: What,
@@ -104,7 +104,7 @@ enum What {
     Value(Value),
 }
 
-/// What was found so far.
+/// The parts that were found so far.
 struct Finder {
     plan: Plan,
     /// Set once there is a product or a norm.

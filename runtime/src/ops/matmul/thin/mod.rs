@@ -30,7 +30,7 @@ use crate::DType;
 /// The kernel, for sources that include or contain it.
 #[cfg(feature = "cuda")]
 pub(super) const TEXT: &str = include_str!("../thin.cuh");
-/// What the kernel has besides for weights in blocks.
+/// The additional data of the kernel for weights in blocks.
 #[cfg(feature = "cuda")]
 const BLOCKS: &str = concat!(include_str!("../../quantized/blocks.cuh"), include_str!("../thin_blocks.cuh"));
 

@@ -68,7 +68,7 @@ impl Operation for ThinProduct {
         self.parts.iter().any(|part| part.op.operation().writes_in_place())
     }
 
-    /// Where an operand was that no part reads any more, which `fuse` has seen to.
+    /// The place of an operand that no part reads any more, which `fuse` has ensured.
     fn may_write_over(&self, input: &View, output: &View) -> bool {
         fuse::is_same_place(input, output)
     }

@@ -1,4 +1,4 @@
-//! What one kernel computes: a product of few rows, what makes its rows, and what follows.
+//! The plan of one kernel: a product of few rows, what makes its rows, and what follows.
 
 #![cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "the kernel is for GPUs"))]
 
@@ -13,7 +13,7 @@ use crate::{
 /// An operand of the kernel: an input of the launch, as a matrix of as many rows and columns as the result that it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Matrix {
-    /// Which input it is.
+    /// The number of the input.
     pub(super) input: usize,
     pub(super) dtype: DType,
     /// Elements between its rows, and between its columns.
@@ -27,7 +27,7 @@ pub(super) struct Weight {
     pub(super) n: usize,
     /// A row for each of them; in blocks, the strides have no meaning.
     pub(super) rows: Matrix,
-    /// What is added before the sum is rounded.
+    /// The values that are added before the sum is rounded.
     pub(super) bias: Option<Matrix>,
 }
 
@@ -53,27 +53,27 @@ pub(super) struct Turn {
     pub(super) size: usize,
     /// Batches and times of the rows.
     pub(super) rows: [usize; 2],
-    /// Which input the positions are, and the elements between sections, batches and times.
+    /// The input that contains the positions, and the elements between sections, batches and times.
     pub(super) positions: usize,
     pub(super) strides: [usize; 3],
 }
 
 impl Turn {
-    /// Whether the elements of a pair are half a head apart, and not neighbours.
+    /// Set if the elements of a pair are half a head apart, and not neighbours.
     pub(super) fn is_half_split(&self) -> bool {
         self.rope.style == RopeStyle::HalfSplit
     }
 }
 
-/// Which rows of a state the rows of a result are: see [`scatter_rows`](crate::ops::scatter_rows).
+/// The rows of a state that the rows of a result become: see [`scatter_rows`](crate::ops::scatter_rows).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scatter {
     /// The operation's name in reports.
     pub(super) name: &'static str,
-    /// Which input the indices are, and the elements between them.
+    /// The input that contains the indices, and the elements between them.
     pub(super) index: usize,
     pub(super) stride: usize,
-    /// Which input tells how many count.
+    /// The input that states how many count.
     pub(super) count: Option<usize>,
     /// Rows of the state.
     pub(super) rows: usize,
@@ -105,7 +105,7 @@ pub(super) struct Step {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Store {
     pub(super) value: Value,
-    /// Which output of the launch it is; contiguous.
+    /// The number of the launch's output; contiguous.
     pub(super) output: usize,
     pub(super) dtype: DType,
     pub(super) set: usize,
@@ -127,7 +127,7 @@ pub(super) struct Norm {
     pub(super) outputs: SmallVec<[Option<usize>; 2]>,
 }
 
-/// Where the rows are from.
+/// The source of the rows.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Memory(Matrix),
@@ -150,7 +150,7 @@ pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) turns: Vec<Turn>,
     pub(super) stores: Vec<Store>,
-    /// Whether the first weights are asked for before earlier kernels have ended: none of them writes the weights.
+    /// Set if the first weights are asked for before earlier kernels have ended: none of them writes the weights.
     pub(super) early: bool,
 }
 

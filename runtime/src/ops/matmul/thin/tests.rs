@@ -13,7 +13,7 @@ use crate::{
     },
     ops::{self, quantized::QuantizedLinear},
     quantized::{testing::blocks_of_scale, tiles},
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 #[kernel]
@@ -77,7 +77,7 @@ struct Case {
     /// Columns of each set, whether its products have biases, and its steps.
     sets: Vec<(usize, bool, Vec<Kind>)>,
     together: usize,
-    /// Which results of steps and products are read by others, besides the last of each set.
+    /// The results of steps and products that others read, besides the last of each set.
     kept: u64,
 }
 
@@ -139,13 +139,13 @@ struct Built<'s, T: Float> {
     rng: StdRng,
     parts: Vec<Launch>,
     kept: Vec<u8>,
-    /// What is kept, in the order of the parts.
+    /// The results that are kept, in the order of the parts.
     results: Vec<Tensor<'s, T>>,
     memory: Vec<Tensor<'s, T>>,
     words: Vec<Tensor<'s, u32>>,
     blocks: Vec<Tensor<'s, u8>>,
     masks: Vec<Tensor<'s, bool>>,
-    /// Whether the device has blocks in tiles.
+    /// Set if the device has blocks in tiles.
     in_tiles: bool,
 }
 
@@ -187,7 +187,7 @@ impl<'s, T: Float> Built<'s, T> {
     fn part(&mut self, op: Op, inputs: &[View], shapes: &[&[usize]], kept: u8) -> Vec<View> {
         let mut outputs = Vec::new();
         for (i, shape) in shapes.iter().enumerate() {
-            let out = self.scope.empty::<T>(&op, shape, Marks::NONE).unwrap();
+            let out = self.scope.empty::<T>(&op, shape, PaddedDims::NONE).unwrap();
             outputs.push(out.view("test").unwrap());
             if kept & 1 << i != 0 { self.results.push(out) } else { self.memory.push(out) }
         }
@@ -471,7 +471,7 @@ fn one_launch_has_the_bits_of_its_parts() {
         let mut drawn = 0;
         while drawn < cases {
             let case = Case::draw(&mut rng);
-            // One product alone is no launch of several parts.
+            // One product alone is not a launch of several parts.
             if case.norm.is_none() && case.together == 1 && case.sets.len() == 1 && case.sets[0].2.is_empty()
             {
                 continue;

@@ -19,7 +19,7 @@ mod cpu;
 mod cuda;
 mod operation;
 
-/// The product of each row of `x`, `[.., K]`, with the matrix of its group, one of `w`, `[G, K, N]`: the result is `[.., N]`.
+/// Multiplies each row of `x`, `[.., K]`, by the matrix of its group, one of `w`, `[G, K, N]`: the result is `[.., N]`.
 ///
 /// As `torch.nn.functional.grouped_mm`. Rows are counted through all dimensions but the last; those of group `g` are the rows
 /// from `ends[g - 1]`, or 0, to `ends[g]`, and the rows behind all groups become 0 and are not read. `ends` is `[G]`; an end
@@ -51,7 +51,7 @@ pub fn grouped_mm<'s, T: Float>(
     product(NAME, "`[.., K]`, `[G, K, N]` and `[G]`", x, w, ends)
 }
 
-/// As [`grouped_mm`] with the matrices transposed, as weights are stored: `w` is `[G, N, K]`.
+/// Multiplies as [`grouped_mm`] does, with the matrices transposed, as weights are stored: `w` is `[G, N, K]`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -90,16 +90,16 @@ fn product<'s, T: Float>(
     let scope = x.scope();
     let shapes = (x.sizes().split_last(), w.view.layout.shape(), ends.view.layout.shape());
     let (Some((&k, lead)), &[groups, w_k, n], &[given]) = shapes else {
-        let why = format!("the operands must be {expected}");
-        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], why));
+        let reason = format!("the operands must be {expected}");
+        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], reason));
     };
     // Rows are counted through all dimensions, so real ones are those that come first only if the first alone is padded.
     refuse(name, scope, x.raw.marks, (0..=lead.len()).filter(|axis| *axis > 0 || lead.is_empty()))?;
     refuse(name, scope, w.marks, [0, 1])?;
     refuse(name, scope, ends.marks, [0])?;
     if (k, groups) != (w_k, given) {
-        let why = format!("the operands must be {expected}, of one size for each letter");
-        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], why));
+        let reason = format!("the operands must be {expected}, of one size for each letter");
+        return Err(scope.shape_error(name, &[x.into(), (&w).into(), (&ends).into()], reason));
     }
     let rows = lead.iter().product();
     let shape: Shape = lead.iter().copied().chain([n]).collect();

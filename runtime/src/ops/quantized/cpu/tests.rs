@@ -125,8 +125,8 @@ fn a_row_that_is_not_finite_spoils_no_other() {
             run(QuantizedLinear::new(format, Numerics::default()), &[&x, &w], &mut y).unwrap();
             for (i, y) in y.values().iter().enumerate() {
                 // Floats are multiplied with an infinity as they are.
-                let spoilt = if format.has_floats() { !y.is_finite() } else { y.is_nan() };
-                assert_eq!(spoilt, i / 9 == 2, "{format} {wrong} {i}: {y}");
+                let is_invalid = if format.has_floats() { !y.is_finite() } else { y.is_nan() };
+                assert_eq!(is_invalid, i / 9 == 2, "{format} {wrong} {i}: {y}");
             }
         }
     }

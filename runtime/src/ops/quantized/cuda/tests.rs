@@ -9,7 +9,7 @@ const W: u64 = 0x4000_0000;
 const Y: u64 = 0x8000_0000;
 const WORKSPACE: u64 = 0x10_0000_0000;
 
-/// What a product launches, and its workspace.
+/// The launch of a product, and its workspace.
 fn launched(format: BlockFormat, x: View, n: usize) -> (Recorder, u64) {
     let [m, k] = [x.layout.shape()[0], x.layout.shape()[1]];
     let blocks = whole(W, DType::U8, &[n, format.row_bytes(k).unwrap()]);

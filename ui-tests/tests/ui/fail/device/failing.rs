@@ -5,7 +5,7 @@ use graphable::prelude::*;
 fn decode(p: &Scalar<bool>, k: &Scalar<u32>, x: &Tensor<f32>) -> Result<Tensor<f32>> {
     #[device]
     if p {
-        return Err(Error::Argument { op: "decode", why: "no".to_owned() });
+        return Err(Error::Argument { op: "decode", reason: "no".to_owned() });
     }
     #[device]
     match k {

@@ -22,7 +22,7 @@ pub(crate) struct Activations {
 /// The integers of a run, four in a word, since vectors are made of such words.
 pub(super) type Run = [i32; WORDS];
 
-/// What is known of eight runs besides their integers.
+/// Facts about eight runs besides their integers.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Runs {
     pub(super) scales: [f32; LANES],

@@ -54,7 +54,7 @@ pub(super) fn multiply(level: Level, weights: &[u8], x: &Floats, to: &mut [f32])
         // `Level::all`, after the machine was found to have them all.
         Level::Avx2(_) => unsafe { columns_avx2(weights, x, to) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
+        // SAFETY: the function needs the instructions that it is compiled for, with AVX-512 and VNNI, and nothing else; `Level::all` makes a value of this level only on a machine that has them all.
         Level::Vnni(_) => unsafe { columns_avx512(weights, x, to) },
     }
 }

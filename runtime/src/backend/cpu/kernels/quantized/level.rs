@@ -1,8 +1,8 @@
-//! Which instructions the machine has.
+//! The instruction sets of the machine.
 
 use std::sync::LazyLock;
 
-/// What the products are computed with. All give the same bits.
+/// The instructions with which products are computed. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// Rust without instructions of a kind of its own.

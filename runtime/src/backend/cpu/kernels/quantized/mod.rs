@@ -64,7 +64,8 @@ pub(crate) fn multiply(level: Level, format: BlockFormat, weights: &[u8], rows: 
         // `Level::all`, after the machine was found to have them all.
         Level::Avx2(_) => unsafe { tiles::avx2::multiply(format, weights, activations, to) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
+        // SAFETY: the function needs AVX-512 with VNNI and nothing else; `Level::all` makes a value of this level only on a machine that
+        // has both.
         Level::Vnni(_) => unsafe { tiles::avx512::multiply(format, weights, activations, to) },
     }
 }

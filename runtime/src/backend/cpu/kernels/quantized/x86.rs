@@ -63,7 +63,7 @@ pub(super) const fn has_minima(format: u8) -> bool {
     matches!(format, Q4_1 | Q5_1 | Q2_K | Q4_K | Q5_K | INT4)
 }
 
-/// Whether each half of a run has a scale.
+/// Set if each half of a run has a scale.
 pub(super) const fn has_small_groups(format: u8) -> bool {
     matches!(format, Q2_K | Q3_K | Q6_K)
 }
@@ -76,7 +76,7 @@ pub(super) const fn runs(format: u8) -> usize {
 /// The bytes of the largest block of one run.
 const LARGEST: usize = BlockFormat::Q8_0.bytes();
 
-/// Whether integers have all of eight bits.
+/// Set if integers use all eight bits.
 pub(super) const fn is_wide(format: u8) -> bool {
     matches!(format, Q8_0 | IQ4_NL)
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::kernel::compose::element;
 
-/// What the text is made of.
+/// The facts from which the text is made.
 pub(super) struct Body<'a> {
     pub(super) plan: &'a Plan,
     pub(super) variant: Fused,
@@ -25,14 +25,14 @@ pub(super) struct Body<'a> {
     pub(super) results: Results,
 }
 
-/// When what results read is read.
+/// The moment at which the operands of results are read.
 #[derive(Clone, Copy)]
 enum Reads {
     /// Ahead of the products, as registers hold it meanwhile.
     Ahead,
     /// Ahead but for compute capability 10, for which the compiler finds fewer registers.
     AheadIfRoom,
-    /// When the products are there.
+    /// The moment at which the products are complete.
     Late,
 }
 
@@ -85,7 +85,7 @@ impl Body<'_> {
         if self.plan.turns.is_empty() { String::new() } else { format!("    find({tile});\n") }
     }
 
-    /// Which rows and groups of columns a block has, and its first weights.
+    /// Selects the rows and groups of columns of a block, and its first weights.
     fn places(&self) -> String {
         let Fused { rows: most, groups, ahead, near, .. } = self.variant;
         let (element, together) = (element(self.plan.dtype), self.plan.together);

@@ -12,7 +12,7 @@ use crate::{
     kernel::compose::{Composition, computed, element, returned, stored},
 };
 
-/// What the text does for an element, set by set.
+/// The text's work for an element, set by set.
 #[derive(Default)]
 pub(super) struct Results {
     /// The variables of what it reads besides the products. An element is of one set, so that all sets have the same ones.

@@ -137,7 +137,7 @@ fn dots<const F: u8, const R: usize>(
     R
 }
 
-/// What eight runs of a row of activations contribute, whatever the weight.
+/// The contribution of eight runs of a row of activations, whatever the weight.
 #[derive(Clone, Copy)]
 struct OfRuns {
     scales: [f32; LANES],
@@ -216,7 +216,7 @@ fn add_run<const F: u8, const R: usize>(
     }
 }
 
-/// How many sums of two products fit in 16 bits with a sign; 0 stands for none that is sure to.
+/// The number of sums of two products that are sure to fit in 16 bits with a sign; 0 if none is.
 const fn fitting(format: u8) -> usize {
     let largest = match format {
         Q8_0 | IQ4_NL => return 0,

@@ -1,4 +1,4 @@
-//! What crosses from one segment to the next: names, moves, branches, references, closures.
+//! Values that enter a later segment: names, moves, branches, references, closures.
 
 use graphable::{graphable, prelude::*};
 

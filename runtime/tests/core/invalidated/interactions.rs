@@ -1,11 +1,11 @@
-//! Invalidations beside what else goes on: a pool that cannot grow, empty segments, audits, kept values, copied live-ins,
-//! refusals, hooks, drivers that swallow errors.
+//! Invalidations together with other features: a pool that cannot grow, empty segments, audits, kept values, copied live-ins,
+//! refusals, hooks, host code that swallows errors.
 
 use std::sync::Arc;
 
 use graphable::{Event, FallbackReason, Mode, Result, State, backend::faulty::FaultCall, ops};
 
-use super::faults::{Case, body, injected};
+use super::faults::{Case, body, caused_by_the_plan};
 use crate::support::*;
 
 /// The pool grows, and cannot, after the invalidation.
@@ -39,7 +39,7 @@ fn the_pool_cannot_grow_after_an_invalidation() {
             hits += u32::from(!plan.disarm());
             invalidated += rt.stats().captures_invalidated;
             if let Err(e) = &r {
-                assert!(injected(e), "{e}");
+                assert!(caused_by_the_plan(e), "{e}");
             }
             rt.check_memory().unwrap();
             for _ in 0..3 {
@@ -86,8 +86,8 @@ fn nothing_in_it() {
 
 /// A live-in moved once; captures are given up for many calls. It does not keep moving.
 #[test]
-fn giving_up_is_no_move() {
-    if crate::device::skipped_with_gaps("giving_up_is_no_move") {
+fn abandoned_captures_do_not_count_as_moves() {
+    if crate::device::skipped_with_gaps("abandoned_captures_do_not_count_as_moves") {
         return;
     }
     let (mut rt, plan) = faulty();
@@ -282,7 +282,7 @@ fn copied_live_ins_with_faults() {
                     n += 1;
                     match y {
                         Ok(y) if y == [-2.0 * (n - 1) as f32, -2.0] => {}
-                        Err(e) if injected(&e) => {}
+                        Err(e) if caused_by_the_plan(&e) => {}
                         y => wrong.push(format!("{times} {call:?} {nth}, call {i}: {y:?}")),
                     }
                 }

@@ -1,4 +1,4 @@
-//! Capturing ahead of time: what happens when it goes wrong.
+//! Failures of ahead-of-time capture.
 
 use std::{
     cell::Cell,

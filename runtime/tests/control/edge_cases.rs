@@ -1,4 +1,5 @@
-//! `#[device]` in functions as a hostile reader writes them, against plain Rust.
+//! Edge cases of `#[device]` in functions, against plain Rust: draws and writes in predicates, values that rounds exchange,
+//! extreme counts, conditions of host and device combined, names that are shadowed or imported.
 
 use graphable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Recordings that run although their memory is another's: results that are held, inputs that lie elsewhere, capture
+//! Replays of recordings whose memory is elsewhere or in use: results that are held, inputs at other addresses, capture
 //! that is closed. Each costs copies, which are counted, and never a fallback or a recording for every address.
 
 use std::time::Duration;
@@ -155,7 +155,7 @@ fn held_in_every_order() {
             }
         }
         assert_eq!(rt.stats().fallbacks, 0);
-        assert!(rt.stats().nodes < 20, "{setup:?}: {}", rt.stats().nodes);
+        assert!(rt.stats().live_recordings < 20, "{setup:?}: {}", rt.stats().live_recordings);
     }
 }
 
@@ -287,7 +287,7 @@ fn held_outputs_of_buckets() {
         if setup.closed {
             rt.close_capture();
         }
-        let nodes = rt.stats().nodes;
+        let nodes = rt.stats().live_recordings;
         for _ in 0..3 {
             let step = rt.step().unwrap();
             let mut held = Vec::new();
@@ -306,9 +306,9 @@ fn held_outputs_of_buckets() {
         let stats = rt.stats();
         assert_eq!(stats.fallbacks, 0);
         assert!(
-            stats.nodes <= nodes + if setup.closed { 0 } else { 12 },
+            stats.live_recordings <= nodes + if setup.closed { 0 } else { 12 },
             "{setup:?}: {nodes}, {}",
-            stats.nodes
+            stats.live_recordings
         );
     }
 }

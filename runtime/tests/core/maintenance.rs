@@ -1,4 +1,4 @@
-//! Memory ahead of its use, memory given back, memory lent.
+//! Maintenance of memory: preallocation, trimming, resets, and the idle pool borrowed by eager code.
 
 use graphable::{Error, MemoryArena, Mode, Runtime, Step, ops};
 
@@ -27,13 +27,13 @@ fn settle(rt: &mut Runtime, graph: &Graph, n: usize) {
 }
 
 #[test]
-fn a_primed_pool_does_not_grow() {
-    if crate::device::skipped_with_gaps("a_primed_pool_does_not_grow") {
+fn a_preallocated_pool_does_not_grow() {
+    if crate::device::skipped_with_gaps("a_preallocated_pool_does_not_grow") {
         return;
     }
     let mut rt = runtime();
-    rt.prime(MemoryArena::Pool, 40 * MIB).unwrap();
-    rt.prime(MemoryArena::Results, 2 * MIB).unwrap();
+    rt.preallocate(MemoryArena::Pool, 40 * MIB).unwrap();
+    rt.preallocate(MemoryArena::Results, 2 * MIB).unwrap();
     assert_eq!(rt.memory().pool.committed_bytes, 40 * MIB);
     let graph = vector(&mut rt, Mode::Piecewise);
     settle(&mut rt, &graph, 2 << 20);
@@ -41,8 +41,8 @@ fn a_primed_pool_does_not_grow() {
     assert_eq!((memory.pool.committed_bytes, memory.results.committed_bytes), (40 * MIB, 2 * MIB));
     assert!(memory.pool.peak_bytes >= 16 * MIB, "{memory:?}");
     // Less is there already; too much is an error, and nothing changes.
-    rt.prime(MemoryArena::Pool, MIB).unwrap();
-    assert!(matches!(rt.prime(MemoryArena::Pool, 1 << 60), Err(Error::OutOfMemory { .. })));
+    rt.preallocate(MemoryArena::Pool, MIB).unwrap();
+    assert!(matches!(rt.preallocate(MemoryArena::Pool, 1 << 60), Err(Error::OutOfMemory { .. })));
     assert_eq!(rt.memory().pool.committed_bytes, 40 * MIB);
     settle(&mut rt, &graph, 2 << 20);
 }
@@ -92,7 +92,7 @@ fn after_a_reset_nothing_is_left_and_all_works() {
             settle(&mut rt, &graph, 1 << 20);
             rt.reset().unwrap();
             let memory = rt.memory();
-            assert_eq!((rt.stats().nodes, memory.nodes.len()), (0, 0));
+            assert_eq!((rt.stats().live_recordings, memory.recordings.len()), (0, 0));
             for arena in [memory.pool, memory.results, memory.eager] {
                 assert_eq!((arena.live_bytes, arena.committed_bytes), (0, 0));
             }
@@ -115,10 +115,13 @@ fn recordings_share_the_pool() {
     }
     let memory = rt.memory();
     let wide: Vec<u64> =
-        memory.nodes.iter().map(|n| n.pool_peak_bytes).filter(|&bytes| bytes > 4096).collect();
+        memory.recordings.iter().map(|n| n.pool_peak_bytes).filter(|&bytes| bytes > 4096).collect();
     assert_eq!(wide.len(), sizes.len(), "{memory:?}");
     let (sum, largest) = (wide.iter().sum::<u64>(), wide.iter().copied().max().unwrap());
-    assert_eq!(memory.pool_recorded_bytes, memory.nodes.iter().map(|n| n.pool_extent_bytes).max().unwrap());
+    assert_eq!(
+        memory.pool_recorded_bytes,
+        memory.recordings.iter().map(|n| n.pool_extent_bytes).max().unwrap()
+    );
     assert!(memory.pool_recorded_bytes <= largest + 1024, "{memory:?}");
     assert!(memory.pool_sum_bytes >= sum && sum > largest, "{memory:?}");
     assert!(memory.pool.peak_bytes * 10 <= largest * 11, "{memory:?}");
@@ -129,7 +132,7 @@ fn recordings_share_the_pool() {
     assert!(memory.pool_recorded_bytes <= largest + 1024);
     assert_eq!(memory.functions.len(), 2);
     // What follows the segment of all these sizes is recorded once more, behind one of its warm-ups.
-    assert_eq!(memory.functions.iter().map(|f| f.nodes).collect::<Vec<_>>(), [6, 1]);
+    assert_eq!(memory.functions.iter().map(|f| f.recordings).collect::<Vec<_>>(), [6, 1]);
     assert_eq!(memory.pool_sum_bytes, memory.functions.iter().map(|f| f.pool_sum_bytes).sum::<u64>());
     assert!(memory.functions.iter().all(|f| f.static_bytes > 0 && f.pool_bytes > 0));
 }
@@ -148,15 +151,15 @@ fn the_idle_pool_serves_eager_code() {
         let mut step = rt.step().unwrap();
         let y = grow(&graph, &step, &X, 1 << 20);
         let kept = {
-            let scratch = step.scratch().unwrap();
-            let x = scratch.tensor(&[1 << 18], &data).unwrap();
+            let pool = step.borrow_pool().unwrap();
+            let x = pool.tensor(&[1 << 18], &data).unwrap();
             let twice = ops::add(&x, &x).unwrap();
             // Results of the step are there, too.
             let sum = ops::add(&ops::narrow(&twice, 0, 0, 2).unwrap(), &y).unwrap();
-            scratch.check_memory().unwrap();
-            assert_eq!(scratch.read(&sum).unwrap(), [0.0, 4.0]);
-            assert_eq!(scratch.read(&twice).unwrap()[99], 198.0);
-            scratch.keep(&sum).unwrap()
+            pool.check_memory().unwrap();
+            assert_eq!(pool.read(&sum).unwrap(), [0.0, 4.0]);
+            assert_eq!(pool.read(&twice).unwrap()[99], 198.0);
+            pool.keep(&sum).unwrap()
         };
         assert_eq!(step.read(&y).unwrap(), [0.0, 2.0]);
         assert_eq!(step.read(&kept.view(step.scope()).unwrap()).unwrap(), [0.0, 4.0]);
@@ -166,20 +169,20 @@ fn the_idle_pool_serves_eager_code() {
     let after = rt.memory();
     assert_eq!(after.pool.committed_bytes, before.pool.committed_bytes);
     assert_eq!(after.eager, before.eager, "nothing of it went to the eager arena");
-    assert!(after.scratch_peak_bytes >= 2 * MIB);
+    assert!(after.borrowed_peak_bytes >= 2 * MIB);
 }
 
 #[test]
 fn what_does_not_fit_goes_to_the_eager_arena() {
     let mut rt = runtime();
     let mut step = rt.step().unwrap();
-    let scratch = step.scratch().unwrap();
+    let pool = step.borrow_pool().unwrap();
     // The pool has nothing yet.
-    let x = scratch.tensor(&[2], &X).unwrap();
-    assert_eq!(scratch.read(&ops::neg(&x).unwrap()).unwrap(), [-1.0, -2.0]);
-    drop((x, scratch));
+    let x = pool.tensor(&[2], &X).unwrap();
+    assert_eq!(pool.read(&ops::neg(&x).unwrap()).unwrap(), [-1.0, -2.0]);
+    drop((x, pool));
     let memory = rt.memory();
-    assert_eq!((memory.scratch_peak_bytes, memory.pool.committed_bytes), (0, 0));
+    assert_eq!((memory.borrowed_peak_bytes, memory.pool.committed_bytes), (0, 0));
     assert!(memory.eager.peak_bytes > 0);
 }
 
@@ -189,25 +192,25 @@ fn a_tensor_of_a_borrow_is_void_afterwards() {
         return;
     }
     let mut rt = runtime();
-    rt.prime(MemoryArena::Pool, MIB).unwrap();
+    rt.preallocate(MemoryArena::Pool, MIB).unwrap();
     let graph = vector(&mut rt, Mode::Piecewise);
     for forget in [false, true] {
         for _ in 0..3 {
             let mut step = rt.step().unwrap();
             let y = grow(&graph, &step, &X, 64);
-            let scratch = step.scratch().unwrap();
+            let pool = step.borrow_pool().unwrap();
             // Its lifetime is that of `y`.
             let left = ops::neg(&y).unwrap();
             if forget {
-                std::mem::forget(scratch);
+                std::mem::forget(pool);
                 // Another one ends it, too.
-                let again = step.scratch().unwrap();
+                let again = step.borrow_pool().unwrap();
                 let other = ops::neg(&y).unwrap();
                 assert_eq!(again.read(&other).unwrap(), [0.0, -2.0]);
                 assert!(matches!(again.read(&left), Err(Error::NeverComputed { op: "read" })));
                 std::mem::forget(again);
             } else {
-                drop(scratch);
+                drop(pool);
                 assert!(matches!(step.read(&left), Err(Error::NeverComputed { op: "read" })));
                 assert!(matches!(ops::neg(&left), Err(Error::NeverComputed { .. })));
             }
@@ -226,15 +229,15 @@ fn a_tensor_of_a_borrow_is_void_afterwards() {
 #[test]
 fn a_step_after_a_forgotten_borrow_is_a_usual_one() {
     let mut rt = runtime();
-    rt.prime(MemoryArena::Pool, MIB).unwrap();
+    rt.preallocate(MemoryArena::Pool, MIB).unwrap();
     let mut step = rt.step().unwrap();
-    std::mem::forget(step.scratch().unwrap());
+    std::mem::forget(step.borrow_pool().unwrap());
     drop(step);
     let step = rt.step().unwrap();
     let x = step.tensor(&[2], &X).unwrap();
     assert_eq!(step.read(&x).unwrap(), X);
     drop((x, step));
-    assert_eq!(rt.memory().scratch_peak_bytes, 0);
+    assert_eq!(rt.memory().borrowed_peak_bytes, 0);
     still_usable(&mut rt);
 }
 
@@ -258,7 +261,7 @@ fn results_are_counted_exactly_and_outlive_their_graph() {
                 graph = None;
             }
             let bytes = (4 * n as u64).next_multiple_of(256);
-            assert_eq!(step.stats().nodes, if i == 0 { 0 } else { 2 });
+            assert_eq!(step.stats().live_recordings, if i == 0 { 0 } else { 2 });
             assert_eq!(memory(&step).results.live_bytes, bytes + 256, "{n} elements");
             assert_eq!(step.read(&y).unwrap(), vec![3.0; n]);
             drop(y);
@@ -285,11 +288,11 @@ fn capturing_and_dropping_again_and_again_does_not_grow() {
             let step = rt.step().unwrap();
             assert_eq!(step.read(&grow(&graph, &step, &X, 1000)).unwrap(), [0.0, 2.0]);
         }
-        assert_eq!(rt.stats().nodes, 1);
+        assert_eq!(rt.stats().live_recordings, 1);
         drop(graph);
         rt.step().unwrap();
         let memory = rt.memory();
-        assert_eq!((memory.nodes.len(), memory.executable_bytes, memory.static_bytes), (0, 0, 0));
+        assert_eq!((memory.recordings.len(), memory.executable_bytes, memory.static_bytes), (0, 0, 0));
         sizes.push([memory.pool, memory.results, memory.eager].map(|a| (a.committed_bytes, a.peak_bytes)));
     }
     assert_eq!(sizes[99], sizes[0]);
@@ -312,7 +315,7 @@ fn a_segment_without_a_kernel_has_a_node() {
         assert_eq!(step.read(&part).unwrap(), [i as f32]);
     }
     let memory = rt.memory();
-    assert_eq!(memory.nodes.len(), 1);
-    assert_eq!((memory.nodes[0].executable_nodes, memory.nodes[0].executable_bytes), (0, 0));
-    assert_eq!((memory.nodes[0].pool_peak_bytes, memory.nodes[0].result_bytes), (0, 0));
+    assert_eq!(memory.recordings.len(), 1);
+    assert_eq!((memory.recordings[0].executable_nodes, memory.recordings[0].executable_bytes), (0, 0));
+    assert_eq!((memory.recordings[0].pool_peak_bytes, memory.recordings[0].result_bytes), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! What types cannot see is caught when it runs, as a typed error, and the runtime stays usable.
+//! Mistakes that types cannot catch are typed errors at run time, and the runtime stays usable.
 
 use std::cell::{Cell, RefCell};
 
@@ -54,7 +54,7 @@ fn a_body_that_changes_between_warm_up_and_recording() {
         }
         assert!(error.to_string().contains("#[key]"), "the remedy: {error}");
         assert_eq!(list(&rt.take_events()), ["aborted a"]);
-        assert_eq!(rt.stats().nodes, 0);
+        assert_eq!(rt.stats().live_recordings, 0);
         still_usable(&mut rt);
         // The change may have been the last one (something initialised lazily): it gets another life.
         let settled = varying(&graph, &mut rt, variant).unwrap();
@@ -114,7 +114,7 @@ fn memory_that_is_no_live_in() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert_eq!((rt.stats().nodes, rt.stats().aborted), (0, 2));
+    assert_eq!((rt.stats().live_recordings, rt.stats().aborted), (0, 2));
     SMUGGLED.take();
     still_usable(&mut rt);
 }
@@ -152,7 +152,7 @@ fn a_tensor_that_is_leaked_in_a_segment() {
     for _ in 0..3 {
         assert_eq!(call(&mut rt, 0, 1).unwrap(), [-2.0, -4.0]);
     }
-    assert_eq!(rt.stats().nodes, 2);
+    assert_eq!(rt.stats().live_recordings, 2);
     still_usable(&mut rt);
 }
 

@@ -4,6 +4,6 @@
 // Types: none
 #include "common.cuh"
 
-PUT(put_240, 240)
-PUT(put_1k, 1008)
-PUT(put_4k, 4064)
+UPLOAD(upload_240, 240)
+UPLOAD(upload_1k, 1008)
+UPLOAD(upload_4k, 4064)
