@@ -6,7 +6,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::operation::QuantizedLinear;
+use super::linear::QuantizedLinear;
 use crate::{
     BlockFormat, Result,
     backend::{
