@@ -16,6 +16,7 @@ use graphable::{
 use indicatif::DecimalBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::tensor::Errors;
 use crate::{
@@ -145,10 +146,34 @@ pub fn convert_folder(
         .map(|(name, shape)| Plan::new(weights, name, shape, packing.filter(|_| is_product(name))))
         .collect::<Result<Vec<_>>>()?;
     let file = File::create(temporary.path().join("model.safetensors")).map_err(failed)?;
-    let mut writer = BufWriter::with_capacity(1 << 20, &file);
+    let (tensors, all) = write_weights(&file, weights, plans, &failed, &mut |read| progress(read, total))?;
+    let stays = |tensor: &&PackedWeight| is_product(&tensor.name) && !tensor.packed;
+    let floats: Vec<&str> = tensors.iter().filter(stays).map(|tensor| module(&tensor.name)).collect();
+    describe(folder, packing.map(|packing| described(packing, &floats)), temporary.path(), path)?;
+    publish(temporary, path)?;
+    Ok(PackedReport {
+        output: path.display().to_string(),
+        group: if let Some(Packing::Awq { group }) = packing { group } else { 0 },
+        bytes_before: tensors.iter().map(|tensor| tensor.bytes_before).sum(),
+        bytes_after: tensors.iter().map(|tensor| tensor.bytes_after).sum(),
+        relative_rms_error: all.relative(),
+        tensors,
+    })
+}
+
+/// Writes tensors to a file, and waits until they are on the disk. `progress` is told how many bytes of the model's were read.
+/// Returns what was written, and the errors of all together.
+fn write_weights(
+    file: &File,
+    weights: &QuantizedTensors,
+    plans: Vec<Plan>,
+    failed: &dyn Fn(std::io::Error) -> Error,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Vec<PackedWeight>, Errors)> {
+    let mut writer = BufWriter::with_capacity(1 << 20, file);
     writer.write_all(&header(plans.iter().flat_map(|plan| &plan.entries))).map_err(failed)?;
     let (mut all, mut read, mut tensors) = (Errors::default(), 0, Vec::new());
-    progress(0, total);
+    progress(0);
     for plan in plans {
         let (written, errors) = plan.convert(weights)?;
         for bytes in &written {
@@ -156,7 +181,7 @@ pub fn convert_folder(
         }
         let before = weights.stored_bytes(&plan.name);
         read += before;
-        progress(read, total);
+        progress(read);
         all = all.and(errors);
         tensors.push(PackedWeight {
             name: plan.name,
@@ -171,9 +196,12 @@ pub fn convert_folder(
     writer.flush().map_err(failed)?;
     drop(writer);
     file.sync_all().map_err(failed)?;
-    let stays = |tensor: &&PackedWeight| is_product(&tensor.name) && !tensor.packed;
-    let floats: Vec<&str> = tensors.iter().filter(stays).map(|tensor| module(&tensor.name)).collect();
-    describe(folder, packing.map(|packing| described(packing, &floats)), temporary.path(), path)?;
+    Ok((tensors, all))
+}
+
+/// Gives a folder that is complete its name.
+fn publish(temporary: TempDir, path: &Path) -> Result<()> {
+    let failed = |e: std::io::Error| Error::io(path, "write", &e);
     // Readable for whom other new folders are readable.
     #[cfg(unix)]
     std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -182,14 +210,7 @@ pub fn convert_folder(
     std::fs::rename(temporary.path(), path).map_err(failed)?;
     // It has another name now.
     let _ = temporary.keep();
-    Ok(PackedReport {
-        output: path.display().to_string(),
-        group: if let Some(Packing::Awq { group }) = packing { group } else { 0 },
-        bytes_before: tensors.iter().map(|tensor| tensor.bytes_before).sum(),
-        bytes_after: tensors.iter().map(|tensor| tensor.bytes_after).sum(),
-        relative_rms_error: all.relative(),
-        tensors,
-    })
+    Ok(())
 }
 
 /// Refuses a path at which there is something.

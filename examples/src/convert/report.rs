@@ -94,6 +94,44 @@ struct Line<'a> {
     errors: Errors,
 }
 
+impl<'a> Line<'a> {
+    /// The line of one tensor.
+    fn of(what: &'a str, tensor: &Converted) -> Self {
+        Self {
+            what,
+            from: tensor.from,
+            to: tensor.to,
+            count: 1,
+            before: tensor.bytes_before,
+            after: tensor.bytes_after,
+            errors: tensor.errors,
+        }
+    }
+
+    fn add(&mut self, tensor: &Converted) {
+        self.count += 1;
+        self.before += tensor.bytes_before;
+        self.after += tensor.bytes_after;
+        self.errors = self.errors.and(tensor.errors);
+    }
+
+    /// The line, whose first column has this width.
+    fn text(&self, width: usize) -> String {
+        let errors = match self.errors.squared == 0.0 {
+            true => format!("{:>9}  {:>9}", "exact", ""),
+            false => format!("{:>8.4}%  {:>9.2e}", 100.0 * self.errors.relative(), self.errors.most),
+        };
+        let Self { what, from, to, count, before, after, .. } = self;
+        let (from, to) = (from.to_string(), to.to_string());
+        let (before, after) = (bytes(*before), bytes(*after));
+        format!("{what:width$}  {count:>5}  {from:>6} {to:>6}  {before:>11} {after:>11}  {errors}\n")
+    }
+}
+
+fn bytes(n: u64) -> String {
+    DecimalBytes(n).to_string()
+}
+
 impl Report {
     pub(super) fn new(path: &Path, rule: Rule, tensors: Vec<Converted>, file_bytes: u64) -> Self {
         let all = tensors.iter().fold(Errors::default(), |all, tensor| all.and(tensor.errors));
@@ -118,50 +156,13 @@ impl Report {
 
     /// A table with a line for each kind of tensor, or for each tensor.
     pub fn table(&self, per_tensor: bool) -> String {
-        let mut lines: Vec<Line<'_>> = Vec::new();
-        for tensor in &self.tensors {
-            let what = if per_tensor { tensor.name.as_str() } else { tensor.kind() };
-            let same = |line: &&mut Line<'_>| {
-                !per_tensor && (line.what, line.from, line.to) == (what, tensor.from, tensor.to)
-            };
-            match lines.iter_mut().find(same) {
-                Some(line) => {
-                    line.count += 1;
-                    line.before += tensor.bytes_before;
-                    line.after += tensor.bytes_after;
-                    line.errors = line.errors.and(tensor.errors);
-                }
-                None => lines.push(Line {
-                    what,
-                    from: tensor.from,
-                    to: tensor.to,
-                    count: 1,
-                    before: tensor.bytes_before,
-                    after: tensor.bytes_after,
-                    errors: tensor.errors,
-                }),
-            }
-        }
+        let lines = self.lines(per_tensor);
         let width = lines.iter().map(|line| line.what.len()).max().unwrap_or(0).max(6);
         let mut text = format!(
             "{:width$}  {:>5}  {:>6} {:>6}  {:>11} {:>11}  {:>9}  {:>9}\n",
             "tensor", "count", "from", "to", "before", "after", "rms error", "max error"
         );
-        let bytes = |n| DecimalBytes(n).to_string();
-        for line in &lines {
-            let errors = match line.errors.squared == 0.0 {
-                true => format!("{:>9}  {:>9}", "exact", ""),
-                false => format!("{:>8.4}%  {:>9.2e}", 100.0 * line.errors.relative(), line.errors.most),
-            };
-            let Line { what, from, to, count, before, after, .. } = line;
-            let (from, to) = (from.to_string(), to.to_string());
-            let (before, after) = (bytes(*before), bytes(*after));
-            writeln!(
-                text,
-                "{what:width$}  {count:>5}  {from:>6} {to:>6}  {before:>11} {after:>11}  {errors}"
-            )
-            .expect("strings can be written to");
-        }
+        text.extend(lines.iter().map(|line| line.text(width)));
         let (before, after, all) =
             (bytes(self.bytes_before), bytes(self.bytes_after), 100.0 * self.relative_rms_error);
         writeln!(
@@ -180,6 +181,22 @@ impl Report {
         writeln!(text, "wrote {}, {}", self.output, bytes(self.file_bytes))
             .expect("strings can be written to");
         text
+    }
+
+    /// A line for each kind of tensor, or for each tensor.
+    fn lines(&self, per_tensor: bool) -> Vec<Line<'_>> {
+        let mut lines: Vec<Line<'_>> = Vec::new();
+        for tensor in &self.tensors {
+            let what = if per_tensor { tensor.name.as_str() } else { tensor.kind() };
+            let same = |line: &&mut Line<'_>| {
+                !per_tensor && (line.what, line.from, line.to) == (what, tensor.from, tensor.to)
+            };
+            match lines.iter_mut().find(same) {
+                Some(line) => line.add(tensor),
+                None => lines.push(Line::of(what, tensor)),
+            }
+        }
+        lines
     }
 
     /// Widths that the blocks do not divide, each once, with the type of such rows.

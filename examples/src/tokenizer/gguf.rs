@@ -73,19 +73,8 @@ impl ChatTokenizer {
                 id => Err(damaged(format!("`{key}` is {id}, and there are {size} tokens"))),
             }
         };
-        let mut stops = Vec::new();
-        for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"] {
-            stops.extend(id(key)?);
-        }
-        if stops.is_empty() {
-            return Err(damaged(
-                "it names no token that ends an answer (`tokenizer.ggml.eos_token_id`)".into(),
-            ));
-        }
-        let ends = (0..size).filter(|id| END_OF_TURN.contains(&names[*id as usize]));
-        stops.extend(ends.filter(|id| types[*id as usize] == CONTROL).collect::<Vec<_>>());
-        let mut seen = HashSet::new();
-        stops.retain(|id| seen.insert(*id));
+        let ends = [id("tokenizer.ggml.eos_token_id")?, id("tokenizer.ggml.eot_token_id")?];
+        let stops = stops(ends.into_iter().flatten(), &names, &types)?;
         let bytes = names.iter().zip(&types).map(|(name, ty)| token_bytes(name, *ty, &spelling));
         let named = |id: u32| names[id as usize].to_owned();
         Ok(Self {
@@ -100,6 +89,21 @@ impl ChatTokenizer {
             drops_first_space: matches!(spelling, Spelling::Pieces { drops_first_space: true }),
         })
     }
+}
+
+/// The tokens that end an answer: those that the file names, and others that are known to.
+fn stops(named: impl Iterator<Item = u32>, names: &[&str], types: &[u64]) -> Result<Vec<u32>> {
+    let mut stops: Vec<u32> = named.collect();
+    if stops.is_empty() {
+        return Err(damaged("it names no token that ends an answer (`tokenizer.ggml.eos_token_id`)".into()));
+    }
+    let all = (0..).zip(names.iter().zip(types));
+    stops.extend(
+        all.filter(|(_, (name, ty))| END_OF_TURN.contains(name) && **ty == CONTROL).map(|(id, _)| id),
+    );
+    let mut seen = HashSet::new();
+    stops.retain(|id| seen.insert(*id));
+    Ok(stops)
 }
 
 /// Byte-level BPE.

@@ -17,14 +17,8 @@ impl ChatTokenizer {
     /// them; if no token ends an answer.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        let at = |reason: String, help: &str| Error::File { path: path.clone(), reason, help: help.into() };
-        let text = std::fs::read(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => {
-                let help = "fetch it as well; a `tokenizer.model` or `vocab.json` alone is not read";
-                at("the folder has no tokenizer".into(), help)
-            }
-            _ => Error::io(&path, "read", &e),
-        })?;
+        let at = |why: String, help: &str| Error::File { path: path.clone(), why, help: help.into() };
+        let text = read(&path)?;
         let damaged = |e: &dyn std::fmt::Display| {
             at(format!("cannot be understood: {e}"), "fetch it again, or use a model with another tokenizer")
         };
@@ -40,17 +34,7 @@ impl ChatTokenizer {
         encoder.with_truncation(None).map_err(|e| at(e.to_string(), "fetch it again"))?;
         encoder.with_padding(None);
 
-        let added = encoder.get_added_tokens_decoder();
-        let bytes: HashMap<u32, Box<[u8]>> = encoder
-            .get_vocab(true)
-            .into_iter()
-            .map(|(name, id)| match added.get(&id) {
-                Some(token) if token.special => (id, Box::default()),
-                Some(_) => (id, name.as_bytes().into()),
-                None => (id, spelling.bytes(&name)),
-            })
-            .collect();
-
+        let bytes = token_bytes(&encoder, &spelling);
         let settings = json(&folder.join("tokenizer_config.json"))?.unwrap_or_default();
         let id = |key: &str| -> Result<Option<(u32, String)>> {
             let Some(name) = token_name(&settings[key]) else { return Ok(None) };
@@ -63,14 +47,7 @@ impl ChatTokenizer {
             }
         };
         let eos = id("eos_token")?;
-        let mut stops: Vec<u32> = eos.iter().map(|(id, _)| *id).collect();
-        for file in ["generation_config.json", "config.json"] {
-            for stop in ids(&json(&folder.join(file))?.unwrap_or_default()["eos_token_id"]) {
-                if bytes.contains_key(&stop) && !stops.contains(&stop) {
-                    stops.push(stop);
-                }
-            }
-        }
+        let stops = stops(folder, eos.as_ref().map(|(id, _)| *id), &bytes)?;
         let first = stops.first().and_then(|id| encoder.id_to_token(*id));
         let Some(eos) = eos.map(|(_, name)| name).or(first) else {
             let reason =
@@ -91,6 +68,43 @@ impl ChatTokenizer {
             bytes,
         })
     }
+}
+
+/// Reads `tokenizer.json`.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Error::File {
+            path: path.to_owned(),
+            why: "the folder has no tokenizer".into(),
+            help: "fetch it as well; a `tokenizer.model` or `vocab.json` alone is not read".into(),
+        },
+        _ => Error::io(path, "read", &e),
+    })
+}
+
+/// The bytes of each token; special ones have none.
+fn token_bytes(encoder: &Tokenizer, spelling: &Spelling) -> HashMap<u32, Box<[u8]>> {
+    let added = encoder.get_added_tokens_decoder();
+    let all = encoder.get_vocab(true).into_iter();
+    all.map(|(name, id)| match added.get(&id) {
+        Some(token) if token.special => (id, Box::default()),
+        Some(_) => (id, name.as_bytes().into()),
+        None => (id, spelling.bytes(&name)),
+    })
+    .collect()
+}
+
+/// The tokens that end an answer: the one of the tokenizer, and those of the model that there are.
+fn stops(folder: &Path, eos: Option<u32>, tokens: &HashMap<u32, Box<[u8]>>) -> Result<Vec<u32>> {
+    let mut stops: Vec<u32> = eos.into_iter().collect();
+    for file in ["generation_config.json", "config.json"] {
+        for stop in ids(&json(&folder.join(file))?.unwrap_or_default()["eos_token_id"]) {
+            if tokens.contains_key(&stop) && !stops.contains(&stop) {
+                stops.push(stop);
+            }
+        }
+    }
+    Ok(stops)
 }
 
 /// Whether a text starts with the token of this name: what `tokenizer_config.json` says, else what the post-processor of

@@ -124,6 +124,11 @@ impl Plan {
     pub fn segments(&self) -> usize {
         self.items.iter().filter(|i| matches!(i, PlanItem::Segment { .. })).count()
     }
+
+    /// Returns the number of `#[eager]` boundaries in the source.
+    pub fn boundaries(&self) -> usize {
+        self.items.iter().filter(|i| matches!(i, PlanItem::Boundary { .. })).count()
+    }
 }
 
 impl fmt::Display for Plan {

@@ -219,6 +219,9 @@ impl FallbackReason {
     }
 }
 
+const INVALIDATES: &str =
+    "device-wide waits (`cuCtxSynchronize`, `cudaDeviceSynchronize`) do that, stream or event waits do not";
+
 /// Writes what the boundary at a place does, or cannot.
 fn at(f: &mut fmt::Formatter<'_>, boundary: &str, does: impl fmt::Display) -> fmt::Result {
     write!(f, "the boundary at {boundary} {does}")
@@ -249,11 +252,7 @@ impl fmt::Display for FallbackReason {
                 write!(f, "{adapters} adapters are in use, and captures support {largest} at most")
             }
             Self::CaptureInvalidated { segment } => {
-                write!(
-                    f,
-                    "another thread invalidated each capture of {segment}; device-wide waits (`cuCtxSynchronize`, \
-                     `cudaDeviceSynchronize`) do that, stream or event waits do not"
-                )
+                write!(f, "another thread invalidated each capture of {segment}; {INVALIDATES}")
             }
             Self::TooManyRecordings { segment, limit } => {
                 write!(f, "{segment} was recorded {limit} times for one shape")

@@ -4,7 +4,7 @@ use std::{fmt, ops::Deref};
 
 use tracing::span::EnteredSpan;
 
-use crate::{Eager, Error, Result, Runtime, memory::Live, observe::timeline};
+use crate::{Eager, Result, Runtime, memory::Live};
 
 /// One generation of tensors, and the capability to read them.
 ///
@@ -17,8 +17,8 @@ pub struct Step<'s> {
 }
 
 impl<'s> Step<'s> {
-    pub(crate) fn new(rt: &'s Runtime) -> Self {
-        Self { eager: Eager { rt }, _span: timeline::step() }
+    fn new(rt: &'s Runtime, span: EnteredSpan) -> Self {
+        Self { eager: Eager { rt }, _span: span }
     }
 }
 
@@ -46,58 +46,14 @@ impl Runtime {
     /// # Errors
     /// Returns a failure of the device that no earlier call could report.
     pub fn step(&mut self) -> Result<Step<'_>> {
-        // Saved state belongs to one `capture_all`, which has ended, in whatever way.
-        self.core.get_mut().launcher().restore_snapshot_later();
-        self.saving_step()
+        let span = self.begin_counted_step()?;
+        Ok(Step::new(self, span))
     }
 
     /// Starts a step of `capture_all`, which continues to save state.
     pub(crate) fn saving_step(&mut self) -> Result<Step<'_>> {
-        self.start_step(true)
-    }
-
-    /// Starts a step. Cached memory waits for steps that count; the steps of a plan count only for what it
-    /// captures.
-    pub(crate) fn start_step(&mut self, counts: bool) -> Result<Step<'_>> {
-        let core = self.core.get_mut();
-        let kept_counts = counts && !core.estimate.is_dry_run();
-        // This comes first: what is freed here has recordings to evict.
-        core.memory.persistent_mut().begin_step(self.dropped.take(), kept_counts);
-        if counts {
-            core.tree.begin_step();
-        }
-        let retired = self.retire.take();
-        self.graphs.set(false);
-        self.switches.get_mut().end_step();
-        self.batches.get_mut().end_step();
-        // Before memory of the last step is used again.
-        let ended = self.end_views(0);
-        self.tell_slices();
-        let begun = self.core.get_mut().begin_step(&retired);
-        let mut unreported = Unreported { rt: self, error: ended.and(begun).err() };
-        unreported.rt.tell_hooks();
-        match unreported.error.take() {
-            Some(error) => Err(error),
-            None => {
-                drop(unreported);
-                Ok(Step::new(self))
-            }
-        }
-    }
-}
-
-/// An error that its call may be unable to report, because a hook panics: the next call that can report it
-/// does.
-struct Unreported<'r> {
-    rt: &'r Runtime,
-    error: Option<Error>,
-}
-
-impl Drop for Unreported<'_> {
-    fn drop(&mut self) {
-        if let Some(error) = self.error.take() {
-            self.rt.core.borrow_mut().stream.defer(error);
-        }
+        let span = self.begin_saving_step()?;
+        Ok(Step::new(self, span))
     }
 }
 

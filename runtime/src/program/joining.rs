@@ -60,6 +60,100 @@ pub(super) struct Piece<'p> {
     writes: Writes,
 }
 
+/// The groups of launches of a piece that were found so far.
+struct Groups<'p> {
+    how: &'p dyn Join,
+    piece: Piece<'p>,
+    /// The members of each, in order.
+    members: Vec<Vec<usize>>,
+    /// The group of each launch that has one.
+    of: FxHashMap<usize, usize>,
+    /// The last launch whose first input begins at an address.
+    reading: FxHashMap<u64, usize>,
+    /// Two launches whose groups could not become one, and why.
+    refused: Vec<(usize, usize, PassRefusal)>,
+}
+
+impl<'p> Groups<'p> {
+    fn new(how: &'p dyn Join, piece: Piece<'p>) -> Self {
+        Self {
+            how,
+            piece,
+            members: Vec::new(),
+            of: FxHashMap::default(),
+            reading: FxHashMap::default(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Adds a launch, in one group with as many earlier ones as can be.
+    fn add(&mut self, at: usize, launch: &Launch) {
+        let sibling = launch.inputs.first().filter(|_| self.how.joins_siblings(launch)).map(|view| view.addr);
+        let candidates = self.candidates(at, launch, sibling);
+        let mut group = vec![at];
+        // What is refused alone may be possible with others.
+        for candidate in candidates.iter().chain(&candidates).copied() {
+            let earlier = &mut self.members[candidate];
+            if earlier.is_empty() {
+                continue;
+            }
+            match self.piece.joined(self.how, earlier, &group) {
+                Ok(joined) => {
+                    earlier.clear();
+                    group = joined;
+                }
+                Err(Some(why)) => self.refused.extend(earlier.last().map(|after| (*after, at, why))),
+                Err(None) => {}
+            }
+        }
+        let number = self.members.len();
+        self.of.extend(group.iter().map(|member| (*member, number)));
+        if let Some(addr) = sibling {
+            self.reading.insert(addr, at);
+        }
+        self.members.push(group);
+    }
+
+    /// Returns the groups that a launch may join, those of launches that read the same, at `sibling`, first: what made their
+    /// input may join them when nobody else reads it.
+    fn candidates(&self, at: usize, launch: &Launch, sibling: Option<u64>) -> SmallVec<[usize; 4]> {
+        let reads_same = sibling.and_then(|addr| self.reading.get(&addr)).copied();
+        let values = self.piece.values;
+        let writers = (0..launch.inputs.len())
+            .flat_map(|input| values.read(at, input).iter().map(|id| values.get(*id).writer));
+        let mut candidates = SmallVec::new();
+        for group in reads_same.into_iter().chain(writers).filter_map(|other| self.of.get(&other)) {
+            if !candidates.contains(group) {
+                candidates.push(*group);
+            }
+        }
+        candidates
+    }
+
+    /// Reports each pair that was refused once, unless it came together later.
+    fn report_refused(&mut self, report: &mut PassReport) {
+        let mut refused = std::mem::take(&mut self.refused);
+        refused.sort_unstable_by_key(|(after, at, _)| (*at, *after));
+        refused.dedup_by_key(|(after, at, _)| (*at, *after));
+        for (after, at, why) in refused {
+            if self.of.get(&after) != self.of.get(&at)
+                && let (Some(after), Some(launch)) = (self.piece.launch(after), self.piece.launch(at))
+            {
+                report.add_refused(after.op.name(), launch.op.name(), why);
+            }
+        }
+    }
+
+    /// The launches that groups become.
+    fn joined(self) -> Vec<Joined> {
+        let groups = self.members.into_iter().filter(|group| group.len() > 1);
+        let made = groups.filter_map(|members| {
+            Some(Joined { launch: self.how.make(&self.piece, &members)?, workspace: 0, members })
+        });
+        made.collect()
+    }
+}
+
 /// Rewrites a piece of a program, whose first command has the index `first`.
 pub(super) fn join(
     how: &dyn Join,
@@ -68,74 +162,16 @@ pub(super) fn join(
     report: &mut PassReport,
 ) -> Vec<Command> {
     let values = Values::of(&commands, first);
-    let mut piece = Piece::new(&commands, first, &values);
-    // The members of each, in order.
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    // The group of each launch that has one, and the last launch whose first input begins at an address.
-    let mut group_of: FxHashMap<usize, usize> = FxHashMap::default();
-    let mut reading: FxHashMap<u64, usize> = FxHashMap::default();
-    let mut refused: Vec<(usize, usize, PassRefusal)> = Vec::new();
+    let mut groups = Groups::new(how, Piece::new(&commands, first, &values));
     for (at, command) in (first..).zip(&commands) {
         let Command::Launch { launch, workspace } = command else { continue };
         if *workspace == 0 && how.is_part(launch) {
-            // Launches that read the same come first: what made their input may join them when nobody else reads it.
-            let mut candidates: SmallVec<[usize; 4]> = SmallVec::new();
-            let mut add = |group: usize| {
-                if !candidates.contains(&group) {
-                    candidates.push(group);
-                }
-            };
-            let sibling = launch.inputs.first().filter(|_| how.joins_siblings(launch)).map(|view| view.addr);
-            let read_before =
-                sibling.and_then(|addr| reading.get(&addr)).and_then(|other| group_of.get(other));
-            read_before.copied().into_iter().for_each(&mut add);
-            for input in 0..launch.inputs.len() {
-                let writers = values.read(at, input).iter().map(|id| values.get(*id).writer);
-                writers.filter_map(|writer| group_of.get(&writer).copied()).for_each(&mut add);
-            }
-            // What is refused alone may be possible with others.
-            let mut group = vec![at];
-            for candidate in candidates.iter().chain(&candidates).copied() {
-                if groups[candidate].is_empty() {
-                    continue;
-                }
-                match piece.joined(how, &groups[candidate], &group) {
-                    Ok(joined) => {
-                        groups[candidate].clear();
-                        group = joined;
-                    }
-                    Err(Some(reason)) => {
-                        refused.extend(groups[candidate].last().map(|after| (*after, at, reason)))
-                    }
-                    Err(None) => {}
-                }
-            }
-            let number = groups.len();
-            group.iter().for_each(|member| {
-                group_of.insert(*member, number);
-            });
-            if let Some(addr) = sibling {
-                reading.insert(addr, at);
-            }
-            groups.push(group);
+            groups.add(at, launch);
         }
-        piece.note_writes(at);
+        groups.piece.note_writes(at);
     }
-    // Each pair once, unless it came together later.
-    refused.sort_unstable_by_key(|(after, at, _)| (*at, *after));
-    refused.dedup_by_key(|(after, at, _)| (*at, *after));
-    for (after, at, reason) in refused {
-        if group_of.get(&after) != group_of.get(&at)
-            && let (Some(after), Some(launch)) = (piece.launch(after), piece.launch(at))
-        {
-            report.add_refused(after.op.name(), launch.op.name(), reason);
-        }
-    }
-    groups.retain(|group| group.len() > 1);
-    let made = groups
-        .into_iter()
-        .filter_map(|members| Some(Joined { launch: how.make(&piece, &members)?, workspace: 0, members }));
-    let made = made.collect();
+    groups.report_refused(report);
+    let made = groups.joined();
     emit(commands, first, made, how.moves_frees(), report)
 }
 

@@ -169,7 +169,7 @@ impl Launcher<'_> {
                     let expected = values.next().map_or(&[][..], Vec::as_slice);
                     match bounds.and_then(|bounds| *bounds.outputs.get(index)?) {
                         None => same_bytes(site, &what, expected, &bytes)?,
-                        Some(bound) => within(site, &what, (got.dtype, bound), expected, &bytes)?,
+                        Some(bound) => within(site, &what, got.dtype, bound, expected, &bytes)?,
                     }
                 }
                 (Entry::Word(a), Entry::Word(b)) if a == b => {}
@@ -211,8 +211,8 @@ impl Replayer<'_> {
                 let got = self.launcher.stream.read(memory.addr(), memory.len())?.wait_without_faults()?;
                 let parts = bounds.as_ref().and_then(|bounds| bounds.states.get(index));
                 let what = format!("state {index}");
-                let parts = (memory.addr(), parts.map_or(&[][..], Vec::as_slice));
-                same_state(site, &what, parts, expected, &got)?;
+                let parts = parts.map_or(&[][..], Vec::as_slice);
+                same_state(site, &what, memory.addr(), parts, expected, &got)?;
             }
             Ok(())
         });
@@ -247,17 +247,17 @@ fn alike(a: &RawTensor, b: &RawTensor) -> bool {
 fn same_state(
     site: &'static Site,
     what: &str,
-    parts: (u64, &[BoundedPart]),
+    addr: u64,
+    parts: &[BoundedPart],
     expected: &[u8],
     got: &[u8],
 ) -> Result<()> {
-    let (addr, parts) = parts;
     let mut from = 0;
     for part in parts {
         let [start, end] = [part.range.0, part.range.1].map(|at| (at - addr) as usize);
         let of = |from: usize| format!("{what}, from byte {from} on");
         same_bytes(site, &of(from), &expected[from..start], &got[from..start])?;
-        within(site, &of(start), (part.dtype, part.bound), &expected[start..end], &got[start..end])?;
+        within(site, &of(start), part.dtype, part.bound, &expected[start..end], &got[start..end])?;
         from = end;
     }
     same_bytes(site, what, &expected[from..], &got[from..])
@@ -267,7 +267,8 @@ fn same_state(
 fn within(
     site: &'static Site,
     what: &str,
-    (dtype, bound): (DType, Bound),
+    dtype: DType,
+    bound: Bound,
     expected: &[u8],
     got: &[u8],
 ) -> Result<()> {

@@ -56,7 +56,7 @@ impl Recorder {
 
     /// Returns whether a conditional node is open.
     pub(crate) fn is_in_body(&self) -> bool {
-        self.nesting.has_bodies()
+        self.nesting().has_bodies()
     }
 }
 
@@ -68,15 +68,13 @@ impl Launcher<'_> {
             run.uses.open_node();
         }
         self.check_branches(node.name, &[node.selector], &[])?;
-        if !self.recorder.is_recording() {
-            self.recorder.described.get_or_insert_default();
-        }
+        self.recorder.describe();
         self.issue(Command::Conditional(node))
     }
 
     /// Invalidates the tensors that the running body made and that are still held, and frees their memory.
     fn end_running_body(&mut self) {
-        let Some(bodies) = self.recorder.nesting.bodies() else { return };
+        let Some(bodies) = self.recorder.nesting_mut().bodies() else { return };
         for id in bodies.end() {
             let slot = self.memory.slot(id);
             let (base, bytes) = (slot.base(), slot.bytes());
@@ -98,15 +96,15 @@ impl BodyRunner<'_> {
     pub(crate) fn begin_conditional(&mut self, node: Conditional) -> Result<NodeStart> {
         let Replayer { tree, launcher, .. } = &mut self.replayer;
         let start = NodeStart {
-            depth: launcher.recorder.nesting.depth(),
-            described: launcher.recorder.described.as_ref().map(Vec::len),
+            depth: launcher.recorder.nesting().depth(),
+            described: launcher.recorder.described_len(),
         };
         let opened = launcher.open_node(self.call, tree, node);
         if opened.is_err() && start.described.is_none() {
-            launcher.recorder.described = None;
+            launcher.recorder.undo_description(None);
         }
         launcher.note_failure(opened)?;
-        launcher.recorder.nesting.open_bodies();
+        launcher.recorder.nesting_mut().open_bodies();
         self.call.enter_body();
         Ok(start)
     }
@@ -139,7 +137,7 @@ impl BodyRunner<'_> {
         let is_all = raw.addr == slot.base()
             && raw.layout.is_contiguous()
             && (raw.layout.count() * raw.dtype.size()) as u64 == slot.bytes();
-        is_all && slot.placement().block_arena().is_some() && launcher.recorder.nesting.made(raw.slot)
+        is_all && slot.placement().block_arena().is_some() && launcher.recorder.nesting_mut().made(raw.slot)
     }
 
     /// Moves a tensor out of the running body: it gets a slot of its own, with one reference. The handles that it
@@ -148,7 +146,7 @@ impl BodyRunner<'_> {
         let moved = self.move_slot(raw);
         let launcher = &mut self.replayer.launcher;
         let base = launcher.memory.slot(moved.slot).base();
-        launcher.recorder.nesting.leaves_body(moved.slot, base);
+        launcher.recorder.nesting_mut().leaves_body(moved.slot, base);
         moved
     }
 
@@ -156,7 +154,7 @@ impl BodyRunner<'_> {
     /// had are invalid.
     pub(crate) fn after_loop(&mut self, raw: RawTensor) -> RawTensor {
         let moved = self.move_slot(raw);
-        self.replayer.launcher.recorder.nesting.note_made(moved.slot);
+        self.replayer.launcher.recorder.nesting_mut().note_made(moved.slot);
         moved
     }
 
@@ -192,11 +190,11 @@ impl BodyRunner<'_> {
             }
         });
         let ended = launcher.issue(Command::EndConditional);
-        let bodies = launcher.recorder.nesting.close_bodies();
+        let bodies = launcher.recorder.nesting_mut().close_bodies();
         self.call.leave_body();
         let mut result = marked.and(ended);
         if !launcher.recorder.is_in_body()
-            && let Some(commands) = launcher.recorder.described.take()
+            && let Some(commands) = launcher.recorder.take_description()
         {
             result = result.and_then(|()| launcher.run_commands(&commands));
         }
@@ -219,18 +217,15 @@ impl BodyRunner<'_> {
             let reason = "a body of a conditional node failed".into();
             run.fail(&Error::Argument { op: "control", reason });
         }
-        match (&mut launcher.recorder.described, start.described) {
-            (Some(commands), Some(len)) => commands.truncate(len),
-            (described, _) => *described = None,
-        }
-        while launcher.recorder.nesting.depth() > start.depth {
-            if launcher.recorder.nesting.top_fork().is_some() {
+        launcher.recorder.undo_description(start.described);
+        while launcher.recorder.nesting().depth() > start.depth {
+            if launcher.recorder.nesting_mut().top_fork().is_some() {
                 // A failure is noted in the run.
                 drop(launcher.end_fork());
                 continue;
             }
             launcher.end_running_body();
-            let bodies = launcher.recorder.nesting.close_bodies();
+            let bodies = launcher.recorder.nesting_mut().close_bodies();
             self.call.leave_body();
             for freed in bodies.into_iter().flat_map(super::nesting::Bodies::close) {
                 launcher.free_block(freed.arena, freed.base, freed.bytes);

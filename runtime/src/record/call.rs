@@ -319,7 +319,12 @@ impl CallState {
 
     /// Returns the switches of the numerics of the active call.
     pub(super) fn numerics(&self) -> Numerics {
-        self.active.as_ref().map(|call| call.numerics).unwrap_or_default()
+        self.numerics_or(Numerics::default())
+    }
+
+    /// Returns the switches of the numerics of the active call, or those outside of calls.
+    pub(crate) fn numerics_or(&self, outside: Numerics) -> Numerics {
+        self.active.as_ref().map_or(outside, |call| call.numerics)
     }
 
     /// Returns the passes over recordings that the active call makes.

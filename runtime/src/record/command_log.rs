@@ -18,7 +18,7 @@ use super::{
     exec_reuse::{Captured, ExecFinder},
     launch::Launcher,
     replay::Replayer,
-    run::{EndedRecording, Run},
+    run::EndedRecording,
     stream::Stream,
 };
 use crate::{
@@ -151,15 +151,10 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns errors of the backend.
     pub(super) fn issue(&mut self, command: Command) -> Result<()> {
-        if let Some(recording) = self.recorder.run_mut().and_then(Run::recording_mut) {
-            recording.log.push(command);
-            return Ok(());
+        match self.recorder.write_down(command) {
+            Some(command) => command.issue(self.stream.backend_mut()),
+            None => Ok(()),
         }
-        match &mut self.recorder.described {
-            Some(commands) => commands.push(command),
-            None => return command.issue(self.stream.backend_mut()),
-        }
-        Ok(())
     }
 }
 

@@ -194,7 +194,7 @@ impl Run {
 impl Recorder {
     /// A tensor was used. Not every operation that does so launches something: one without elements does not.
     pub(super) fn note_use(&self, id: SlotId, origin: Origin) {
-        if let Some(run) = self.run.as_ref().filter(|run| run.is_warm_up())
+        if let Some(run) = self.run().filter(|run| run.is_warm_up())
             && let Some(ordinal) = run.ordinal_of(origin)
         {
             run.uses.note_use(run.trace.len(), id, ordinal);
@@ -203,7 +203,7 @@ impl Recorder {
 
     /// Returns the allocations of the current recording that its last operation was the last to use.
     fn finished(&self, tree: &Tree) -> Option<(GroupId, Vec<(Ordinal, SlotId)>)> {
-        let run = self.run.as_ref().filter(|run| run.recording().is_some())?;
+        let run = self.run().filter(|run| run.recording().is_some())?;
         let (group, index) = (run.group?, run.trace.len().checked_sub(1)? as u32);
         let releases = &tree.group_of(group).releases;
         let from = releases.partition_point(|release| release.after < index);

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 
 use super::{
-    branches::Freed,
+    fork::Freed,
     recorder::Recorder,
     run::{Run, RunState},
     stream::Stream,
@@ -88,7 +88,7 @@ impl Launcher<'_> {
 
     /// Passes an operation to the backend, or to the current recording.
     fn launch_at(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: Block) -> Result<()> {
-        if self.recorder.is_recording() || self.recorder.described.is_some() {
+        if self.recorder.is_recording() || self.recorder.is_describing() {
             let launch = self.stream.description(op, inputs, outputs, workspace.addr);
             if launch.op.operation().may_fuse(&launch) {
                 // What lies around it may become one kernel with it.
@@ -117,11 +117,11 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns [`Error::OutOfMemory`].
     pub(crate) fn place(&mut self, arena: BlockArena, bytes: u64) -> Result<Block> {
-        if let Some(block) = self.recorder.nesting.reuse(arena, bytes) {
+        if let Some(block) = self.recorder.nesting_mut().reuse(arena, bytes) {
             return Ok(block);
         }
         let block = self.memory.place(self.stream.backend_mut(), arena, bytes)?;
-        self.recorder.nesting.note_placed(block.addr);
+        self.recorder.nesting_mut().note_placed(block.addr);
         Ok(block)
     }
 
@@ -151,7 +151,7 @@ impl Launcher<'_> {
 
     /// Frees a block, or defers that to the join of the open fork, or to the end of the conditional node.
     pub(crate) fn free_block(&mut self, arena: BlockArena, base: u64, bytes: u64) {
-        let freed = match self.recorder.nesting.defer_free(Freed { arena, base, bytes }) {
+        let freed = match self.recorder.nesting_mut().defer_free(Freed { arena, base, bytes }) {
             Some(false) => return,
             // From here on the branch that made it may have it again.
             Some(true) => true,
@@ -280,7 +280,7 @@ impl Recorder {
         tree: &mut Tree,
         traced: impl FnOnce() -> TraceOp,
     ) -> Result<Option<(&mut Run, usize)>> {
-        let Some((run, group)) = self.run.as_mut().and_then(|run| run.group.map(|group| (run, group))) else {
+        let Some((run, group)) = self.run_mut().and_then(|run| run.group.map(|group| (run, group))) else {
             return Ok(None);
         };
         if matches!(run.state, RunState::Eager) {

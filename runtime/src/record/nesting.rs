@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::branches::{Fork, Freed};
+use super::fork::{Fork, Freed};
 use crate::{
     Result,
     backend::View,

@@ -1,13 +1,6 @@
 //! State that `capture_all` would modify is saved before its first write, and restored at the end.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
-
-use rustc_hash::FxHashMap;
-
-use super::{launch::Launcher, recorder::Recorder, run::Run};
+use super::{launch::Launcher, run::Run};
 use crate::{
     DType, Result,
     backend::{SharedMemory, View},
@@ -15,35 +8,9 @@ use crate::{
     value::layout::Layout,
 };
 
-/// State as it was before `capture_all` wrote it.
-#[derive(Debug, Default)]
-pub(super) struct StateSnapshot {
-    /// By the address of the state's memory: the state, and a copy of its previous contents.
-    saved: FxHashMap<u64, (SharedMemory, SharedMemory)>,
-}
-
 /// All of owned memory, as bytes.
 pub(super) fn bytes_of(memory: &SharedMemory) -> Result<View> {
     Ok(View { addr: memory.addr(), dtype: DType::U8, layout: Layout::contiguous(&[memory.len() as usize])? })
-}
-
-impl Recorder {
-    /// From here on, state is saved before it is written.
-    pub(crate) fn begin_snapshot(&mut self) {
-        self.snapshot = Some(StateSnapshot::default());
-        self.captures_ahead.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns the number of times that state began to be saved, which goes on counting.
-    pub(crate) fn captures_ahead(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.captures_ahead)
-    }
-
-    /// Returns whether state is saved before it is written.
-    #[inline]
-    pub(crate) fn has_snapshot(&self) -> bool {
-        self.snapshot.is_some()
-    }
 }
 
 impl Launcher<'_> {
@@ -52,9 +19,8 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns errors of the device.
     pub(crate) fn restore_snapshot(&mut self) -> Result<()> {
-        let Some(snapshot) = self.recorder.snapshot.take() else { return Ok(()) };
         let mut outcome = Ok(());
-        for (state, copy) in snapshot.saved.values() {
+        for (state, copy) in &self.recorder.end_snapshot() {
             // A state that cannot be restored must not prevent restoring the others.
             let back = bytes_of(copy)
                 .and_then(|from| bytes_of(state).and_then(|to| self.launch(COPY, &[from], &[to])));
@@ -83,7 +49,7 @@ impl Launcher<'_> {
             return Ok(());
         }
         // What is only described now is run later, and saves then.
-        let described = self.recorder.described.is_some();
+        let described = self.recorder.is_describing();
         for memory in self.state_memory(outputs) {
             if described {
                 if audited {
@@ -114,14 +80,12 @@ impl Launcher<'_> {
     /// # Errors
     /// Returns errors of the device.
     pub(crate) fn save_state(&mut self, state: &SharedMemory) -> Result<()> {
-        if self.recorder.snapshot.as_ref().is_none_or(|s| s.saved.contains_key(&state.addr())) {
+        if !self.recorder.is_unsaved(state) {
             return Ok(());
         }
         let copy = self.stream.alloc(state.len())?;
         self.launch(COPY, &[bytes_of(state)?], &[bytes_of(&copy)?])?;
-        if let Some(snapshot) = &mut self.recorder.snapshot {
-            snapshot.saved.insert(state.addr(), (state.clone(), copy));
-        }
+        self.recorder.saved(state, copy);
         Ok(())
     }
 }

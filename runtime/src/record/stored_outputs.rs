@@ -75,7 +75,7 @@ impl Recorder {
     /// # Errors
     /// Returns [`Error::UnownedAllocation`], and the errors of [`check_live`](Self::check_live).
     pub(crate) fn check_owners(&self, memory: &Memory, outputs: &Encoder) -> Result<()> {
-        let Some(run) = self.run.as_ref().filter(|run| !run.is_audit()) else { return Ok(()) };
+        let Some(run) = self.run().filter(|run| !run.is_audit()) else { return Ok(()) };
         outputs.check("an output of a segment")?;
         self.check_outputs(memory, "an output of a segment", &outputs.entries)?;
         let shown: FxHashSet<u64> = outputs

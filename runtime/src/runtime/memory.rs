@@ -39,7 +39,7 @@ impl Runtime {
     pub fn trim(&mut self) -> Result<u64> {
         self.core.get_mut().estimate.refuse("trim")?;
         // The recordings of dropped objects no longer need memory.
-        self.step()?;
+        drop(self.begin_counted_step()?);
         self.core.get_mut().trim()
     }
 
@@ -52,7 +52,7 @@ impl Runtime {
     /// [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn reset(&mut self) -> Result<u64> {
         self.core.get_mut().estimate.refuse("reset")?;
-        self.step()?;
+        drop(self.begin_counted_step()?);
         let core = self.core.get_mut();
         core.forget_recordings();
         let trimmed = core.trim();
@@ -75,8 +75,7 @@ impl Runtime {
     /// kernels of earlier calls have reported and no read has seen.
     pub fn estimate_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
         self.core.get_mut().estimate.refuse("estimate_memory")?;
-        self.core.get_mut().launcher().restore_snapshot_later();
-        self.start_step(false)?;
+        drop(self.begin_planned_step()?);
         let dry = Dry::begin(self);
         plan(dry.0)?;
         let core = dry.0.core.get_mut();
@@ -94,7 +93,7 @@ impl Runtime {
     /// Returns the error of `plan`, or [`Error::InsideEstimate`](crate::Error::InsideEstimate).
     pub fn measure_memory(&mut self, plan: impl FnOnce(&mut Self) -> Result<()>) -> Result<CaptureMemory> {
         self.core.get_mut().estimate.refuse("measure_memory")?;
-        self.step()?;
+        drop(self.begin_counted_step()?);
         let measuring = Measuring::begin(self);
         plan(measuring.rt)?;
         let core = measuring.rt.core.get_mut();

@@ -1,5 +1,6 @@
 //! The runtime: one device, one stream, its memory and its recordings.
 
+mod begin_step;
 mod caches;
 pub(crate) mod core;
 pub(crate) mod device;

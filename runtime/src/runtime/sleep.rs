@@ -79,7 +79,7 @@ impl Runtime {
     pub fn sleep(&mut self, contents: Sleep) -> Result<u64> {
         self.core.get_mut().estimate.refuse("sleep")?;
         // Recordings of dropped weights go first, and with them the weights.
-        self.step()?;
+        drop(self.begin_counted_step()?);
         let core = self.core.get_mut();
         core.memory.sleep(core.stream.backend_mut(), contents == Sleep::Save)
     }
@@ -92,7 +92,7 @@ impl Runtime {
     /// saved, and can be woken again. Returns [`Error::InsideEstimate`](crate::Error::InsideEstimate) in the plan of an estimate.
     pub fn wake(&mut self) -> Result<u64> {
         self.core.get_mut().estimate.refuse("wake")?;
-        self.step()?;
+        drop(self.begin_counted_step()?);
         let core = self.core.get_mut();
         core.memory.wake(core.stream.backend_mut())
     }

@@ -276,7 +276,8 @@ impl<'s> Scope<'s> {
 
     /// Returns the switches of the numerics that apply here.
     pub(crate) fn numerics(self) -> Numerics {
-        self.rt.core.borrow().numerics()
+        let core = self.rt.core.borrow();
+        core.call.numerics_or(core.settings.numerics())
     }
 
     /// Launches one operation. Shapes and dtypes were checked by the caller.

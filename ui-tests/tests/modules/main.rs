@@ -1,6 +1,7 @@
 //! No two modules at the root of a crate need each other, directly or through others, and only few files do.
 
 mod graph;
+mod methods;
 mod scan;
 mod tests;
 

@@ -8,7 +8,9 @@ use std::{
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{Item, UseTree};
+use syn::{Attribute, Item, UseTree};
+
+use super::methods::{Methods, Table, TypeName, Written};
 
 /// Files, or modules at the root, and for each those that it names, with a place where it does.
 pub(crate) type Arcs = BTreeMap<String, BTreeMap<String, String>>;
@@ -29,6 +31,13 @@ pub(crate) struct Crate {
     defined: BTreeMap<Module, BTreeSet<String>>,
     /// Every path that is written somewhere, by the module that it is written in.
     paths: Vec<(Module, Module)>,
+    methods: Methods,
+}
+
+/// What a path leads to: a module, and the names in it that follow.
+struct Found {
+    module: Module,
+    names: Vec<String>,
 }
 
 impl Crate {
@@ -47,7 +56,7 @@ impl Crate {
 
     fn items(&mut self, items: &[Item], children: &Path, module: &Module, file: &Module) {
         self.modules.insert(module.clone(), file.clone());
-        for item in items.iter().filter(|item| !is_test(item)) {
+        for item in items.iter().filter(|item| !is_test(attributes(item))) {
             match item {
                 Item::Mod(inner) => {
                     let name = inner.ident.to_string();
@@ -67,6 +76,7 @@ impl Crate {
                         self.defined.entry(module.clone()).or_default().insert(name);
                     }
                     self.tokens(item.to_token_stream(), module);
+                    self.methods.read(item, module);
                 }
             }
         }
@@ -146,8 +156,8 @@ impl Crate {
         path.clear();
     }
 
-    /// The module that defines what a path written in `from` means, if it is one of this crate.
-    fn resolve(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
+    /// What a path written in `from` leads to, if it is in this crate.
+    fn resolve(&self, from: &Module, path: &[String], depth: usize) -> Option<Found> {
         assert!(depth < 32, "`{}` in `{}` leads round in a circle", path.join("::"), from.join("::"));
         let (first, rest) = path.split_first()?;
         let mut at = match first.as_str() {
@@ -170,35 +180,50 @@ impl Crate {
             || self.imports.get(module).is_some_and(|names| names.contains_key(name))
     }
 
+    fn defines(&self, module: &Module, name: &str) -> bool {
+        self.defined.get(module).is_some_and(|names| names.contains(name))
+    }
+
     /// Follows a path from a module through its children and re-exports.
-    fn lookup(&self, at: &Module, path: &[String], depth: usize) -> Option<Module> {
-        let Some((name, rest)) = path.split_first() else { return Some(at.clone()) };
+    fn lookup(&self, at: &Module, path: &[String], depth: usize) -> Option<Found> {
+        let here = Found { module: at.clone(), names: path.to_vec() };
+        let Some((name, rest)) = path.split_first() else { return Some(here) };
         let child = joined(at, name);
         if self.modules.contains_key(&child) {
             return self.lookup(&child, rest, depth);
         }
-        if self.defined.get(at).is_some_and(|names| names.contains(name)) {
-            return Some(at.clone());
+        if self.defines(at, name) {
+            return Some(here);
         }
         if let Some(target) = self.imports.get(at).and_then(|names| names.get(name)) {
             if target.first() == Some(name) {
                 return None; // a crate's name
             }
-            let module = self.resolve(at, target, depth + 1)?;
-            return if self.modules.contains_key(&module) && target.last() == module.last() {
-                self.lookup(&module, rest, depth)
-            } else {
-                Some(module)
-            };
+            let mut found = self.resolve(at, target, depth + 1)?;
+            if found.names.is_empty() {
+                return self.lookup(&found.module, rest, depth);
+            }
+            found.names.extend_from_slice(rest);
+            return Some(found);
         }
         for target in self.globs.get(at).into_iter().flatten() {
-            if let Some(module) = self.resolve(at, target, depth + 1)
-                && self.defined.get(&module).is_some_and(|names| names.contains(name))
+            if let Some(found) = self.resolve(at, target, depth + 1)
+                && self.defines(&found.module, name)
             {
-                return Some(module);
+                return Some(Found { names: path.to_vec(), ..found });
             }
         }
-        Some(at.clone())
+        Some(here)
+    }
+
+    /// The type that a path leads to, if this crate defines it, and the names that follow.
+    fn type_of(&self, from: &Module, path: &[String]) -> Option<(TypeName, Vec<String>)> {
+        let first = path.first()?;
+        let is_rooted = ["crate", "self", "super"].contains(&first.as_str()) || self.knows(from, first);
+        let found = if is_rooted { self.resolve(from, path, 0) } else { self.lookup(from, path, 0) }?;
+        let (name, rest) = found.names.split_first()?;
+        let is_defined = self.defines(&found.module, name);
+        is_defined.then(|| ((found.module.clone(), name.clone()), rest.to_vec()))
     }
 
     /// Files by their module paths, and for each the files that define what it names, with a place where it does. The root
@@ -210,7 +235,7 @@ impl Crate {
         }
         for (from, path) in &self.paths {
             let Some(to) = self.resolve(from, path, 0) else { continue };
-            let (file, to) = (&self.modules[from], &self.modules[&to]);
+            let (file, to) = (&self.modules[from], &self.modules[&to.module]);
             if file != to && !file.is_empty() && !to.is_empty() {
                 let by = arcs.entry(file.join("::")).or_default();
                 by.entry(to.join("::")).or_insert_with(|| place(path, from));
@@ -219,22 +244,43 @@ impl Crate {
         arcs
     }
 
-    /// Modules at the root, and for each the others that it names or whose definitions it names.
+    /// Modules at the root, and for each the others that it names, whose definitions it names, or whose methods of a type
+    /// that another one defines it calls.
     pub(crate) fn roots(&self) -> Arcs {
         let mut arcs = Arcs::new();
         for module in self.modules.values().filter_map(|file| file.first()) {
             arcs.entry(module.clone()).or_default();
         }
+        let mut needs = |from: &Module, to: &Module, place: &dyn Fn() -> String| {
+            let Some(at) = from.first().filter(|_| !self.modules[from].is_empty()) else { return };
+            let Some(to) = to.first().filter(|to| *to != at && arcs.contains_key(*to)).cloned() else {
+                return;
+            };
+            arcs.entry(at.clone()).or_default().entry(to).or_insert_with(place);
+        };
         for (from, path) in &self.paths {
-            let Some(at) = from.first().filter(|_| !self.modules[from].is_empty()) else { continue };
-            let defined = self.resolve(from, path, 0);
+            let defined = self.resolve(from, path, 0).map(|found| found.module);
             let written = absolute(from, path);
-            for to in [defined, written].iter().flatten().filter_map(|module| module.first()) {
-                if to != at && arcs.contains_key(to) {
-                    let by = arcs.entry(at.clone()).or_default();
-                    by.entry(to.clone()).or_insert_with(|| place(path, from));
-                }
+            for to in [defined, written].iter().flatten() {
+                needs(from, to, &|| place(path, from));
             }
+        }
+        let methods = Table::new(&self.methods, |of: &Written| {
+            let (of, rest) = self.type_of(&of.module, &of.path)?;
+            rest.is_empty().then_some(of)
+        });
+        for (from, path) in &self.paths {
+            let Some((of, rest)) = self.type_of(from, path) else { continue };
+            if let [name, ..] = &rest[..]
+                && let Some(to) = methods.outside(&of, name)
+            {
+                needs(from, to, &|| place(path, from));
+            }
+        }
+        for (from, called, to) in methods.calls() {
+            needs(from, to, &|| {
+                format!("a call of `{called}` of `{}` in `{}`", to.join("::"), from.join("::"))
+            });
         }
         arcs
     }
@@ -263,7 +309,7 @@ fn joined(module: &Module, name: &str) -> Module {
     path
 }
 
-fn attributes(item: &Item) -> &[syn::Attribute] {
+fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
@@ -286,8 +332,8 @@ fn is_restriction(group: &Group) -> bool {
 }
 
 /// Tests may name everything.
-fn is_test(item: &Item) -> bool {
-    attributes(item).iter().any(|attr| {
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attr| {
         attr.path().is_ident("cfg") && attr.meta.to_token_stream().to_string().replace(' ', "") == "cfg(test)"
     })
 }

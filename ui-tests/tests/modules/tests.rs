@@ -137,3 +137,63 @@ fn a_map_that_is_out_of_date_is_refused() {
          and is not there\n"
     );
 }
+
+#[test]
+fn a_method_that_another_module_adds_to_a_type_is_needed_by_those_who_call_it() {
+    let files = |low: &str| {
+        scanned(
+            "modules-methods",
+            &[
+                ("lib.rs", "mod base; mod low; mod high;"),
+                ("base.rs", "pub struct Other; impl Other { pub fn start(&self) {} pub fn done(&self) {} }"),
+                ("low.rs", &format!("use crate::base::Other; pub struct Low {{ n: u8 }} {low}")),
+                (
+                    "high.rs",
+                    "use crate::low::Low; pub struct Step; impl Low { pub fn start(&self) -> Step { Step } pub fn only() {} }",
+                ),
+            ],
+        )
+        .roots()
+    };
+    let cycle = |place: &str| {
+        format!(
+            "ours: modules at the root need each other:\n  `high` needs `low`: `crate::low::Low` in `high`\n  `low` needs \
+             `high`: {place} in `low`\n"
+        )
+    };
+    let called = cycle("a call of `Low::start` of `high`");
+    for calls in [
+        "impl Low { fn new(&self) { self.start(); } }",
+        "fn f(low: &mut Low) { assert!(low.start().is_some()) }",
+        "struct Holder { low: std::rc::Rc<Low> } impl Drop for Holder { fn drop(&mut self) { self.low.start(); } }",
+        "impl Low { fn new(&self) { Self::start(self); } }",
+    ] {
+        assert_eq!(check("ours", &files(calls)), called, "{calls}");
+    }
+    assert_eq!(check("ours", &files("fn f() { Low::only() }")), cycle("`Low::only`"));
+    for other in [
+        // Of a type for which nobody else has methods, of a type of another crate, and of two.
+        "fn f(other: &Other) { other.start(); other.done() }",
+        "fn f(other: &Vec<u8>) { other.start() }",
+        "fn f() { made().start() }",
+        "fn f() { for i in 0..start() {} }",
+        "#[cfg(test)] fn f(low: &Low) { low.start(); }",
+        "impl Low { #[cfg(test)] fn new(&self) { self.start(); } }",
+    ] {
+        assert_eq!(check("ours", &files(other)), "", "{other}");
+    }
+}
+
+#[test]
+fn a_method_of_one_type_is_known_by_its_name() {
+    let roots = scanned(
+        "modules-method-names",
+        &[
+            ("lib.rs", "mod low; mod high;"),
+            ("low.rs", "pub struct Low; trait T { fn both(&self); } fn f() { made().high(); made().both() }"),
+            ("high.rs", "impl crate::low::Low { pub fn high(&self) {} pub fn both(&self) {} }"),
+        ],
+    )
+    .roots();
+    assert_eq!(roots["low"]["high"], "a call of `Low::high` of `high` in `low`");
+}

@@ -15,6 +15,25 @@ pub(crate) struct StoredRope {
     pub(crate) local_theta: Option<f32>,
 }
 
+impl StoredRope {
+    /// Writes the base and the scaling as metadata.
+    fn describe(&self, key: &dyn Fn(&str) -> String, to: &mut Metadata) {
+        to.f32(&key("rope.freq_base"), self.theta);
+        match self.scaling {
+            StoredScaling::None | StoredScaling::Divisors(_) => {}
+            StoredScaling::Linear { factor } => {
+                to.str(&key("rope.scaling.type"), "linear");
+                to.f32(&key("rope.scaling.factor"), factor);
+            }
+            StoredScaling::Yarn { factor, original } => {
+                to.str(&key("rope.scaling.type"), "yarn");
+                to.f32(&key("rope.scaling.factor"), factor);
+                to.u32(&key("rope.scaling.original_context_length"), original);
+            }
+        }
+    }
+}
+
 /// The error for what GGUF files of an architecture have no metadata for.
 fn unknown(what: &str) -> Error {
     invalid(
@@ -89,19 +108,7 @@ impl Config {
                 to.f32(&key(name), cap);
             }
         }
-        to.f32(&key("rope.freq_base"), rope.theta);
-        match rope.scaling {
-            StoredScaling::None | StoredScaling::Divisors(_) => {}
-            StoredScaling::Linear { factor } => {
-                to.str(&key("rope.scaling.type"), "linear");
-                to.f32(&key("rope.scaling.factor"), factor);
-            }
-            StoredScaling::Yarn { factor, original } => {
-                to.str(&key("rope.scaling.type"), "yarn");
-                to.f32(&key("rope.scaling.factor"), factor);
-                to.u32(&key("rope.scaling.original_context_length"), original);
-            }
-        }
+        rope.describe(&key, to);
         Ok(())
     }
 }

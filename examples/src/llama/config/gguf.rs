@@ -22,101 +22,18 @@ impl Config {
     /// For other architectures, for variants that this model does not compute, and for sizes that contradict each other.
     pub fn from_gguf(file: &Gguf) -> Result<Self> {
         let architecture = file.str("general.architecture").map_err(gguf)?;
-        let family = match architecture {
-            "llama" => Family::Llama,
-            "qwen2" => Family::Qwen2,
-            "qwen3" => Family::Qwen3,
-            "gemma" => Family::Gemma,
-            "gemma2" => Family::Gemma2,
-            "gemma3" => Family::Gemma3,
-            other => {
-                let reason = format!("the file's architecture is `{other}`");
-                return Err(invalid(
-                    reason,
-                    "use a model of the architecture llama, qwen2, qwen3, gemma, gemma2 or gemma3, such as SmolLM2",
-                ));
-            }
-        };
-        let key = |name: &str| format!("{architecture}.{name}");
-        let size = |name: &str| match file.u32(&key(name)).map_err(gguf)? {
-            0 => Err(contradiction(format!("`{}` is 0", key(name)))),
-            n => Ok(n as usize),
-        };
-        let or = |name: &str, default: usize| match file.get(&key(name)) {
-            None => Ok(default),
-            Some(_) => size(name),
-        };
-        let windows = family.period() > 0;
-        // Whatever the file has of these is not computed.
-        let absent = ["expert_count", "attention.sliding_window", "attention.sliding_window_pattern"];
-        for absent in absent.into_iter().filter(|name| !(windows && *name == "attention.sliding_window")) {
-            if file.get(&key(absent)).is_some_and(|value| value.as_u64() != Some(0)) {
-                let reason = format!("the file has `{}`, which this example does not compute", key(absent));
-                return Err(invalid(reason, "use a dense model without it, such as SmolLM2"));
-            }
-        }
+        let keys = Keys { file, architecture, family: family_of(architecture)? };
+        keys.refuse_others()?;
+        let (config, turns) = keys.config()?;
+        config.check(file.tensor_names().len(), turns.dim, turns.theta)?;
+        keys.check_widths(&config)?;
+        config.check_tensors(file)?;
+        Ok(config)
+    }
 
-        let (dim, heads) = (size("embedding_length")?, size("attention.head_count")?);
-        let head_dim = or("attention.key_length", dim / heads)?;
-        let tokens = file.strings("tokenizer.ggml.tokens").map_err(gguf)?.len();
-        let (rope_dim, context) = (or("rope.dimension_count", head_dim)?, size("context_length")?);
-        let (theta, rope) = rope(file, family, rope_dim, context)?;
-        let number = |name: &str| match file.get(&key(name)) {
-            None => Ok(None),
-            Some(_) => file.f32(&key(name)).map_err(gguf).map(Some),
-        };
-        let layers = size("block_count")?;
-        // A window as long as the context hides nothing.
-        let window = match windows {
-            true => Some(size("attention.sliding_window")?).filter(|n| *n < context),
-            false => None,
-        };
-        // llama.cpp takes another scale for the largest model of each generation, which it knows by its layers.
-        let by_width = matches!((family, layers), (Family::Gemma2, 46) | (Family::Gemma3, 62));
-        let scale = if by_width { dim / heads } else { head_dim };
-        let local_rope = match family {
-            Family::Gemma3 => {
-                let theta = number("rope.freq_base_swa")?.unwrap_or(LOCAL_THETA);
-                Some(RopeConfig::new(theta, RopeStyle::HalfSplit).partial(rope_dim).into())
-            }
-            _ => None,
-        };
-        let config = Self {
-            family,
-            period: family.period(),
-            local_rope,
-            attention_scale: number("attention.scale")?.unwrap_or((scale as f32).sqrt().recip()),
-            attention_cap: number("attn_logit_softcapping")?,
-            logit_cap: number("final_logit_softcapping")?,
-            embed_scale: if family.is_gemma() { (dim as f32).sqrt() } else { 1.0 },
-            activation: if family.is_gemma() { Activation::GeluTanh } else { Activation::Silu },
-            post_norms: matches!(family, Family::Gemma2 | Family::Gemma3),
-            layers,
-            dim,
-            heads,
-            kv_heads: or("attention.head_count_kv", heads)?,
-            head_dim,
-            rope,
-            neighbours_turn: family == Family::Llama,
-            ffn: size("feed_forward_length")?,
-            eps: file.f32(&key("attention.layer_norm_rms_epsilon")).map_err(gguf)?,
-            context,
-            vocab: or("vocab_size", tokens)?,
-            window,
-            qkv_bias: family == Family::Qwen2,
-            qk_norm: matches!(family, Family::Qwen3 | Family::Gemma3),
-            tied: file.tensor_info("output.weight").is_none(),
-        };
-        config.check(file.tensor_names().len(), rope_dim, theta)?;
-        let value_dim = or("attention.value_length", head_dim)?;
-        if value_dim != head_dim {
-            return Err(contradiction(format!("keys are {head_dim} wide and values {value_dim}")));
-        }
-        if tokens > config.vocab {
-            return Err(contradiction(format!("there are {tokens} tokens and {} embeddings", config.vocab)));
-        }
-        // What the model would leave out is not what the file is for.
-        let known = config.tensors();
+    /// Refuses a file with tensors that the model would leave out, and one without tensors that it needs.
+    fn check_tensors(&self, file: &Gguf) -> Result<()> {
+        let known = self.tensors();
         let used: std::collections::HashSet<_> = known.iter().map(String::as_str).chain([DIVISORS]).collect();
         if let Some(other) = file.tensor_names().find(|name| !used.contains(name)) {
             return Err(unused(other));
@@ -126,8 +43,167 @@ impl Config {
                 let reason = format!("the model needs {names}, which the file does not have");
                 Err(invalid(reason, "download the file again, or use another one of this model"))
             }
-            None => Ok(config),
+            None => Ok(()),
         }
+    }
+}
+
+fn family_of(architecture: &str) -> Result<Family> {
+    Ok(match architecture {
+        "llama" => Family::Llama,
+        "qwen2" => Family::Qwen2,
+        "qwen3" => Family::Qwen3,
+        "gemma" => Family::Gemma,
+        "gemma2" => Family::Gemma2,
+        "gemma3" => Family::Gemma3,
+        other => {
+            let why = format!("the file's architecture is `{other}`");
+            return Err(invalid(
+                why,
+                "use a model of the architecture llama, qwen2, qwen3, gemma, gemma2 or gemma3, such as SmolLM2",
+            ));
+        }
+    })
+}
+
+/// What turns of a head, and the base.
+struct Turns {
+    dim: usize,
+    theta: f32,
+}
+
+/// The metadata of a file, whose keys begin with the architecture.
+struct Keys<'f> {
+    file: &'f Gguf,
+    architecture: &'f str,
+    family: Family,
+}
+
+impl Keys<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.architecture)
+    }
+
+    fn size(&self, name: &str) -> Result<usize> {
+        let key = self.key(name);
+        match self.file.u32(&key).map_err(gguf)? {
+            0 => Err(contradiction(format!("`{key}` is 0"))),
+            n => Ok(n as usize),
+        }
+    }
+
+    fn size_or(&self, name: &str, default: usize) -> Result<usize> {
+        match self.file.get(&self.key(name)) {
+            None => Ok(default),
+            Some(_) => self.size(name),
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<f32>> {
+        let key = self.key(name);
+        match self.file.get(&key) {
+            None => Ok(None),
+            Some(_) => self.file.f32(&key).map_err(gguf).map(Some),
+        }
+    }
+
+    fn tokens(&self) -> Result<usize> {
+        Ok(self.file.strings("tokenizer.ggml.tokens").map_err(gguf)?.len())
+    }
+
+    fn has_windows(&self) -> bool {
+        self.family.period() > 0
+    }
+
+    /// Refuses what is not computed.
+    fn refuse_others(&self) -> Result<()> {
+        let absent = ["expert_count", "attention.sliding_window", "attention.sliding_window_pattern"];
+        let is_known = |name: &str| self.has_windows() && name == "attention.sliding_window";
+        for absent in absent.into_iter().filter(|name| !is_known(name)).map(|name| self.key(name)) {
+            if self.file.get(&absent).is_some_and(|value| value.as_u64() != Some(0)) {
+                let why = format!("the file has `{absent}`, which this example does not compute");
+                return Err(invalid(why, "use a dense model without it, such as SmolLM2"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The configuration, unchecked.
+    fn config(&self) -> Result<(Config, Turns)> {
+        let Self { file, family, .. } = *self;
+        let (dim, heads) = (self.size("embedding_length")?, self.size("attention.head_count")?);
+        let head_dim = self.size_or("attention.key_length", dim / heads)?;
+        let tokens = self.tokens()?;
+        let rope_dim = self.size_or("rope.dimension_count", head_dim)?;
+        let context = self.size("context_length")?;
+        let (theta, rope) = rope(file, family, rope_dim, context)?;
+        let layers = self.size("block_count")?;
+        let window = self.window(context)?;
+        let config = Config {
+            family,
+            period: family.period(),
+            local_rope: self.local_rope(rope_dim)?,
+            attention_scale: self.attention_scale(layers, dim / heads, head_dim)?,
+            attention_cap: self.number("attn_logit_softcapping")?,
+            logit_cap: self.number("final_logit_softcapping")?,
+            embed_scale: if family.is_gemma() { (dim as f32).sqrt() } else { 1.0 },
+            activation: if family.is_gemma() { Activation::GeluTanh } else { Activation::Silu },
+            post_norms: matches!(family, Family::Gemma2 | Family::Gemma3),
+            layers,
+            dim,
+            heads,
+            kv_heads: self.size_or("attention.head_count_kv", heads)?,
+            head_dim,
+            rope,
+            neighbours_turn: family == Family::Llama,
+            ffn: self.size("feed_forward_length")?,
+            eps: file.f32(&self.key("attention.layer_norm_rms_epsilon")).map_err(gguf)?,
+            context,
+            vocab: self.size_or("vocab_size", tokens)?,
+            window,
+            qkv_bias: family == Family::Qwen2,
+            qk_norm: matches!(family, Family::Qwen3 | Family::Gemma3),
+            tied: file.tensor_info("output.weight").is_none(),
+        };
+        Ok((config, Turns { dim: rope_dim, theta }))
+    }
+
+    /// The window, unless it is as long as the context, and hides nothing.
+    fn window(&self, context: usize) -> Result<Option<usize>> {
+        match self.has_windows() {
+            true => Ok(Some(self.size("attention.sliding_window")?).filter(|n| *n < context)),
+            false => Ok(None),
+        }
+    }
+
+    fn local_rope(&self, dim: usize) -> Result<Option<RopeOptions>> {
+        if self.family != Family::Gemma3 {
+            return Ok(None);
+        }
+        let theta = self.number("rope.freq_base_swa")?.unwrap_or(LOCAL_THETA);
+        Ok(Some(RopeConfig::new(theta, RopeStyle::HalfSplit).partial(dim).into()))
+    }
+
+    /// What scores are multiplied with. llama.cpp takes another scale for the largest model of each generation of Gemma, which
+    /// it knows by its layers.
+    fn attention_scale(&self, layers: usize, width: usize, head_dim: usize) -> Result<f32> {
+        let by_width = matches!((self.family, layers), (Family::Gemma2, 46) | (Family::Gemma3, 62));
+        let scale = if by_width { width } else { head_dim };
+        Ok(self.number("attention.scale")?.unwrap_or((scale as f32).sqrt().recip()))
+    }
+
+    /// Refuses values that are not as wide as keys, and more tokens than embeddings.
+    fn check_widths(&self, config: &Config) -> Result<()> {
+        let head_dim = config.head_dim;
+        let value_dim = self.size_or("attention.value_length", head_dim)?;
+        if value_dim != head_dim {
+            return Err(contradiction(format!("keys are {head_dim} wide and values {value_dim}")));
+        }
+        let tokens = self.tokens()?;
+        if tokens > config.vocab {
+            return Err(contradiction(format!("there are {tokens} tokens and {} embeddings", config.vocab)));
+        }
+        Ok(())
     }
 }
 
@@ -149,45 +225,13 @@ fn rope(file: &Gguf, family: Family, dim: usize, context: usize) -> Result<(f32,
         let reason = format!("the file has `{other}`, which this example does not compute");
         return Err(invalid(reason, HELP));
     }
-    let factor = || {
-        let name = ["scaling.factor", "scale_linear"].map(key).into_iter().find(|k| file.get(k).is_some());
-        let name = name.unwrap_or_else(|| key("scaling.factor"));
-        match file.f32(&name).map_err(gguf)? {
-            // As llama.cpp has it.
-            0.0 => Ok(1.0),
-            factor if factor.is_finite() && factor > 0.0 => Ok(factor),
-            factor => Err(contradiction(format!("`{name}` is {factor}"))),
-        }
-    };
-    let kind = match file.get(&key("scaling.type")) {
-        Some(_) => file.str(&key("scaling.type")).map_err(gguf)?,
-        // llama.cpp takes linear scaling where no type is named.
-        None if ["scaling.factor", "scale_linear"].iter().all(|name| file.get(&key(name)).is_none()) => {
-            "none"
-        }
-        None if factor()? == 1.0 => "none",
-        None => "linear",
-    };
-    let scaling = match (kind, file.tensor_info(DIVISORS)) {
+    let scaling = match (scaling_kind(file, &key)?, file.tensor_info(DIVISORS)) {
         ("none", None) => RopeScaling::None,
-        ("none", Some(info)) => {
-            let none = || {
-                contradiction(format!("`{DIVISORS}` is not a positive number for each of {} pairs", dim / 2))
-            };
-            if info.shape != [dim / 2] {
-                return Err(none());
-            }
-            let divisors = file.tensor(DIVISORS).map_err(gguf)?.data;
-            if !divisors.iter().all(|d| d.is_finite() && *d > 0.0) {
-                return Err(none());
-            }
-            let most = u32::try_from(context).unwrap_or(u32::MAX);
-            RopeScaling::LongRope(LongRopeConfig::new(&divisors, &divisors, most, most).attention_factor(1.0))
-        }
-        ("linear", None) => RopeScaling::Linear { factor: factor()? },
+        ("none", Some(_)) => RopeScaling::LongRope(by_divisors(file, dim, context)?),
+        ("linear", None) => RopeScaling::Linear { factor: scaling_factor(file, &key)? },
         ("yarn", None) => {
             let original = file.u32(&key("scaling.original_context_length")).map_err(gguf)?;
-            RopeScaling::Yarn(YarnConfig::new(factor()?, original))
+            RopeScaling::Yarn(YarnConfig::new(scaling_factor(file, &key)?, original))
         }
         (other, divisors) => {
             let both = divisors.map_or(String::new(), |_| format!(" and by `{DIVISORS}`"));
@@ -198,6 +242,46 @@ fn rope(file: &Gguf, family: Family, dim: usize, context: usize) -> Result<(f32,
         }
     };
     Ok((theta, config.scaling(scaling)))
+}
+
+/// Where files have the factor of a scaling.
+const FACTORS: [&str; 2] = ["scaling.factor", "scale_linear"];
+
+/// By what rotary embeddings are scaled, for the `key`s of rotary embeddings.
+fn scaling_kind<'f>(file: &'f Gguf, key: &dyn Fn(&str) -> String) -> Result<&'f str> {
+    if file.get(&key("scaling.type")).is_some() {
+        return file.str(&key("scaling.type")).map_err(gguf);
+    }
+    // llama.cpp takes linear scaling where no type is named.
+    let has_factor = FACTORS.iter().any(|name| file.get(&key(name)).is_some());
+    Ok(if has_factor && scaling_factor(file, key)? != 1.0 { "linear" } else { "none" })
+}
+
+/// The factor of the scaling.
+fn scaling_factor(file: &Gguf, key: &dyn Fn(&str) -> String) -> Result<f32> {
+    let name = FACTORS.map(key).into_iter().find(|name| file.get(name).is_some());
+    let name = name.unwrap_or_else(|| key(FACTORS[0]));
+    match file.f32(&name).map_err(gguf)? {
+        // As llama.cpp has it.
+        0.0 => Ok(1.0),
+        factor if factor.is_finite() && factor > 0.0 => Ok(factor),
+        factor => Err(contradiction(format!("`{name}` is {factor}"))),
+    }
+}
+
+/// Frequencies with a divisor for each of the pairs of `dim` elements.
+fn by_divisors(file: &Gguf, dim: usize, context: usize) -> Result<LongRopeConfig> {
+    let none =
+        || contradiction(format!("`{DIVISORS}` is not a positive number for each of {} pairs", dim / 2));
+    if file.tensor_info(DIVISORS).is_none_or(|info| info.shape != [dim / 2]) {
+        return Err(none());
+    }
+    let divisors = file.tensor(DIVISORS).map_err(gguf)?.data;
+    if !divisors.iter().all(|d| d.is_finite() && *d > 0.0) {
+        return Err(none());
+    }
+    let most = u32::try_from(context).unwrap_or(u32::MAX);
+    Ok(LongRopeConfig::new(&divisors, &divisors, most, most).attention_factor(1.0))
 }
 
 fn gguf(e: GgufError) -> Error {

@@ -106,6 +106,77 @@ impl Fields {
         }
     }
 
+    /// Refuses what is not computed.
+    fn refuse_others(&self) -> Result<(), String> {
+        if self.attention_bias || self.mlp_bias {
+            return Err("`attention_bias` or `mlp_bias` is set, and such biases are not computed".into());
+        }
+        if self.use_sliding_window {
+            return Err("`use_sliding_window` is set, and windows of some layers are not computed".into());
+        }
+        if self.use_bidirectional_attention == Some(true) {
+            return Err("tokens see those that follow, which is not computed".into());
+        }
+        Ok(())
+    }
+
+    fn kv_heads(&self) -> u32 {
+        match (self.num_key_value_heads, self.model_type.as_str()) {
+            (Some(Some(kv_heads)), _) => kv_heads,
+            (Some(None), _) | (None, "llama") => self.num_attention_heads,
+            (None, "mistral") => 8,
+            (None, "gemma") => 16,
+            (None, "gemma2" | "gemma3_text") => 4,
+            (None, _) => 32,
+        }
+    }
+
+    fn window(&self) -> Option<u32> {
+        match self.model_type.as_str() {
+            "mistral" | "gemma2" | "gemma3_text" => self.sliding_window.unwrap_or(Some(4096)),
+            _ => None,
+        }
+    }
+
+    fn head_dim(&self) -> u32 {
+        match (self.head_dim, self.model_type.as_str()) {
+            (Some(width), _) => width,
+            (None, "qwen3") => 128,
+            (None, "gemma" | "gemma2" | "gemma3_text") => 256,
+            (None, _) => self.hidden_size / self.num_attention_heads,
+        }
+    }
+
+    fn has_size_zero(&self) -> bool {
+        let sizes = [
+            self.hidden_size,
+            self.num_attention_heads,
+            self.kv_heads(),
+            self.intermediate_size,
+            self.num_hidden_layers,
+            self.vocab_size,
+            self.max_position_embeddings,
+        ];
+        sizes.contains(&0) || self.head_dim == Some(0) || self.window() == Some(0)
+    }
+
+    /// A soft cap, which is there by default in Gemma 2.
+    fn cap(&self, given: Option<Option<f32>>, default: f32) -> Option<f32> {
+        match self.model_type.as_str() {
+            "gemma2" => given.unwrap_or(Some(default)),
+            _ => given.flatten(),
+        }
+    }
+
+    /// The soft cap of scores.
+    fn attention_cap(&self) -> Result<Option<f32>, String> {
+        let cap = self.cap(self.attn_logit_softcapping, 50.0);
+        if cap.is_some() && self.model_type != "gemma2" {
+            return Err("`attn_logit_softcapping` is set, which only Gemma 2 has".into());
+        }
+        Ok(cap)
+    }
+
     /// The function in the feed-forward part.
     fn activation(&self) -> Result<Activation, String> {
         let gemma = Family::of_model_type(&self.model_type).is_gemma();
@@ -178,6 +249,82 @@ impl Rope {
         self.rope_type.as_deref().or(self.r#type.as_deref())
     }
 
+    /// A number that a kind of scaling needs.
+    fn need(&self, name: &str, value: Option<f32>) -> Result<f32, String> {
+        match value {
+            Some(value) if value.is_finite() && value > 0.0 => Ok(value),
+            Some(value) => Err(format!("`{name}` of the rotary embedding is {value}")),
+            None => {
+                let kind = self.kind().unwrap_or("default");
+                Err(format!("the rotary embedding is `{kind}` and has no `{name}`"))
+            }
+        }
+    }
+
+    /// How angles of `dim` elements are scaled, and how many times longer than `most` the context is.
+    fn scaling(&self, dim: usize, most: u32) -> Result<(RopeScaling, f32), String> {
+        if let (Some(kind), Some(other)) = (self.rope_type.as_deref(), self.r#type.as_deref())
+            && kind != other
+        {
+            return Err(format!(
+                "the rotary embedding is `{kind}` by its `rope_type` and `{other}` by its `type`"
+            ));
+        }
+        let factor = || self.need("factor", self.factor);
+        let original = self.original_max_position_embeddings.unwrap_or(most);
+        let mut longer = 1.0;
+        let scaling = match self.kind().unwrap_or("default") {
+            "default" => RopeScaling::None,
+            "linear" => RopeScaling::Linear { factor: factor()? },
+            "dynamic" => {
+                longer = factor()?.max(1.0);
+                RopeScaling::DynamicNtk { factor: factor()?, original_max_position_embeddings: most }
+            }
+            "llama3" => RopeScaling::Llama3 {
+                factor: factor()?,
+                low_freq_factor: self.need("low_freq_factor", self.low_freq_factor)?,
+                high_freq_factor: self.need("high_freq_factor", self.high_freq_factor)?,
+                original_max_position_embeddings: original,
+            },
+            "yarn" => RopeScaling::Yarn(self.yarn(factor()?, original)),
+            "longrope" => RopeScaling::LongRope(self.longrope(dim, original, most)?),
+            other => {
+                return Err(format!("the rotary embedding is scaled by `{other}`, which is not computed"));
+            }
+        };
+        Ok((scaling, longer))
+    }
+
+    fn yarn(&self, factor: f32, original: u32) -> YarnConfig {
+        let yarn = YarnConfig::new(factor, original)
+            .beta(self.beta_fast.unwrap_or(32.0), self.beta_slow.unwrap_or(1.0))
+            .truncate(self.truncate.unwrap_or(true));
+        match (self.attention_factor, self.mscale, self.mscale_all_dim) {
+            (Some(factor), ..) => yarn.attention_factor(factor),
+            (None, Some(mscale), Some(all)) => yarn.mscale(mscale, all),
+            _ => yarn,
+        }
+    }
+
+    fn longrope(&self, dim: usize, original: u32, most: u32) -> Result<LongRopeConfig, String> {
+        let (Some(short), Some(long)) = (&self.short_factor, &self.long_factor) else {
+            return Err(
+                "the rotary embedding is `longrope` and has no `short_factor` or `long_factor`".into()
+            );
+        };
+        if short.len() != dim / 2 || long.len() != dim / 2 {
+            return Err(format!(
+                "`short_factor` or `long_factor` does not have a number for each of {} pairs",
+                dim / 2
+            ));
+        }
+        let longrope = LongRopeConfig::new(short, long, original, most);
+        Ok(match self.attention_factor {
+            Some(factor) => longrope.attention_factor(factor),
+            None => longrope,
+        })
+    }
+
     /// Whether it has the constants of yarn that GGUF files need not name.
     fn is_plain_yarn(&self) -> bool {
         self.beta_fast.unwrap_or(32.0) == 32.0
@@ -245,65 +392,25 @@ impl Config {
             |reason: String, help: &str| Error::File { path: path.to_owned(), reason, help: help.into() };
         let refuse = |reason: String| unsupported(path, reason);
         let fields: Fields = serde_json::from_slice(text).map_err(|e| not_a_model(path, &e))?;
-        let family = fields.model_type.as_str();
+        let kind = Family::of_model_type(&fields.model_type);
         let activation = fields.activation().map_err(refuse)?;
-        if fields.attention_bias || fields.mlp_bias {
-            return Err(refuse(
-                "`attention_bias` or `mlp_bias` is set, and such biases are not computed".into(),
-            ));
-        }
-        if fields.use_sliding_window {
-            return Err(refuse(
-                "`use_sliding_window` is set, and windows of some layers are not computed".into(),
-            ));
-        }
-        if fields.use_bidirectional_attention == Some(true) {
-            return Err(refuse("tokens see those that follow, which is not computed".into()));
-        }
+        fields.refuse_others().map_err(refuse)?;
 
-        let (dim, heads) = (fields.hidden_size, fields.num_attention_heads);
-        let context = fields.max_position_embeddings;
-        let kv_heads = match (fields.num_key_value_heads, family) {
-            (Some(Some(kv_heads)), _) => kv_heads,
-            (Some(None), _) | (None, "llama") => heads,
-            (None, "mistral") => 8,
-            (None, "gemma") => 16,
-            (None, "gemma2" | "gemma3_text") => 4,
-            (None, _) => 32,
-        };
-        let window = match (fields.sliding_window, family) {
-            (given, "mistral" | "gemma2" | "gemma3_text") => given.unwrap_or(Some(4096)),
-            _ => None,
-        };
-        let all =
-            [dim, heads, kv_heads, fields.intermediate_size, fields.num_hidden_layers, fields.vocab_size];
-        if all.contains(&0) || context == 0 || fields.head_dim == Some(0) || window == Some(0) {
+        let (dim, heads, kv_heads) = (fields.hidden_size, fields.num_attention_heads, fields.kv_heads());
+        let (context, window) = (fields.max_position_embeddings, fields.window());
+        if fields.has_size_zero() {
             return Err(at("a size is 0".into(), "fetch it again"));
         }
-        let head_dim = match (fields.head_dim, family) {
-            (Some(width), _) => width,
-            (None, "qwen3") => 128,
-            (None, "gemma" | "gemma2" | "gemma3_text") => 256,
-            (None, _) => dim / heads,
-        };
-        let kind = Family::of_model_type(family);
+        let head_dim = fields.head_dim();
         let period = fields.period().map_err(refuse)?;
-        let cap = |given: Option<Option<f32>>, default: f32| match family {
-            "gemma2" => given.unwrap_or(Some(default)),
-            _ => given.flatten(),
-        };
-        let attention_cap = cap(fields.attn_logit_softcapping, 50.0);
-        if attention_cap.is_some() && kind != Family::Gemma2 {
-            return Err(refuse("`attn_logit_softcapping` is set, which only Gemma 2 has".into()));
-        }
+        let attention_cap = fields.attention_cap().map_err(refuse)?;
         let query_scale = match kind {
             Family::Gemma2 | Family::Gemma3 => fields.query_pre_attn_scalar.unwrap_or(256.0),
             _ => head_dim as f32,
         };
         let local = fields.local_theta().map_err(refuse)?;
-        let (rope_dim, theta, rope, longer) = rope(&fields, head_dim as usize).map_err(refuse)?;
-        // A window as long as the context hides nothing.
-        let window = window.filter(|n| *n < context);
+        let Turned { dim: rope_dim, theta, rope, longer } =
+            rope(&fields, head_dim as usize).map_err(refuse)?;
         let config = Self {
             family: kind,
             period,
@@ -311,7 +418,7 @@ impl Config {
                 .map(|theta| RopeConfig::new(theta, RopeStyle::HalfSplit).partial(rope_dim).into()),
             attention_scale: query_scale.sqrt().recip(),
             attention_cap,
-            logit_cap: cap(fields.final_logit_softcapping, 30.0),
+            logit_cap: fields.cap(fields.final_logit_softcapping, 30.0),
             embed_scale: if kind.is_gemma() { (dim as f32).sqrt() } else { 1.0 },
             activation,
             post_norms: matches!(kind, Family::Gemma2 | Family::Gemma3),
@@ -326,7 +433,8 @@ impl Config {
             eps: fields.rms_norm_eps,
             context: (f64::from(context) * f64::from(longer)) as usize,
             vocab: fields.vocab_size as usize,
-            window: window.map(|n| n as usize),
+            // A window as long as the context hides nothing.
+            window: window.filter(|n| *n < context).map(|n| n as usize),
             qkv_bias: kind == Family::Qwen2,
             qk_norm: matches!(kind, Family::Qwen3 | Family::Gemma3),
             tied: fields.tie_word_embeddings.unwrap_or(kind.is_gemma()),
@@ -345,7 +453,7 @@ impl Config {
     /// If it cannot.
     pub(crate) fn stored_rope(&self, path: &Path, text: &[u8]) -> Result<StoredRope> {
         let fields: Fields = serde_json::from_slice(text).map_err(|e| not_a_model(path, &e))?;
-        let (dim, theta, ..) = rope(&fields, self.head_dim).map_err(|reason| unsupported(path, reason))?;
+        let Turned { dim, theta, .. } = rope(&fields, self.head_dim).map_err(|why| unsupported(path, why))?;
         let given = fields.rope();
         let local_theta = fields.local_theta().map_err(|reason| unsupported(path, reason))?;
         let kind = given.and_then(Rope::kind).unwrap_or("default");
@@ -408,9 +516,17 @@ fn not_a_model(path: &Path, error: &serde_json::Error) -> Error {
     Error::File { path: path.to_owned(), reason: error.to_string(), help: help.into() }
 }
 
-/// The elements of a head that turn, the base, how they turn, and how many times longer than `max_position_embeddings` the
-/// context is.
-fn rope(fields: &Fields, head_dim: usize) -> Result<(usize, f32, RopeOptions, f32), String> {
+/// How queries and keys turn.
+struct Turned {
+    /// Elements of a head that turn.
+    dim: usize,
+    theta: f32,
+    rope: RopeOptions,
+    /// How many times longer than `max_position_embeddings` the context is.
+    longer: f32,
+}
+
+fn rope(fields: &Fields, head_dim: usize) -> Result<Turned, String> {
     let given = fields.rope();
     let usual = if fields.model_type == "gemma3_text" { 1_000_000.0 } else { 10_000.0 };
     let theta = given.and_then(|rope| rope.rope_theta).or(fields.rope_theta).unwrap_or(usual);
@@ -418,67 +534,7 @@ fn rope(fields: &Fields, head_dim: usize) -> Result<(usize, f32, RopeOptions, f3
         given.and_then(|rope| rope.partial_rotary_factor).or(fields.partial_rotary_factor).unwrap_or(1.0);
     let dim = (head_dim as f32 * part) as usize;
     let config = RopeConfig::new(theta, RopeStyle::HalfSplit).partial(dim);
-    let Some(rope) = given else { return Ok((dim, theta, config.into(), 1.0)) };
-    let kind = match (rope.rope_type.as_deref(), rope.r#type.as_deref()) {
-        (Some(kind), Some(other)) if kind != other => {
-            return Err(format!(
-                "the rotary embedding is `{kind}` by its `rope_type` and `{other}` by its `type`"
-            ));
-        }
-        _ => rope.kind().unwrap_or("default"),
-    };
-    let most = fields.max_position_embeddings;
-    let need = |name: &str, value: Option<f32>| match value {
-        Some(value) if value.is_finite() && value > 0.0 => Ok(value),
-        Some(value) => Err(format!("`{name}` of the rotary embedding is {value}")),
-        None => Err(format!("the rotary embedding is `{kind}` and has no `{name}`")),
-    };
-    let factor = || need("factor", rope.factor);
-    let original = rope.original_max_position_embeddings;
-    let mut longer = 1.0;
-    let scaling = match kind {
-        "default" => RopeScaling::None,
-        "linear" => RopeScaling::Linear { factor: factor()? },
-        "dynamic" => {
-            longer = factor()?.max(1.0);
-            RopeScaling::DynamicNtk { factor: factor()?, original_max_position_embeddings: most }
-        }
-        "llama3" => RopeScaling::Llama3 {
-            factor: factor()?,
-            low_freq_factor: need("low_freq_factor", rope.low_freq_factor)?,
-            high_freq_factor: need("high_freq_factor", rope.high_freq_factor)?,
-            original_max_position_embeddings: original.unwrap_or(most),
-        },
-        "yarn" => {
-            let mut yarn = YarnConfig::new(factor()?, original.unwrap_or(most));
-            yarn = yarn.beta(rope.beta_fast.unwrap_or(32.0), rope.beta_slow.unwrap_or(1.0));
-            yarn = yarn.truncate(rope.truncate.unwrap_or(true));
-            if let Some(factor) = rope.attention_factor {
-                yarn = yarn.attention_factor(factor);
-            } else if let (Some(mscale), Some(all)) = (rope.mscale, rope.mscale_all_dim) {
-                yarn = yarn.mscale(mscale, all);
-            }
-            RopeScaling::Yarn(yarn)
-        }
-        "longrope" => {
-            let (Some(short), Some(long)) = (&rope.short_factor, &rope.long_factor) else {
-                return Err(
-                    "the rotary embedding is `longrope` and has no `short_factor` or `long_factor`".into()
-                );
-            };
-            if short.len() != dim / 2 || long.len() != dim / 2 {
-                return Err(format!(
-                    "`short_factor` or `long_factor` does not have a number for each of {} pairs",
-                    dim / 2
-                ));
-            }
-            let longrope = LongRopeConfig::new(short, long, original.unwrap_or(most), most);
-            RopeScaling::LongRope(match rope.attention_factor {
-                Some(factor) => longrope.attention_factor(factor),
-                None => longrope,
-            })
-        }
-        other => return Err(format!("the rotary embedding is scaled by `{other}`, which is not computed")),
-    };
-    Ok((dim, theta, config.scaling(scaling), longer))
+    let Some(given) = given else { return Ok(Turned { dim, theta, rope: config.into(), longer: 1.0 }) };
+    let (scaling, longer) = given.scaling(dim, fields.max_position_embeddings)?;
+    Ok(Turned { dim, theta, rope: config.scaling(scaling), longer })
 }

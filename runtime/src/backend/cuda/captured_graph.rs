@@ -137,21 +137,7 @@ impl CudaBackend {
         retain: Vec<SharedMemory>,
         lends: bool,
     ) -> Result<Option<CudaCapturedGraph>> {
-        let (invalidated, graph) = match capture.root {
-            None => self.shared.stream.end_capture(),
-            Some(root) => match self.shared.stream.end_capture_of_known() {
-                (true, ended) => {
-                    // Nothing says who destroys the graph of such a capture.
-                    root.leak();
-                    let failed = || self.failed("cuStreamEndCapture", "the capture was invalidated".into());
-                    (true, Err(ended.err().unwrap_or_else(failed)))
-                }
-                (false, ended) => (false, ended.map(|()| root)),
-            },
-        };
-        // Between the question before this and the end, too.
-        self.invalidated |= invalidated;
-        let graph = graph?;
+        let graph = self.end_stream_capture(capture.root)?;
         let mut nodes = graph.len()?;
         for body in capture.bodies.values().flatten() {
             nodes += graph.len_of(*body)?;
@@ -159,22 +145,8 @@ impl CudaBackend {
         if nodes == 0 {
             return Ok(None);
         }
-        let head = match capture.head {
-            None => None,
-            Some(class) => {
-                let function = self.function(class.kernel(), 0)?;
-                graph.find(function)?.map(|node| Head { class, node })
-            }
-        };
-        let waiting: FxHashSet<Function> = self
-            .functions
-            .iter()
-            .filter(|(kernel, _)| kernel.unit.source.waits)
-            .map(|(_, &(function, _))| function)
-            .collect();
-        graph.overlap(|function| waiting.contains(&function))?;
-        let overlapped =
-            self.overlap_bodies(&graph, &capture.bodies, |function| waiting.contains(&function))?;
+        let head = self.head(&graph, capture.head)?;
+        let overlapped = self.overlap_kernels(&graph, &capture.bodies)?;
         let topology = self.keeps_topology.then(|| self.topology(&graph, &capture.bodies)).transpose()?;
         let signature = match lends {
             true => graph.signature(head.as_ref().map(|head| &head.node))?,
@@ -194,6 +166,45 @@ impl CudaBackend {
             _pins: capture.pins,
             shared: Arc::clone(&self.shared),
         }))
+    }
+
+    /// Ends the capture of the stream. Returns its graph: `root`, if the capture was ended before, to go on later.
+    fn end_stream_capture(&mut self, root: Option<Graph>) -> Result<Graph> {
+        let (invalidated, graph) = match root {
+            None => self.shared.stream.end_capture(),
+            Some(root) => match self.shared.stream.end_capture_of_known() {
+                (true, ended) => {
+                    // Nothing says who destroys the graph of such a capture.
+                    root.leak();
+                    let failed = || self.failed("cuStreamEndCapture", "the capture was invalidated".into());
+                    (true, Err(ended.err().unwrap_or_else(failed)))
+                }
+                (false, ended) => (false, ended.map(|()| root)),
+            },
+        };
+        // Between the question before this and the end, too.
+        self.invalidated |= invalidated;
+        graph
+    }
+
+    /// The kernel that uploads the host values of a graph, if it begins with one.
+    fn head(&mut self, graph: &Graph, class: Option<UploadSizeClass>) -> Result<Option<Head>> {
+        let Some(class) = class else { return Ok(None) };
+        let function = self.function(class.kernel(), 0)?;
+        Ok(graph.find(function)?.map(|node| Head { class, node }))
+    }
+
+    /// Lets kernels that wait for earlier ones by themselves begin before those have ended. Returns the bodies in which one
+    /// does.
+    fn overlap_kernels(&mut self, graph: &Graph, bodies: &BodiesOf) -> Result<Vec<GraphRef>> {
+        let waiting: FxHashSet<Function> = self
+            .functions
+            .iter()
+            .filter(|(kernel, _)| kernel.unit.source.waits)
+            .map(|(_, &(function, _))| function)
+            .collect();
+        graph.overlap(|function| waiting.contains(&function))?;
+        self.overlap_bodies(graph, bodies, |function| waiting.contains(&function))
     }
 
     /// Instantiates the graph; also returns how many bytes of device memory that took.

@@ -77,11 +77,6 @@ impl Plan {
     pub fn report(&self) -> PlanReport {
         PlanReport::of(self)
     }
-
-    /// Returns the number of `#[eager]` boundaries in the source.
-    pub fn boundaries(&self) -> usize {
-        self.items.iter().filter(|i| matches!(i, PlanItem::Boundary { .. })).count()
-    }
 }
 
 impl PlanReport {

@@ -34,8 +34,7 @@ pub(super) fn run(kernel: &Kernel<'_>, access: &Access<'_>, launch: &Launch) -> 
     let [tensors, generators, counts] = kernel.split(launch);
     let sizes = sizes(first);
     let real = real_sizes(kernel, access, counts, Owner::Results, sizes);
-    let operands =
-        operands(kernel, access, (tensors, counts), &mut numbers(kernel, access, generators, real));
+    let operands = operands(kernel, access, tensors, counts, &mut numbers(kernel, access, generators, real));
     let count = first.layout.count();
     let weight = if kernel.index.straight { 1 } else { LOOPS };
     let each = if count * weight < PARALLEL { count.max(1) } else { TASK / weight };
@@ -79,7 +78,8 @@ fn numbers<'n>(
 fn operands<'a>(
     kernel: &Kernel<'_>,
     access: &Access<'a>,
-    (tensors, counts): (&[View], &[View]),
+    tensors: &[View],
+    counts: &[View],
     numbers: &mut dyn Iterator<Item = Numbers>,
 ) -> SmallVec<[Operand<'a>; 4]> {
     let mut views = tensors.iter().enumerate();

@@ -60,15 +60,23 @@ fn beside(view: &View) -> Option<(Walk, usize)> {
     (size > 1 && stride != 1 && starts.dims().last()?.1 == 1).then_some((starts, stride))
 }
 
+/// Words for values that are not computed where they lie; there are none of a kind that is not needed.
+pub(super) struct Words<'b> {
+    /// For values of the type that is computed in, which are put side by side.
+    pub(super) gathered: &'b mut [u64],
+    /// For values of another type.
+    pub(super) converted: &'b mut [u32],
+}
+
 /// `count` rows from `offset` on, of `size` values each: where they lie, if they are as many as are computed at once and of the
-/// type that is computed in, otherwise in `words` for gathered and for converted values; and the step between values.
+/// type that is computed in, otherwise in `words`; and the step between values.
 pub(super) fn tile<'b>(
     source: &'b Source<'_>,
     offset: usize,
     stride: usize,
     count: usize,
     size: usize,
-    words: (&'b mut [u64], &'b mut [u32]),
+    words: Words<'b>,
 ) -> (Input<'b>, usize) {
     let tile = Tile { offset, stride, count, size };
     match source {
@@ -99,13 +107,13 @@ impl Tile {
     fn read<'b, T: Scalar<Acc = T>>(
         &self,
         src: &'b [T],
-        words: (&'b mut [u64], &'b mut [u32]),
+        words: Words<'b>,
         input: fn(&'b [T]) -> Input<'b>,
     ) -> (Input<'b>, usize) {
         if self.count == WIDTH {
             return (input(&src[self.offset..]), self.stride);
         }
-        let to = &mut cast_slice_mut(words.0)[..self.size * WIDTH];
+        let to = &mut cast_slice_mut(words.gathered)[..self.size * WIDTH];
         for (i, to) in to.chunks_exact_mut(WIDTH).enumerate() {
             self.copy(src, i, to);
         }
@@ -113,12 +121,8 @@ impl Tile {
     }
 
     /// Values of another type.
-    fn converted<'b, T: Scalar<Acc = f32>>(
-        &self,
-        src: &[T],
-        words: (&'b mut [u64], &'b mut [u32]),
-    ) -> (Input<'b>, usize) {
-        let to: &mut [f32] = &mut cast_slice_mut(words.1)[..self.size * WIDTH];
+    fn converted<'b, T: Scalar<Acc = f32>>(&self, src: &[T], words: Words<'b>) -> (Input<'b>, usize) {
+        let to: &mut [f32] = &mut cast_slice_mut(words.converted)[..self.size * WIDTH];
         for (i, to) in to.chunks_exact_mut(WIDTH).enumerate() {
             let from = self.offset + i * self.stride;
             if self.count == WIDTH {

@@ -14,7 +14,7 @@ use super::super::{
     tasks::run_all,
 };
 use super::{
-    beside::{Beside, tile},
+    beside::{Beside, Words, tile},
     reductions::WIDTH,
 };
 use crate::{
@@ -216,8 +216,8 @@ impl Buffer {
     }
 
     /// Words for gathered values, and for as many that are converted.
-    fn words(&mut self, gathered: usize, converted: usize) -> (&mut [u64], &mut [u32]) {
-        (grown(&mut self.raw, gathered), grown(&mut self.converted, converted))
+    fn words(&mut self, gathered: usize, converted: usize) -> Words<'_> {
+        Words { gathered: grown(&mut self.raw, gathered), converted: grown(&mut self.converted, converted) }
     }
 }
 
@@ -399,8 +399,8 @@ impl Operand<'_> {
     fn read<'b>(&'b self, first: usize, count: usize, buffer: &'b mut Buffer) -> Input<'b> {
         let len = self.size.unwrap_or(1);
         let gathered = if self.source.is_borrowed() { 0 } else { count * len };
-        let (raw, converted) = buffer.words(gathered, if self.source.is_converted() { gathered } else { 0 });
-        self.source.read(first * len, count * len, raw, converted)
+        let words = buffer.words(gathered, if self.source.is_converted() { gathered } else { 0 });
+        self.source.read(first * len, count * len, words.gathered, words.converted)
     }
 }
 

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::super::{
     constants::{Constants, fixed},
     cuda::{before, draws, element, map::number},
-    definition::{Compute, Definition, Extent, Rows},
+    definition::{Compute, Definition, Extent, Padded, Rows},
     instances::{Instance, Instances},
     random::draws::Draws,
     source::Functions,
@@ -110,11 +110,11 @@ fn of<const N: usize>(
     let extents = parameters.filter(|(i, _)| is_tensor(definition, fixed, *i)).map(|(_, extent)| *extent);
     let [tensors, generators, counts] = draws.split(definition, constants, &launch.inputs);
     let inputs = || tensors.iter().zip(extents.clone());
-    let Some((sized, _)) = inputs().find(|(_, extent)| *extent == Extent::Row) else { return Ok(()) };
-    let (lead, size) = match sized.layout.shape().split_last() {
-        Some((size, lead)) => (lead, *size),
-        None => return Ok(()),
+    let sized = inputs().find(|(_, extent)| *extent == Extent::Row);
+    let Some((size, lead)) = sized.and_then(|(view, _)| view.layout.shape().split_last()) else {
+        return Ok(());
     };
+    let size = *size;
     let none = [0; MAX_RANK];
     let strides: [&[usize]; N] = std::array::from_fn(|i| match tensors.get(i) {
         Some(view) => &view.layout.strides()[..lead.len()],
@@ -148,16 +148,21 @@ fn of<const N: usize>(
     words.extend(constants.iter().flatten().map(|number| number.bits));
     words.extend(generators.iter().map(|view| view.addr));
     words.extend(draws.ahead.iter().map(|ahead| u64::from(*ahead)));
-    for (axis, count) in padded.axes().zip(counts) {
-        let behind: usize = lead[axis + 1..].iter().product();
-        words.extend([count.addr, behind as u64, lead[axis] as u64]);
-    }
+    words.extend(padding(padded, counts, lead));
     words.extend(tensors.iter().map(|view| view.layout.strides().last().map_or(0, |s| *s as u64)));
     let dims: [u64; 7] = bytemuck::cast::<Dims, _>(walk.dims());
     words.extend(dims);
     words.extend(walk.strides().into_iter().take(tensors.len()).flatten());
     let kernel = Kernel::plain(&instance.source, &instance.entry);
     gpu.submit_bytes(kernel, grid(plan, count), bytemuck::cast_slice(&words))
+}
+
+/// The words for each padded dimension of `lead`, of which `counts` are the real sizes.
+fn padding(padded: Padded, counts: &[View], lead: &[usize]) -> impl Iterator<Item = u64> {
+    padded.axes().zip(counts).flat_map(|(axis, count)| {
+        let behind: usize = lead[axis + 1..].iter().product();
+        [count.addr, behind as u64, lead[axis] as u64]
+    })
 }
 
 /// Returns whether a parameter is a tensor, and neither a number nor a random number.

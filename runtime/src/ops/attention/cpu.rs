@@ -21,7 +21,7 @@ use crate::{
             Access,
             kernels::{
                 float::{by_float, input, maximum, sum},
-                gemm::{Mat, Mode, multiply},
+                gemm::{Mat, Mode, Sizes, multiply},
                 real::{Real, Strided, gather},
             },
         },
@@ -235,7 +235,8 @@ fn run_task<T: Real>(
         for first in (0..n).step_by(columns) {
             let some = Mat { data: &keys.data[first * keys.rs..], rs: 1, cs: keys.rs };
             let width = columns.min(n - first);
-            multiply((rows, d, width), &mut scores[first..], TILE, queries, some, product);
+            let sizes = Sizes { m: rows, k: d, n: width };
+            multiply(sizes, &mut scores[first..], TILE, queries, some, product);
         }
 
         seen.clear();
@@ -285,7 +286,8 @@ fn mix(
     let common = if has_window { 0 } else { seen.iter().map(|seen| seen.end).min().unwrap_or(0) };
     let weights = |r: usize, j: usize| Mat { data: &scores[r * TILE + j..], rs: TILE, cs: 1 };
     if common > 0 {
-        multiply((seen.len() * group, common, dv), out, dv, weights(0, 0), values, mode);
+        let sizes = Sizes { m: seen.len() * group, k: common, n: dv };
+        multiply(sizes, out, dv, weights(0, 0), values, mode);
     }
     for (t, seen) in seen.iter().enumerate() {
         let first = seen.start.max(common);
@@ -293,7 +295,8 @@ fn mix(
         if rest > 0 {
             let to = &mut out[t * group * dv..(t + 1) * group * dv];
             let values = Mat { data: &values.data[first * values.rs..], ..values };
-            multiply((group, rest, dv), to, dv, weights(t * group, first), values, mode);
+            let sizes = Sizes { m: group, k: rest, n: dv };
+            multiply(sizes, to, dv, weights(t * group, first), values, mode);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::operation::Counts;
+use super::operation::{Counts, Indices};
 use crate::{
     backend::{
         Launch, View,
@@ -22,50 +22,47 @@ use crate::{
 mod tests;
 
 pub(super) fn embedding(access: &Access<'_>, launch: &Launch, counts: Counts) -> Result<(), Fault> {
-    let (ids, table) = (&launch.inputs[0], &launch.inputs[1]);
-    pick(access, launch, ids, table, 0, counts)
+    pick(access, launch, Indices::new(launch, 0, counts), &launch.inputs[1], 0)
 }
 
 pub(super) fn gather(access: &Access<'_>, launch: &Launch, axis: usize, counts: Counts) -> Result<(), Fault> {
-    let (x, index) = (&launch.inputs[0], &launch.inputs[1]);
-    pick(access, launch, index, x, axis, counts)
+    pick(access, launch, Indices::new(launch, 1, counts), &launch.inputs[0], axis)
 }
 
-/// Picks slices of `x` by `index`; returns the first real index that is out of range as a fault.
+/// Picks slices of `x` by `indices`; returns the first real index that is out of range as a fault.
 fn pick(
     access: &Access<'_>,
     launch: &Launch,
-    index: &View,
+    indices: Indices<'_>,
     x: &View,
     axis: usize,
-    counts: Counts,
 ) -> Result<(), Fault> {
-    picked(access, launch, (index, counts), x.layout.shape()[axis], |index, rows| {
+    picked(access, launch, indices, x.layout.shape()[axis], |index, rows| {
         copy_picked(access, index, x, axis, rows, &launch.outputs[0]);
     })
 }
 
 /// Calls `copy` with the indices and the number of rows that are there, of `rows`, and returns the first real index that is out
-/// of range as a fault. The counts are the inputs of the launch from the third on.
+/// of range as a fault.
 pub(in crate::ops) fn picked(
     access: &Access<'_>,
     launch: &Launch,
-    (index, counts): (&View, Counts),
+    indices: Indices<'_>,
     mut rows: usize,
     copy: impl FnOnce(&[u32], usize),
 ) -> Result<(), Fault> {
     // For each dimension of the index that has a count: the number of indices after it, its size, and the
     // count.
     let mut real: SmallVec<[(usize, usize, usize); MAX_RANK]> = SmallVec::new();
-    let sizes = index.layout.shape();
-    for (place, view) in counts.places().zip(&launch.inputs[2..]) {
+    let sizes = indices.view.layout.shape();
+    for (place, view) in indices.counted() {
         let count = access.count(view);
         match sizes.get(place) {
             Some(&size) => real.push((sizes[place + 1..].iter().product(), size, count)),
             None => rows = rows.min(count),
         }
     }
-    let mut index = values(access, index);
+    let mut index = values(access, indices.view);
     copy(&index, rows);
     let is_real = |k: usize| real.iter().all(|&(behind, size, count)| k / behind % size < count);
     let mut k = 0;

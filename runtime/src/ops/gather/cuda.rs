@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::operation::Counts;
+use super::operation::{Counts, Indices};
 use crate::{
     Result,
     backend::{
@@ -63,17 +63,17 @@ pub(in crate::ops) struct Picks {
 const _: () = assert!(size_of::<Picks>() == 296);
 
 impl Picks {
-    /// Indices that pick from `rows` slices for the operation `name`; `views` are the sizes that `counts` lists.
+    /// Indices that pick from `rows` slices for the operation `name`.
     pub(in crate::ops) fn new(
         gpu: &mut dyn Submit,
         name: &'static str,
-        index: &View,
+        indices: Indices<'_>,
         rows: usize,
-        (counts, views): (Counts, &[View]),
     ) -> Self {
         let (mut real, mut padded) = (0, [Padded::default(); MAX_RANK]);
+        let index = indices.view;
         let sizes = index.layout.shape();
-        for (place, view) in counts.places().zip(views) {
+        for (place, view) in indices.counted() {
             match sizes.get(place) {
                 Some(&size) => {
                     let behind = sizes[place + 1..].iter().product::<usize>() as u64;
@@ -99,13 +99,15 @@ impl Picks {
 
 pub(super) fn embedding(gpu: &mut dyn Submit, launch: &Launch, counts: Counts) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
-    let picks = Picks::new(gpu, launch.op.name(), &x[0], x[1].layout.shape()[0], (counts, &x[2..]));
+    let indices = Indices::new(launch, 0, counts);
+    let picks = Picks::new(gpu, launch.op.name(), indices, x[1].layout.shape()[0]);
     pick(gpu, picks, &x[0], &x[1], 0, y)
 }
 
 pub(super) fn gather(gpu: &mut dyn Submit, launch: &Launch, axis: usize, counts: Counts) -> Result<()> {
     let (x, y) = (&launch.inputs[..], &launch.outputs[0]);
-    let picks = Picks::new(gpu, launch.op.name(), &x[1], x[0].layout.shape()[axis], (counts, &x[2..]));
+    let indices = Indices::new(launch, 1, counts);
+    let picks = Picks::new(gpu, launch.op.name(), indices, x[0].layout.shape()[axis]);
     pick(gpu, picks, &x[1], &x[0], axis, y)
 }
 

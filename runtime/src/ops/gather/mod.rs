@@ -24,7 +24,7 @@ mod operation;
 pub(super) use cpu::picked as picked_rows;
 #[cfg(feature = "cuda")]
 pub(super) use cuda::Picks;
-pub(super) use operation::Counts as PickCounts;
+pub(super) use operation::{Counts as PickCounts, Indices};
 
 /// Returns the rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
 ///

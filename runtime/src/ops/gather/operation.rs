@@ -3,7 +3,7 @@
 #[cfg(feature = "cuda")]
 use super::cuda;
 use super::{super::prelude::*, cpu};
-use crate::base::rank::MAX_RANK;
+use crate::{backend::View, base::rank::MAX_RANK};
 
 /// The further inputs of an operation that picks by index: u32 scalars with the real sizes of padded
 /// dimensions, listed by place.
@@ -34,6 +34,28 @@ impl Counts {
     /// The places that have a count, ascending: as the inputs are listed.
     pub(super) fn places(self) -> impl Iterator<Item = usize> {
         (0..=Self::ROWS).filter(move |place| self.0 & 1 << place != 0)
+    }
+}
+
+/// The indices of a launch, and the sizes that are counted for them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ops) struct Indices<'l> {
+    pub(in crate::ops) view: &'l View,
+    /// The places of the sizes.
+    counts: Counts,
+    /// The sizes.
+    counted: &'l [View],
+}
+
+impl<'l> Indices<'l> {
+    /// Those that are input `index` of a launch, of which the third and further inputs are the sizes that `counts` lists.
+    pub(in crate::ops) fn new(launch: &'l Launch, index: usize, counts: Counts) -> Self {
+        Self { view: &launch.inputs[index], counts, counted: &launch.inputs[2..] }
+    }
+
+    /// The sizes that are counted, each with its place.
+    pub(super) fn counted(&self) -> impl Iterator<Item = (usize, &'l View)> + use<'l> {
+        self.counts.places().zip(self.counted)
     }
 }
 

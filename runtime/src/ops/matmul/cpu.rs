@@ -17,7 +17,7 @@ use crate::{
             Access,
             kernels::{
                 float::input,
-                gemm::{Mat, Mode, multiply},
+                gemm::{Mat, Mode, Sizes, multiply},
                 real::{Real, Strided, gather, offset_at},
             },
         },
@@ -197,7 +197,8 @@ fn thin<T: Real>(p: &Problem, a: &[T], b: &[T], bias: Bias<'_>, out: &mut [T], t
         let n = to.len() / p.m;
         let b = right_side(p, b, first, n, workspace);
         preset(to, n, bias.map(|bias| &bias[first..first + n]));
-        multiply((p.m, p.k, n), to, n, a, b, Mode { add: bias.is_some(), scale: 1.0, threads: false });
+        let mode = Mode { add: bias.is_some(), scale: 1.0, threads: false };
+        multiply(Sizes { m: p.m, k: p.k, n }, to, n, a, b, mode);
     };
     if p.m == 1 {
         let one =
@@ -246,7 +247,7 @@ fn wide<T: Real>(p: &Problem, a: &[T], b: &[T], bias: Bias<'_>, out: &mut [T], t
     {
         preset(out, p.n, bias);
         let (a, b) = (Mat { data: a, rs: p.a_rs, cs: p.a_cs }, Mat { data: b, rs: p.b_rs, cs: p.b_cs });
-        multiply((p.m, p.k, p.n), out, p.n, a, b, mode);
+        multiply(Sizes { m: p.m, k: p.k, n: p.n }, out, p.n, a, b, mode);
         return;
     }
     let left = widened(a, (p.m, p.a_rs), (p.k, p.a_cs));
@@ -257,7 +258,7 @@ fn wide<T: Real>(p: &Problem, a: &[T], b: &[T], bias: Bias<'_>, out: &mut [T], t
         let b = right_side(p, b, first, n, &mut right);
         let sums = &mut sums[..p.m * n];
         preset(sums, n, bias.map(|bias| &bias[first..first + n]));
-        multiply((p.m, p.k, n), sums, n, Mat { data: &left, rs: p.k, cs: 1 }, b, mode);
+        multiply(Sizes { m: p.m, k: p.k, n }, sums, n, Mat { data: &left, rs: p.k, cs: 1 }, b, mode);
         for (row, from) in out.chunks_exact_mut(p.n).zip(sums.chunks_exact(n)) {
             T::store(from, &mut row[first..first + n]);
         }

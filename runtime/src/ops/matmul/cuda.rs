@@ -3,7 +3,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::thin::{self, Variant};
+use super::thin::{
+    few_rows,
+    variant::{TEXT, Variant},
+};
 use crate::{
     DType, Error, Result,
     backend::{
@@ -18,7 +21,7 @@ use crate::{
 
 /// Matrix products that the library does not take.
 static SOURCE: SourceFile =
-    SourceFile::ours("matmul/matmul.cu", include_str!("matmul.cu")).with_header("thin.cuh", thin::TEXT);
+    SourceFile::ours("matmul/matmul.cu", include_str!("matmul.cu")).with_header("thin.cuh", TEXT);
 
 #[cfg(test)]
 mod tests;
@@ -124,7 +127,7 @@ fn lines_up(p: &Problem, i: usize, lines: usize, across: usize) -> bool {
 /// Returns whether `gemv_nk` computes a product, whatever the library could do.
 fn takes(p: &Problem) -> bool {
     let (a, b) = (p.strides[A], p.strides[B]);
-    thin::takes(p.dtype, p.m, p.n, p.k)
+    few_rows::takes(p.dtype, p.m, p.n, p.k)
         && unit(b.row, p.k)
         && unit(a.col, p.k)
         && lines_up(p, A, p.m, a.row)

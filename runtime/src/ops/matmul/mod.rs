@@ -18,10 +18,11 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod operation;
+mod product;
 mod thin;
 
 #[cfg(feature = "cuda")]
-pub(super) use thin::samples as fused_samples;
+pub(super) use thin::samples::samples as fused_samples;
 
 pub(super) use cpu::product as product_on_cpu;
 #[cfg(feature = "cuda")]
@@ -29,8 +30,11 @@ pub(super) use cuda::MatMulKernels;
 #[cfg(test)]
 pub(crate) use operation::plain as plain_product;
 #[cfg(feature = "cuda")]
-pub(super) use thin::{ROWS as FEW_ROWS, launch_blocks, lines_up};
-pub(super) use thin::{fuse as fuse_product, may_fuse as may_fuse_product};
+pub(super) use thin::{
+    alone::launch as launch_blocks,
+    few_rows::{FEW_ROWS, lines_up},
+};
+pub(super) use thin::{few_rows::may_fuse_product, fuse::fuse_product};
 
 /// Computes `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///

@@ -2,7 +2,12 @@
 
 #[cfg(feature = "cuda")]
 use super::cuda::MatMulKernels;
-use super::{super::prelude::*, cpu, thin};
+use super::{
+    super::prelude::*,
+    cpu,
+    product::MatMul,
+    thin::{few_rows::may_fuse_product, fuse::fuse_product},
+};
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::kernels::Product;
 use crate::{Element, Numerics, Scope, backend::Op};
@@ -38,12 +43,6 @@ static ALL: [MatMul; Numerics::COMBINATIONS] = {
     all
 };
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MatMul {
-    /// The CPU computes f32 in full precision, and always in one order.
-    numerics: Numerics,
-}
-
 impl Operation for MatMul {
     fn name(&self) -> &'static str {
         "matmul"
@@ -54,11 +53,11 @@ impl Operation for MatMul {
     }
 
     fn may_fuse(&self, launch: &Launch) -> bool {
-        thin::may_fuse(launch)
+        may_fuse_product(launch)
     }
 
     fn fuse(&self, parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
-        thin::fuse(parts, kept)
+        fuse_product(parts, kept)
     }
 
     fn run_cpu(&self, access: &Access<'_>, launch: &Launch) -> Result<(), Fault> {

@@ -20,7 +20,7 @@ use crate::{
             },
         },
     },
-    ops::gather::{PickCounts, picked_rows},
+    ops::gather::{Indices, PickCounts, picked_rows},
 };
 
 #[cfg(test)]
@@ -131,9 +131,9 @@ pub(super) fn embedding(
     format: BlockFormat,
     counts: PickCounts,
 ) -> Result<(), Fault> {
-    let (ids, table) = (&launch.inputs[0], &launch.inputs[1]);
+    let table = &launch.inputs[1];
     let &[rows, bytes] = table.layout.shape() else { unreachable!("a table has two dimensions") };
-    picked_rows(access, launch, (ids, counts), rows, |ids, rows| {
+    picked_rows(access, launch, Indices::new(launch, 0, counts), rows, |ids, rows| {
         by_float!(launch.outputs[0].dtype, copy_rows(access, launch, format, bytes, ids, rows));
     })
 }

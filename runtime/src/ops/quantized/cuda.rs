@@ -6,7 +6,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::operation::QuantizedLinear;
+use super::linear::QuantizedLinear;
 use crate::{
     BlockFormat, Result,
     backend::{
@@ -14,7 +14,7 @@ use crate::{
         cuda::kernels::{Grid, Kernel, Product, SourceFile, Submit, THREADS, submit},
     },
     ops::{
-        gather::{PickCounts, Picks},
+        gather::{Indices, PickCounts, Picks},
         matmul::{FEW_ROWS, MatMulKernels, launch_blocks, lines_up},
     },
     quantized::tiles::{self, TILE},
@@ -240,8 +240,7 @@ pub(super) fn embedding(
 ) -> Result<()> {
     let (ids, table, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let Some(&k) = y.layout.shape().last() else { unreachable!("a row has a dimension") };
-    let picks =
-        Picks::new(gpu, launch.op.name(), ids, table.layout.shape()[0], (counts, &launch.inputs[2..]));
+    let picks = Picks::new(gpu, launch.op.name(), Indices::new(launch, 0, counts), table.layout.shape()[0]);
     let (n, units) = (ids.layout.count() as u64, tiles::units(format, k) as u64);
     let params = RowsParams { w: table.addr, y: y.addr, n, k: k as u64, units, picks };
     let kernels = kernels(format);

@@ -20,9 +20,10 @@ use crate::{
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod linear;
 mod operation;
 
-pub(super) use operation::QuantizedLinear;
+pub(super) use linear::QuantizedLinear;
 
 /// Returns whether the device of `rt` computes with weights in blocks of `format`.
 pub(crate) fn computes_with_blocks(rt: &Runtime, format: BlockFormat) -> Result<bool> {

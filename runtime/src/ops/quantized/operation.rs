@@ -9,27 +9,12 @@ use super::{
         prelude::*,
     },
     cpu,
+    linear::QuantizedLinear,
 };
 use crate::{
-    BlockFormat, Numerics,
+    BlockFormat,
     backend::{Op, View},
 };
-
-/// `[x: M, K; blocks: u8 N, bytes of a row; (bias: M, N)] -> [y: M, N]`: `y = x w^T + bias`.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::ops) struct QuantizedLinear {
-    pub(in crate::ops) format: BlockFormat,
-    /// Of products of floats, which those of many rows are on a GPU.
-    pub(super) numerics: Numerics,
-    /// Set if a GPU asks for the first blocks before earlier kernels have ended: none of them writes the blocks.
-    pub(super) early: bool,
-}
-
-impl QuantizedLinear {
-    pub(in crate::ops) fn new(format: BlockFormat, numerics: Numerics) -> Self {
-        Self { format, numerics, early: false }
-    }
-}
 
 impl Operation for QuantizedLinear {
     fn name(&self) -> &'static str {

@@ -30,7 +30,8 @@ pub(super) use rows::kernels;
 
 fn reduce<'s, T: Number>(
     name: &'static str,
-    (op, further): (Op, Further),
+    op: Op,
+    further: Further,
     x: &Tensor<'s, T>,
     axis: usize,
     of_nothing: bool,
@@ -65,7 +66,7 @@ fn reduce<'s, T: Number>(
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is
 /// padded.
 pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("sum", (Reduction { kind: Reduce::Sum, axis }.into(), further::SUM), x, axis, true)
+    reduce("sum", Reduction { kind: Reduce::Sum, axis }.into(), further::SUM, x, axis, true)
 }
 
 /// Returns the arithmetic mean over `axis`, which is removed. Integers truncate towards zero; the sum of an `i64` wraps.
@@ -85,7 +86,7 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `axis` is empty;
 /// [`Error::PaddedMix`](crate::Error::PaddedMix) if it is padded.
 pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("mean", (Reduction { kind: Reduce::Mean, axis }.into(), further::MEAN), x, axis, false)
+    reduce("mean", Reduction { kind: Reduce::Mean, axis }.into(), further::MEAN, x, axis, false)
 }
 
 /// Returns the maximum over `axis`, which is removed; NaN if any element is NaN.
@@ -104,7 +105,7 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
 /// # Errors
 /// See [`mean`].
 pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
-    reduce("max", (Reduction { kind: Reduce::Max, axis }.into(), further::MAX), x, axis, false)
+    reduce("max", Reduction { kind: Reduce::Max, axis }.into(), further::MAX, x, axis, false)
 }
 
 /// Returns the mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed.

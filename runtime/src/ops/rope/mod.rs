@@ -8,9 +8,10 @@ use super::{
     scatter::Rows,
 };
 use crate::{
-    AsOperand, Float, Result, State, Tensor,
+    AsOperand, Float, Result, Scope, State, Tensor,
     backend::{Op, View},
-    value::layout::Layout,
+    tensor::Operand,
+    value::layout::{Layout, Marks},
 };
 
 mod config;
@@ -64,29 +65,16 @@ pub fn rope<'s, T: Float>(
     let (x, given) = (own(NAME, x)?, positions.view.layout);
     let layout = x.view.layout;
     let shape = layout.shape();
-    let wrong = |reason: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], reason));
-    let (time, (t, d)) = match *shape {
-        [t, _, d] => (0, (t, d)),
-        [_, t, _, d] => (1, (t, d)),
+    let wrong = |why: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], why));
+    let (time, t, d) = match *shape {
+        [t, _, d] => (0, t, d),
+        [_, t, _, d] => (1, t, d),
         _ => return wrong("the input must be `[B, T, H, D]` or `[T, H, D]`"),
     };
-    let sections = config.sections.count;
-    let first = usize::from(sections > 0);
-    let batched = time == 1 && given.rank() == first + 2;
-    let mut marks = x.marks;
-    if given.rank() == first + 1 + usize::from(batched) {
-        let own = positions.marks.get(given.rank() - 1);
-        marks = marks.with(time, meet(NAME, scope, time, x.marks.get(time), own)?);
-        if batched {
-            marks = marks.with(0, meet(NAME, scope, 0, x.marks.get(0), positions.marks.get(first))?);
-        }
-    }
-    let wanted: Shape = (0..first)
-        .map(|_| sections)
-        .chain(shape[usize::from(time == 1 && !batched)..=time].iter().copied())
-        .collect();
-    if given.shape() != &wanted[..] {
-        return wrong(match first {
+    let axes = PositionAxes::new(time, config.sections.count, given.rank());
+    let marks = axes.marks(NAME, scope, &x, &positions)?;
+    if given.shape() != &axes.shape_for(shape)[..] {
+        return wrong(match axes.sections {
             0 => "positions must be `[T]`, or `[B, T]` for an input of `[B, T, H, D]`",
             _ => {
                 "positions must have a row for each section: `[N, T]`, or `[N, B, T]` for an input of `[B, T, H, D]`"
@@ -95,17 +83,8 @@ pub fn rope<'s, T: Float>(
     }
     let mut rotation = config.operation(NAME, d)?;
     refuse(NAME, scope, x.marks, [layout.rank() - 1])?;
-    refuse(NAME, scope, positions.marks, 0..first)?;
-
-    let mut counts: SmallVec<[View; 2]> = SmallVec::new();
-    if rotation.frequencies.is_dynamic() {
-        let symbols = [if batched { marks.get(0) } else { None }, marks.get(time)];
-        for (symbol, padded) in symbols.into_iter().zip(&mut rotation.padded) {
-            let count = symbol.and_then(|symbol| scope.real_count(symbol));
-            *padded = count.is_some();
-            counts.extend(count);
-        }
-    }
+    refuse(NAME, scope, positions.marks, 0..axes.first())?;
+    let counts = real_sizes(&mut rotation, scope, [marks.get(0).filter(|_| axes.batched), marks.get(time)]);
     let op = Op::from(rotation);
     let out = scope.empty::<T>(&op, shape, marks)?;
     let (input, output) = match time {
@@ -114,10 +93,68 @@ pub fn rope<'s, T: Float>(
     };
     let batches = input.shape()[0];
     let mut inputs: SmallVec<[View; 4]> = SmallVec::from_slice(&[View { layout: input, ..x.view }]);
-    inputs.push(by_section(positions.view, sections, batched, [batches, t])?);
+    inputs.push(by_section(positions.view, axes.sections, axes.batched, [batches, t])?);
     inputs.extend(counts);
     launch(scope, op, &inputs, &[View { layout: output, ..out.raw.view() }])?;
     Ok(out)
+}
+
+/// How positions belong to an input.
+#[derive(Clone, Copy)]
+struct PositionAxes {
+    /// The dimension of the input that is time.
+    time: usize,
+    /// The rows of positions, one for each section; 0 without sections.
+    sections: usize,
+    /// Whether each sequence of the batch has its own.
+    batched: bool,
+}
+
+impl PositionAxes {
+    fn new(time: usize, sections: usize, rank: usize) -> Self {
+        let positions = Self { time, sections, batched: false };
+        Self { batched: time == 1 && rank == positions.first() + 2, ..positions }
+    }
+
+    /// The number of dimensions of positions before those of the input.
+    fn first(self) -> usize {
+        usize::from(self.sections > 0)
+    }
+
+    /// The shape of positions for an input of a shape.
+    fn shape_for(self, input: &[usize]) -> Shape {
+        let from = usize::from(self.time == 1 && !self.batched);
+        let sections = (0..self.first()).map(|_| self.sections);
+        sections.chain(input[from..=self.time].iter().copied()).collect()
+    }
+
+    /// The padding of the result. Positions of another rank, which are refused, have no part in it.
+    fn marks(self, name: &'static str, scope: Scope<'_>, x: &Operand, positions: &Operand) -> Result<Marks> {
+        let (rank, time) = (positions.view.layout.rank(), self.time);
+        if rank != self.first() + 1 + usize::from(self.batched) {
+            return Ok(x.marks);
+        }
+        let own = positions.marks.get(rank - 1);
+        let marks = x.marks.with(time, meet(name, scope, time, x.marks.get(time), own)?);
+        if !self.batched {
+            return Ok(marks);
+        }
+        let own = positions.marks.get(self.first());
+        Ok(marks.with(0, meet(name, scope, 0, x.marks.get(0), own)?))
+    }
+}
+
+/// The real sizes of batch and time, which frequencies that depend on positions need if they are padded; notes which are.
+fn real_sizes(rotation: &mut Rope, scope: Scope<'_>, symbols: [Option<u8>; 2]) -> SmallVec<[View; 2]> {
+    let mut counts = SmallVec::new();
+    if rotation.frequencies.is_dynamic() {
+        for (symbol, padded) in symbols.into_iter().zip(&mut rotation.padded) {
+            let count = symbol.and_then(|symbol| scope.real_count(symbol));
+            *padded = count.is_some();
+            counts.extend(count);
+        }
+    }
+    counts
 }
 
 /// Positions as `[sections, B, T]`, with one section if they have no dimension for them.

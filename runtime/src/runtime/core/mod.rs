@@ -17,7 +17,7 @@ mod tree_view;
 mod warm_up_or_record;
 
 use crate::{
-    Error, Numerics, Result,
+    Error, Result,
     backend::{Backend, Op, View},
     memory::{BlockArena, Memory, NewTensor, Origin, RegionTarget},
     observe::log::Log,
@@ -100,11 +100,6 @@ impl Core {
         self.recorder.check_live(&self.memory, op, raw)
     }
 
-    /// Returns the switches of the numerics that apply to what is launched now.
-    pub(crate) fn numerics(&self) -> Numerics {
-        self.call.active().map_or(self.settings.numerics(), |call| call.numerics)
-    }
-
     /// Launches an operation of user code.
     ///
     /// # Errors
@@ -124,7 +119,8 @@ impl Core {
         if !op.operation().may_be_captured() {
             self.call.may_not_capture(op.name())?;
         }
-        if self.numerics().deterministic && !op.operation().is_deterministic() {
+        let numerics = self.call.numerics_or(self.settings.numerics());
+        if numerics.deterministic && !op.operation().is_deterministic() {
             return Err(Error::NotDeterministic { op: op.name() });
         }
         if op.operation().writes_in_place() {

@@ -9,7 +9,7 @@ use crate::{
     base::{plan::Site, reason::FallbackReason},
     memory::{Memory, pool::StateId},
     observe::{event::RerecordReason, log::Log, occurrence::Occurrence},
-    record::{CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, WarmUp, can_copy},
+    record::{CallState, Candidate, Overlaps, Relocations, RunKind, ShapeCount, Stream, WarmUp, can_copy},
     tree::{GroupId, Identity, LookupKey, MovedOperand, Recording, RecordingIndex, Tree},
     value::key::{KeyOperand, KeyWriter, RecordedOperand},
 };
@@ -88,6 +88,31 @@ impl<'k> Missed<'k> {
             Some(RerecordReason::LiveSet)
         }
     }
+
+    /// Returns the reason why a segment with conditional nodes runs without a graph: the device has none, and the
+    /// builder allows it.
+    ///
+    /// # Errors
+    /// Returns [`Error::NoConditionalNodes`] if the builder does not.
+    fn lacks_conditionals(
+        self,
+        tree: &Tree,
+        call: &CallState,
+        stream: &Stream,
+    ) -> Result<Option<FallbackReason>> {
+        if !self.known.is_some_and(|group| tree.group_of(group).has_conditionals()) {
+            return Ok(None);
+        }
+        match stream.backend().supports_conditionals() {
+            Ok(()) => Ok(None),
+            Err(Error::NoConditionalNodes { found, .. })
+                if call.active().is_some_and(|call| call.eager_conditionals) =>
+            {
+                Ok(Some(FallbackReason::NoConditionalNodes { segment: self.site.to_string(), found }))
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Counts a run without a graph.
@@ -130,7 +155,7 @@ impl Core {
         let moved = missed.moved_live_ins(&mut self.tree, &self.memory);
         let is_new = known.is_none_or(|group| !self.tree.is_counted(group));
         let shapes = self.call.count_shapes(is_new);
-        let decision = match self.lacks_conditionals(site, known)? {
+        let decision = match missed.lacks_conditionals(&self.tree, &self.call, &self.stream)? {
             Some(reason) => SegmentDecision::Eager(reason),
             None => missed.ask(&self.tree, &self.call, &moved, shapes),
         };
@@ -150,30 +175,6 @@ impl Core {
         match refused {
             Some(reason) => self.refuse(missed, reason.clone(), matches!(decision, SegmentDecision::Skip(_))),
             None => self.record_or_wait(missed, &moved, shapes, &decision),
-        }
-    }
-
-    /// Returns the reason why a segment with conditional nodes runs without a graph: the device has none, and the
-    /// builder allows it.
-    ///
-    /// # Errors
-    /// Returns [`Error::NoConditionalNodes`] if the builder does not.
-    fn lacks_conditionals(
-        &self,
-        site: &'static Site,
-        known: Option<GroupId>,
-    ) -> Result<Option<FallbackReason>> {
-        if !known.is_some_and(|group| self.tree.group_of(group).has_conditionals()) {
-            return Ok(None);
-        }
-        match self.stream.backend().supports_conditionals() {
-            Ok(()) => Ok(None),
-            Err(Error::NoConditionalNodes { found, .. })
-                if self.call.active().is_some_and(|call| call.eager_conditionals) =>
-            {
-                Ok(Some(FallbackReason::NoConditionalNodes { segment: site.to_string(), found }))
-            }
-            Err(error) => Err(error),
         }
     }
 

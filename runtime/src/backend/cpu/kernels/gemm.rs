@@ -18,6 +18,14 @@ pub(crate) struct Mat<'a> {
     pub(crate) cs: usize,
 }
 
+/// The sizes of the product of `[m, k]` and `[k, n]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+}
+
 /// Variants of the product.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode {
@@ -35,14 +43,8 @@ pub(crate) struct Mode {
 ///
 /// # Panics
 /// Panics if a matrix is smaller than its shape and strides require.
-pub(crate) fn multiply(
-    (m, k, n): (usize, usize, usize),
-    dst: &mut [f32],
-    rs: usize,
-    a: Mat<'_>,
-    b: Mat<'_>,
-    mode: Mode,
-) {
+pub(crate) fn multiply(sizes: Sizes, dst: &mut [f32], rs: usize, a: Mat<'_>, b: Mat<'_>, mode: Mode) {
+    let Sizes { m, k, n } = sizes;
     if m == 0 || n == 0 {
         return;
     }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::gemm::{Mat, Mode};
+use super::gemm::{Mat, Mode, Sizes};
 
 /// Sums that are kept apart in a dot product, so that it can be vectorised.
 const LANES: usize = 16;
@@ -12,14 +12,8 @@ const LANES: usize = 16;
 ///
 /// # Panics
 /// Panics if a matrix is smaller than its shape and strides require.
-pub(crate) fn multiply(
-    (m, k, n): (usize, usize, usize),
-    dst: &mut [f32],
-    rs: usize,
-    a: Mat<'_>,
-    b: Mat<'_>,
-    mode: Mode,
-) {
+pub(crate) fn multiply(sizes: Sizes, dst: &mut [f32], rs: usize, a: Mat<'_>, b: Mat<'_>, mode: Mode) {
+    let Sizes { m, k, n } = sizes;
     if m == 0 || n == 0 {
         return;
     }
@@ -109,7 +103,8 @@ mod tests {
                 let mut dst = vec![2.0; (m - 1) * rs + n];
                 let a = Mat { data: &left, rs: a_rs, cs: a_cs };
                 let b = Mat { data: &right, rs: b_rs, cs: b_cs };
-                multiply((m, k, n), &mut dst, rs, a, b, Mode { add: flag(2), scale: 0.5, threads: flag(3) });
+                let mode = Mode { add: flag(2), scale: 0.5, threads: flag(3) };
+                multiply(Sizes { m, k, n }, &mut dst, rs, a, b, mode);
                 for i in 0..m {
                     for j in 0..n {
                         let sum: f32 = (0..k).map(|l| element(i, l) * element(l, j)).sum();

@@ -98,28 +98,7 @@ pub(super) fn find(
         let (of_layer, last) = name.rsplit_once('.').unwrap_or(("", &name));
         let found = match method {
             Method::Float8 { block } if last == "weight" && dtype(files, &name) == Some(DTYPE) => {
-                let scale = |part: &&str| files.raw(&format!("{of_layer}.{part}")).is_some();
-                let Some(scale) = FLOAT8_SCALES.into_iter().find(scale) else {
-                    return wrong(
-                        &path,
-                        format!("has `{name}` in fp8, and no `{of_layer}.weight_scale`; it is incomplete"),
-                    );
-                };
-                // Of one scale, it does not matter.
-                let is_one = files
-                    .raw(&format!("{of_layer}.{scale}"))
-                    .is_some_and(|raw| raw.shape.iter().product::<usize>() == 1);
-                if scale == FLOAT8_SCALES[1] && block.is_none() && !is_one {
-                    return wrong(
-                        &path,
-                        format!(
-                            "has `{of_layer}.{scale}`, scales of blocks; `weight_block_size` in `quantization_config` of config.json says \
-                             of how many rows and columns, and is missing"
-                        ),
-                    );
-                }
-                let shape = float8(files, &name, scale, block)?.shape;
-                Some((name.clone(), Entry::Float8 { shape, scale, block }))
+                Some((name.clone(), float8_entry(files, &name, block)?))
             }
             Method::Int4 { layout, group } if last == layout.names().integers => {
                 let weight = int4(files, of_layer, layout, group)?;
@@ -149,6 +128,26 @@ pub(super) fn find(
         }
     }
     Ok(entries)
+}
+
+/// The weight `name`, of floats of 8 bits in `block`s of rows and columns.
+fn float8_entry(files: &SafeTensors, name: &str, block: Option<[usize; 2]>) -> Result<Entry> {
+    let layer = layer(name);
+    let raw = |part: &str| files.raw(&format!("{layer}.{part}"));
+    let Some(scale) = FLOAT8_SCALES.into_iter().find(|part| raw(part).is_some()) else {
+        let why = format!("has `{name}` in fp8, and no `{layer}.weight_scale`; it is incomplete");
+        return wrong(&files.name(), why);
+    };
+    // Of one scale, it does not matter.
+    let is_one = raw(scale).is_some_and(|raw| raw.shape.iter().product::<usize>() == 1);
+    if scale == FLOAT8_SCALES[1] && block.is_none() && !is_one {
+        let why = format!(
+            "has `{layer}.{scale}`, scales of blocks; `weight_block_size` in `quantization_config` of config.json says of how \
+             many rows and columns, and is missing"
+        );
+        return wrong(&files.name(), why);
+    }
+    Ok(Entry::Float8 { shape: float8(files, name, scale, block)?.shape, scale, block })
 }
 
 fn dtype(files: &SafeTensors, name: &str) -> Option<Dtype> {

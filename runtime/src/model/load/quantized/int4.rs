@@ -75,6 +75,100 @@ pub(super) struct Int4<'a> {
     pub(super) has_blocks: bool,
 }
 
+/// A weight as errors name it.
+struct Named<'n> {
+    path: &'n str,
+    /// Its layer.
+    layer: &'n str,
+    names: Names,
+}
+
+impl Named<'_> {
+    /// The name of one of its tensors.
+    fn tensor(&self, part: &str) -> String {
+        format!("{}.{part}", self.layer)
+    }
+}
+
+/// The sizes of a weight.
+#[derive(Clone, Copy)]
+struct Sizes {
+    rows: usize,
+    width: usize,
+    /// Elements that share a scale, and how many groups of them a row has.
+    group: usize,
+    across: usize,
+}
+
+impl Sizes {
+    /// Those of a weight whose integers are in a tensor of shape `stored`.
+    fn of(weight: &Named<'_>, layout: Layout, group: Option<usize>, stored: &[usize]) -> Result<Self> {
+        let name = || weight.tensor(weight.names.integers);
+        let &[first, second] = stored else {
+            let why = format!("has `{}` with shape {stored:?}; it has two dimensions", name());
+            return wrong(weight.path, why);
+        };
+        if first == 0 || second == 0 {
+            return wrong(weight.path, format!("has `{}` without elements; it is damaged", name()));
+        }
+        let many = |words: usize| words.checked_mul(EACH);
+        let shape = match layout {
+            Layout::Awq => many(second).map(|rows| [rows, first]),
+            Layout::Gptq { .. } => many(first).map(|width| [second, width]),
+            Layout::Packed { .. } => many(second).map(|width| [first, width]),
+        };
+        let Some([rows, width]) = shape else {
+            return wrong(weight.path, format!("has `{}` of a size that overflows; it is damaged", name()));
+        };
+        let group = group.unwrap_or(width).max(1);
+        if !width.is_multiple_of(group) {
+            let why = format!(
+                "has rows of {width} elements in `{}`, and groups of {group} do not divide them",
+                name()
+            );
+            return wrong(weight.path, why);
+        }
+        Ok(Self { rows, width, group, across: width / group })
+    }
+
+    /// The shapes of the tensors of zero points and of scales.
+    fn of_groups(self, layout: Layout) -> [[usize; 2]; 2] {
+        let Self { rows, across, .. } = self;
+        match layout {
+            Layout::Awq | Layout::Gptq { .. } => [[across, rows.div_ceil(EACH)], [across, rows]],
+            Layout::Packed { .. } => [[rows.div_ceil(EACH), across], [rows, across]],
+        }
+    }
+}
+
+impl Tensors<'_> {
+    /// Checks types and shapes, and that no tensor is missing.
+    fn check(&self, weight: &Named<'_>, layout: Layout, sizes: Sizes) -> Result<()> {
+        let Named { path, names, .. } = weight;
+        let [of_zeros, of_scales] = sizes.of_groups(layout);
+        self.integers.check(path, &weight.tensor(names.integers), &[Dtype::I32], self.integers.shape)?;
+        self.scales.check(path, &weight.tensor(names.scales), FLOATS, &of_scales)?;
+        let name = weight.tensor(names.zeros);
+        match &self.zeros {
+            Some(zeros) => zeros.check(path, &name, &[Dtype::I32], &of_zeros)?,
+            None if matches!(layout, Layout::Packed { symmetric: true, .. }) => {}
+            None => return wrong(path, format!("does not have `{name}`; it is incomplete")),
+        }
+        let name = weight.tensor(names.groups);
+        match &self.groups {
+            Some(groups) => groups.check(path, &name, &[Dtype::I32], &[sizes.width]),
+            None if layout.is_sorted() => {
+                let why = format!(
+                    "does not have `{name}`, by which config.json says that columns are sorted (`desc_act`, `actorder`); it is \
+                     incomplete"
+                );
+                wrong(path, why)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 impl<'a> Int4<'a> {
     /// Checks the tensors of a weight, whose layer is called `name`.
     pub(super) fn new(
@@ -84,69 +178,11 @@ impl<'a> Int4<'a> {
         group: Option<usize>,
         tensors: Tensors<'a>,
     ) -> Result<Self> {
+        let named = Named { path, layer: name, names: layout.names() };
+        let sizes = Sizes::of(&named, layout, group, tensors.integers.shape)?;
+        tensors.check(&named, layout, sizes)?;
+        let Sizes { rows, width, group, across } = sizes;
         let Tensors { integers, zeros, scales, groups } = tensors;
-        let names = layout.names();
-        let of = |part: &str| format!("{name}.{part}");
-        let &[first, second] = integers.shape else {
-            let reason = format!(
-                "has `{}` with shape {:?}; it has two dimensions",
-                of(names.integers),
-                integers.shape
-            );
-            return wrong(path, reason);
-        };
-        if first == 0 || second == 0 {
-            return wrong(path, format!("has `{}` without elements; it is damaged", of(names.integers)));
-        }
-        let too_large =
-            || wrong(path, format!("has `{}` of a size that overflows; it is damaged", of(names.integers)));
-        let many = |words: usize| words.checked_mul(EACH);
-        let shape = match layout {
-            Layout::Awq => many(second).map(|rows| [rows, first]),
-            Layout::Gptq { .. } => many(first).map(|width| [second, width]),
-            Layout::Packed { .. } => many(second).map(|width| [first, width]),
-        };
-        let Some([rows, width]) = shape else { return too_large() };
-        let group = group.unwrap_or(width).max(1);
-        if !width.is_multiple_of(group) {
-            return wrong(
-                path,
-                format!(
-                    "has rows of {width} elements in `{}`, and groups of {group} do not divide them",
-                    of(names.integers)
-                ),
-            );
-        }
-        let across = width / group;
-        integers.check(path, &of(names.integers), &[Dtype::I32], &[first, second])?;
-        let (of_zeros, of_scales) = match layout {
-            Layout::Awq | Layout::Gptq { .. } => ([across, rows.div_ceil(EACH)], [across, rows]),
-            Layout::Packed { .. } => ([rows.div_ceil(EACH), across], [rows, across]),
-        };
-        scales.check(path, &of(names.scales), FLOATS, &of_scales)?;
-        match zeros {
-            Some(zeros) => zeros.check(path, &of(names.zeros), &[Dtype::I32], &of_zeros)?,
-            None if matches!(layout, Layout::Packed { symmetric: true, .. }) => {}
-            None => return wrong(path, format!("does not have `{}`; it is incomplete", of(names.zeros))),
-        }
-        match groups {
-            Some(groups) => groups.check(path, &of(names.groups), &[Dtype::I32], &[width])?,
-            None if layout.is_sorted() => {
-                let reason = format!(
-                    "does not have `{}`, by which config.json says that columns are sorted (`desc_act`, `actorder`); it is incomplete",
-                    of(names.groups)
-                );
-                return wrong(path, reason);
-            }
-            None => {}
-        }
-        let groups = groups.map(Raw::words);
-        if groups.is_some_and(|groups| (0..width).any(|i| groups.at(i) as usize >= across)) {
-            return wrong(
-                path,
-                format!("has `{}` with a group that is not there; it is damaged", of(names.groups)),
-            );
-        }
         let mut weight = Self {
             layout,
             shape: [rows, width],
@@ -155,28 +191,47 @@ impl<'a> Int4<'a> {
             integers: integers.words(),
             zeros: zeros.map(Raw::words),
             scales: scales.floats(),
-            groups,
+            groups: groups.map(Raw::words),
             has_blocks: false,
         };
-        let is_one = |at: usize| {
+        weight.check_groups(path, &named.tensor(named.names.groups))?;
+        weight.has_blocks = weight.has_whole_groups();
+        weight.check_scales(path, &named.tensor(named.names.scales))?;
+        weight.check_symmetry(path, &named.tensor(named.names.zeros))?;
+        Ok(weight)
+    }
+
+    /// Checks that each column is in a group that there is.
+    fn check_groups(&self, path: &str, name: &str) -> Result<()> {
+        let Some(groups) = self.groups else { return Ok(()) };
+        match (0..self.shape[1]).all(|i| (groups.at(i) as usize) < self.across) {
+            true => Ok(()),
+            false => wrong(path, format!("has `{name}` with a group that is not there; it is damaged")),
+        }
+    }
+
+    /// Returns whether each run of the elements of a block is in one group.
+    fn has_whole_groups(&self) -> bool {
+        let width = self.shape[1];
+        (0..width).step_by(FORMAT.elements()).all(|at| {
             let end = (at + FORMAT.elements()).min(width);
-            (at..end).all(|i| weight.group_of(i) == weight.group_of(at))
-        };
-        weight.has_blocks = (0..width).step_by(FORMAT.elements()).all(is_one);
-        let scales = weight.scales;
-        // Larger ones are not numbers in half precision.
-        if let Some(i) = (0..scales.len()).find(|i| !f16::from_f32(scales.at(*i)).is_finite()) {
-            return wrong(
+            (at..end).all(|i| self.group_of(i) == self.group_of(at))
+        })
+    }
+
+    /// Checks that scales are numbers in half precision, too.
+    fn check_scales(&self, path: &str, name: &str) -> Result<()> {
+        let scales = self.scales;
+        match (0..scales.len()).find(|i| !f16::from_f32(scales.at(*i)).is_finite()) {
+            None => Ok(()),
+            Some(i) => wrong(
                 path,
                 format!(
-                    "has `{}` with the value {} at {i}, which no weight has: it is damaged",
-                    of(names.scales),
+                    "has `{name}` with the value {} at {i}, which no weight has: it is damaged",
                     scales.at(i)
                 ),
-            );
+            ),
         }
-        weight.check_symmetry(path, &of(names.zeros))?;
-        Ok(weight)
     }
 
     /// Checks that zero points are 8 where config.json says so, since some programs do not read them then.

@@ -3,8 +3,9 @@
 use std::{fmt::Write as _, iter};
 
 use super::{
-    BLOCKS, COLUMNS, Fused, GAP, TEXT,
+    few_rows::GAP,
     plan::{Norm, Plan, Source},
+    variant::{BLOCKS, COLUMNS, Fused, TEXT},
 };
 use crate::{
     Result,
@@ -252,32 +253,7 @@ fn norm_text(
     parameters.array("r_row", norm.inputs.iter().map(|matrix| matrix.strides[0] as u64));
     parameters.array("r_number", norm.constants.iter().flatten().map(|number| number.bits()));
     parameters.array("s", norm.outputs.iter().flatten().map(|output| launch.outputs[*output].addr));
-    let element = element(plan.dtype);
-    let mut arguments = String::new();
-    let (mut tensor, mut constant) = (0, 0);
-    for (i, (_, compute)) in norm.definition.inputs.iter().enumerate() {
-        if norm.constants.get(i).is_some_and(Option::is_some) {
-            let _ =
-                write!(arguments, ", lang::Bits<{}>::of((u32)p.r_number[{constant}])", computed(*compute));
-            constant += 1;
-        } else {
-            let _ = write!(arguments, ", rows::input<{element}>(p.r[{tensor}], row * p.r_row[{tensor}], 1)");
-            tensor += 1;
-        }
-    }
-    let mut kept = 0;
-    for (i, output) in norm.outputs.iter().enumerate() {
-        if i == norm.multiplied {
-            let _ = write!(arguments, ", rows::Output<E>{{of_block + local * pitch}}");
-        } else if output.is_some() {
-            // Every block has the same rows; one writes them.
-            let _ =
-                write!(arguments, ", rows::Maybe<E>{{block == 0 ? (E*)p.s[{kept}] + row * p.k : nullptr}}");
-            kept += 1;
-        } else {
-            arguments.push_str(", rows::Maybe<E>{nullptr}");
-        }
-    }
+    let arguments = norm_inputs(norm, element(plan.dtype)) + &norm_outputs(norm);
     let each = THREADS / rows.threads;
     format!(
         "    extern __shared__ __align__(16) u8 shared[];\n    \
@@ -297,4 +273,40 @@ fn norm_text(
         context = rows.context,
         threads = rows.threads,
     )
+}
+
+/// The arguments for the inputs of a kernel of rows: numbers, and rows of tensors.
+fn norm_inputs(norm: &Norm, element: &str) -> String {
+    let mut arguments = String::new();
+    let (mut tensor, mut constant) = (0, 0);
+    for (i, (_, compute)) in norm.definition.inputs.iter().enumerate() {
+        if norm.constants.get(i).is_some_and(Option::is_some) {
+            let _ =
+                write!(arguments, ", lang::Bits<{}>::of((u32)p.r_number[{constant}])", computed(*compute));
+            constant += 1;
+        } else {
+            let _ = write!(arguments, ", rows::input<{element}>(p.r[{tensor}], row * p.r_row[{tensor}], 1)");
+            tensor += 1;
+        }
+    }
+    arguments
+}
+
+/// The arguments for its results: the rows that are multiplied, those that are kept, and those that nobody reads.
+fn norm_outputs(norm: &Norm) -> String {
+    let mut arguments = String::new();
+    let mut kept = 0;
+    for (i, output) in norm.outputs.iter().enumerate() {
+        if norm.multiplied == Some(i) {
+            let _ = write!(arguments, ", rows::Output<E>{{of_block + local * pitch}}");
+        } else if output.is_some() {
+            // Every block has the same rows; one writes them.
+            let _ =
+                write!(arguments, ", rows::Maybe<E>{{block == 0 ? (E*)p.s[{kept}] + row * p.k : nullptr}}");
+            kept += 1;
+        } else {
+            arguments.push_str(", rows::Maybe<E>{nullptr}");
+        }
+    }
+    arguments
 }

@@ -15,12 +15,11 @@ use super::{
             scatter::ScatterRows,
             shape::viewed,
         },
-        operation::MatMul,
+        product::MatMul,
     },
-    CHUNK, GAP,
-    operation::{From, Part, Place, ThinProduct},
+    few_rows::{CHUNK, GAP, lines_up, takes},
+    operation::{From, Part, Place, ThinProduct, is_same_place},
     plan::{Matrix, Norm, Plan, Scatter, Source, Step, Store, Turn, Value, Weight},
-    takes,
 };
 use crate::{
     BlockFormat, DType,
@@ -43,7 +42,7 @@ const MOST_PARTS: usize = 64;
 const MOST_WORDS: usize = 512;
 
 /// Returns one launch for `parts`; see [`Operation::fuse`](crate::backend::Operation::fuse).
-pub(in crate::ops) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
+pub(in crate::ops) fn fuse_product(parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
     if parts.len() < 2 || parts.len() != kept.len() || parts.len() > MOST_PARTS {
         return None;
     }
@@ -65,15 +64,6 @@ pub(in crate::ops) fn fuse(parts: &[&Launch], kept: &[u8]) -> Option<Launch> {
         finder.part(part)?;
     }
     finder.finish()
-}
-
-/// Returns whether a product is one that can be fused with what lies around it.
-pub(in crate::ops) fn may_fuse(product: &Launch) -> bool {
-    let (Some(x), Some(y)) = (product.inputs.first(), product.outputs.first()) else { return false };
-    match (x.layout.shape(), y.layout.shape()) {
-        (&[m, k], &[_, n]) => takes(x.dtype, m, n, k) && product.workspace == 0,
-        _ => false,
-    }
 }
 
 /// Returns whether a launch is of a product.
@@ -104,7 +94,17 @@ enum What {
     Value(Value),
 }
 
-/// The parts that were found so far.
+/// What a kernel of elements reads.
+struct Arguments {
+    /// For each input.
+    values: SmallVec<[Value; 4]>,
+    /// The numbers of the operands among them.
+    operands: SmallVec<[usize; 4]>,
+    /// The set of the products among them.
+    set: usize,
+}
+
+/// What was found so far.
 struct Finder {
     plan: Plan,
     /// Set once there is a product or a norm.
@@ -112,8 +112,8 @@ struct Finder {
     weights: Vec<Weight>,
     /// The set of each product.
     sets: Vec<usize>,
-    /// The set of each operand.
-    operand_sets: Vec<usize>,
+    /// The set of each operand, once a step that reads it has been added.
+    operand_sets: Vec<Option<usize>>,
     inputs: Vec<View>,
     outputs: Vec<View>,
     written: Vec<Written>,
@@ -208,10 +208,10 @@ impl Finder {
         let Plan { dtype, m, k, .. } = self.plan;
         let is_float = |compute: &Compute| *compute == Compute::F32;
         let computed = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
-        let extents =
-            rows.inputs.iter().enumerate().chain(rows.outputs.iter().map(|extent| (usize::MAX, extent)));
         let is_number = |i: usize| constants.get(i).is_some_and(Option::is_some);
-        let of_rows = extents.into_iter().all(|(i, extent)| *extent == Extent::Row || is_number(i));
+        let mut inputs = rows.inputs.iter().enumerate();
+        let of_rows = inputs.all(|(i, extent)| *extent == Extent::Row || is_number(i))
+            && rows.outputs.iter().all(|extent| *extent == Extent::Row);
         // As many as a block has (`Variant`).
         let of_block = m.min(if dtype == DType::F32 { 4 } else { 16 });
         let fits = k <= LONGEST && of_block * (k * dtype.size() + GAP) <= MOST_BYTES;
@@ -252,7 +252,7 @@ impl Finder {
             rows,
             constants: constants.into(),
             inputs,
-            multiplied: usize::MAX,
+            multiplied: None,
             outputs: SmallVec::from_elem(None, part.outputs.len()),
         };
         self.source = Some(Source::Norm(Box::new(norm)));
@@ -330,81 +330,90 @@ impl Finder {
                 }
                 // Rows that others read would have to be written as well.
                 let is_kept = norm.outputs[at].is_some();
-                if is_kept || norm.multiplied != usize::MAX && norm.multiplied != at {
+                if is_kept || norm.multiplied.is_some_and(|other| other != at) {
                     return None;
                 }
-                norm.multiplied = at;
+                norm.multiplied = Some(at);
                 self.written[at].value = What::Rows;
             }
         }
         Some(())
     }
 
+    /// A kernel of elements, after products.
     fn step(&mut self, part: &Launch, definition: &'static Definition, constants: &Constants) -> Option<()> {
-        let m = self.plan.m;
-        let first = part.outputs.first()?;
-        let count = first.layout.count();
-        let n = count / m;
-        let is_result = |view: &View| view.layout.count() == count && view.layout.is_contiguous();
-        let computes = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
-        let is_known =
-            |compute: &Compute| !matches!(compute, Compute::U16 | Compute::Random) && !compute.is_further();
-        if count != n * m
-            || n == 0
-            || !part.outputs.iter().all(is_result)
-            || !computes.into_iter().all(is_known)
-        {
+        let n = self.columns(part)?;
+        if self.plan.steps.len() == MOST || !is_fusable(definition) {
             return None;
         }
-        let mut set = None;
-        let (mut arguments, mut operands) = (SmallVec::new(), SmallVec::<[usize; 4]>::new());
-        for view in &part.inputs {
-            let value = match self.earlier(view).ok()?.map(|written| written.value) {
-                // A turned value is only written.
-                Some(What::Value(value)) if !matches!(value, Value::Turned(_)) => {
-                    let mine = self.set_of(value);
-                    let other = *set.get_or_insert(mine);
-                    self.sets.iter_mut().filter(|set| **set == mine).for_each(|set| *set = other);
-                    value
-                }
-                Some(_) => return None,
-                None => {
-                    let matrix = self.outside(view, n)?;
-                    let known = self.plan.operands.iter().position(|operand| *operand == matrix);
-                    let at = known.unwrap_or(self.plan.operands.len());
-                    if known.is_none() {
-                        self.plan.operands.push(matrix);
-                        self.operand_sets.push(usize::MAX);
-                    }
-                    operands.push(at);
-                    Value::Operand(at)
-                }
-            };
-            arguments.push(value);
-        }
-        // All products that it uses have the columns of its result.
-        let set = set?;
+        let Arguments { values, operands, set } = self.arguments(part, n)?;
         let mut members = self.sets.iter().zip(&self.weights).filter(|(of, _)| **of == set);
-        if members.any(|(_, weight)| weight.n != n)
-            || self.plan.steps.len() == MOST
-            || self.plan.operands.len() > MOST
-        {
+        if members.any(|(_, weight)| weight.n != n) || self.plan.operands.len() > MOST {
             return None;
         }
-        for at in operands {
-            // An operand of two sets is two operands.
-            if ![usize::MAX, set].contains(&self.root(self.operand_sets[at])) {
-                return None;
-            }
-            self.operand_sets[at] = set;
-        }
+        self.add_operands(&operands, set)?;
         let step = self.plan.steps.len();
         self.results =
             (0..part.outputs.len()).map(|part| What::Value(Value::Result { step, part })).collect();
         let stored = part.outputs.iter().map(|view| view.dtype).collect();
         let constants = constants.into();
         // Its set is known by one of its products until all sets are.
-        self.plan.steps.push(Step { definition, constants, arguments, stored, set });
+        self.plan.steps.push(Step { definition, constants, arguments: values, stored, set });
+        Some(())
+    }
+
+    /// Returns the columns of the results of a kernel of elements, if they are as many rows as the products'.
+    fn columns(&self, part: &Launch) -> Option<usize> {
+        let m = self.plan.m;
+        let count = part.outputs.first()?.layout.count();
+        let n = count / m;
+        let is_result = |view: &View| view.layout.count() == count && view.layout.is_contiguous();
+        (count == n * m && n > 0 && part.outputs.iter().all(is_result)).then_some(n)
+    }
+
+    /// Returns the values that a kernel of elements reads. All products among them become one set; there must be one.
+    fn arguments(&mut self, part: &Launch, n: usize) -> Option<Arguments> {
+        let (mut values, mut operands, mut set) = (SmallVec::new(), SmallVec::new(), None);
+        for view in &part.inputs {
+            let value = match self.earlier(view).ok()?.map(|written| written.value) {
+                // A turned value is only written.
+                Some(What::Value(value)) if !matches!(value, Value::Turned(_)) => {
+                    let mine = self.set_of(value)?;
+                    let other = *set.get_or_insert(mine);
+                    self.sets.iter_mut().filter(|set| **set == mine).for_each(|set| *set = other);
+                    value
+                }
+                Some(_) => return None,
+                None => {
+                    let at = self.operand(view, n)?;
+                    operands.push(at);
+                    Value::Operand(at)
+                }
+            };
+            values.push(value);
+        }
+        Some(Arguments { values, operands, set: set? })
+    }
+
+    /// Returns the number of an operand that no part writes.
+    fn operand(&mut self, view: &View, n: usize) -> Option<usize> {
+        let matrix = self.outside(view, n)?;
+        let known = self.plan.operands.iter().position(|operand| *operand == matrix);
+        Some(known.unwrap_or_else(|| {
+            self.plan.operands.push(matrix);
+            self.operand_sets.push(None);
+            self.plan.operands.len() - 1
+        }))
+    }
+
+    /// Adds operands to a set. One of two sets would be two operands.
+    fn add_operands(&mut self, operands: &[usize], set: usize) -> Option<()> {
+        for &at in operands {
+            if self.operand_sets[at].is_some_and(|other| self.root(other) != set) {
+                return None;
+            }
+            self.operand_sets[at] = Some(set);
+        }
         Some(())
     }
 
@@ -452,7 +461,7 @@ impl Finder {
         let (&[n], [state]) = (index.layout.shape(), &part.outputs[..]) else { return None };
         let (&rows, row) = state.layout.shape().split_first()?;
         let What::Value(value) = *self.results.last()? else { return None };
-        let set = self.set_of(value);
+        let set = self.set_of(value)?;
         let member = self.sets.iter().position(|other| *other == set)?;
         let is_outside = |view: &View| matches!(self.earlier(view), Ok(None));
         let fits = n == self.plan.m
@@ -479,13 +488,14 @@ impl Finder {
         self.sets.get(set).copied().unwrap_or(set)
     }
 
-    fn set_of(&self, value: Value) -> usize {
-        match value {
+    /// Returns the set of a value; an operand that no step reads has none.
+    fn set_of(&self, value: Value) -> Option<usize> {
+        Some(match value {
             Value::Product(i) => self.sets[i],
-            Value::Operand(i) => self.root(self.operand_sets[i]),
+            Value::Operand(i) => self.root(self.operand_sets[i]?),
             Value::Turned(i) => self.sets[self.plan.turns[i].product],
             Value::Result { step, .. } => self.root(self.plan.steps[step].set),
-        }
+        })
     }
 
     /// Adds the current part, whose results are known.
@@ -508,7 +518,7 @@ impl Finder {
                 }
                 if let What::Value(value) = value {
                     let (output, dtype) = (self.outputs.len() - 1, view.dtype);
-                    let set = self.set_of(value);
+                    let set = self.set_of(value)?;
                     self.plan.stores.push(Store { value, output, dtype, set, scatter: self.scatter });
                 }
                 From::Output(self.outputs.len() - 1)
@@ -572,7 +582,7 @@ impl Finder {
         plan.weights = members.iter().map(|i| self.weights[*i]).collect();
         plan.together = together;
         plan.source = self.source?;
-        if matches!(&plan.source, Source::Norm(norm) if norm.multiplied == usize::MAX) {
+        if matches!(&plan.source, Source::Norm(norm) if norm.multiplied.is_none()) {
             return None;
         }
         let op = ThinProduct { plan, parts: self.parts, between: self.between };
@@ -606,8 +616,8 @@ impl Finder {
     fn is_in_place(&self, store: Store, at: usize, input: &View, output: &View) -> bool {
         let mut uses =
             self.plan.operands.iter().zip(&self.operand_sets).filter(|(operand, _)| operand.input == at);
-        let is_operand =
-            uses.clone().count() > 0 && uses.all(|(_, set)| self.root(*set) == self.root(store.set));
+        let is_operand = uses.clone().count() > 0
+            && uses.all(|(_, set)| set.is_some_and(|set| self.root(set) == self.root(store.set)));
         let is_place = self.plan.turns.iter().any(|turn| turn.positions == at)
             || self
                 .plan
@@ -634,10 +644,10 @@ impl Finder {
     }
 }
 
-/// Returns whether an output has the memory of the same elements of an input.
-pub(super) fn is_same_place(input: &View, output: &View) -> bool {
-    let of = |view: &View| (view.addr, view.dtype.size(), view.layout.count());
-    of(input) == of(output) && input.layout.is_contiguous()
+/// Returns whether a kernel of elements can be part of another kernel.
+fn is_fusable(definition: &Definition) -> bool {
+    let mut computes = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
+    computes.all(|compute| !matches!(compute, Compute::U16 | Compute::Random) && !compute.is_further())
 }
 
 /// Strides of a layout as `[m, n]`; those along one element are 0.
@@ -648,11 +658,4 @@ fn matrix(layout: &Layout, m: usize, n: usize) -> Option<[usize; 2]> {
     let layout = viewed(layout, &[m, n])?;
     let &[row, col] = layout.strides() else { return None };
     Some([if m == 1 { 0 } else { row }, if n == 1 { 0 } else { col }])
-}
-
-/// Returns whether lines along K, `across` elements apart, start where 16 bytes can be loaded.
-pub(in crate::ops) fn lines_up(view: &View, [along, across]: [usize; 2], [k, lines]: [usize; 2]) -> bool {
-    (along == 1 || k == 1)
-        && view.addr.is_multiple_of(CHUNK as u64)
-        && (lines == 1 || (across * view.dtype.size()).is_multiple_of(CHUNK))
 }

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 #[cfg(feature = "cuda")]
 use super::cuda;
-use super::{super::super::prelude::*, fuse, plan::Plan};
+use super::{super::super::prelude::*, plan::Plan};
 use crate::{
     DType,
     backend::{Op, View},
@@ -70,7 +70,7 @@ impl Operation for ThinProduct {
 
     /// The place of an operand that no part reads any more, which `fuse` has ensured.
     fn may_write_over(&self, input: &View, output: &View) -> bool {
-        fuse::is_same_place(input, output)
+        is_same_place(input, output)
     }
 
     /// The rest of the plan follows from the parts.
@@ -110,4 +110,10 @@ impl Operation for ThinProduct {
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
         cuda::launch(&self.plan, gpu, launch)
     }
+}
+
+/// Returns whether an output has the memory of the same elements of an input.
+pub(super) fn is_same_place(input: &View, output: &View) -> bool {
+    let of = |view: &View| (view.addr, view.dtype.size(), view.layout.count());
+    of(input) == of(output) && input.layout.is_contiguous()
 }

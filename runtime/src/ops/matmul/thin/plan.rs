@@ -121,8 +121,8 @@ pub(super) struct Norm {
     pub(super) constants: SmallVec<[Option<Number>; 4]>,
     /// For each parameter that is a tensor; packs of each row can be loaded at once.
     pub(super) inputs: SmallVec<[Matrix; 4]>,
-    /// The result that is multiplied.
-    pub(super) multiplied: usize,
+    /// The result that is multiplied; `None` until a product is found that reads one.
+    pub(super) multiplied: Option<usize>,
     /// For each result, the output of the launch that it is.
     pub(super) outputs: SmallVec<[Option<usize>; 2]>,
 }

@@ -1,6 +1,6 @@
 //! Kernels of plans that models have, for CI to compile.
 
-use super::{super::operation, alone, cuda, fuse, operation::ThinProduct};
+use super::{super::operation, alone, cuda, fuse::fuse_product, operation::ThinProduct};
 use crate::{
     BlockFormat, DType, Numerics,
     backend::{Launch, Op, View, cuda::kernels::SourceFile},
@@ -117,7 +117,7 @@ impl Parts {
                 outputs.fold(0, |bits, (i, view)| bits | u8::from(!is_read(view)) << i)
             })
             .collect();
-        fuse(&parts, &kept)
+        fuse_product(&parts, &kept)
     }
 }
 

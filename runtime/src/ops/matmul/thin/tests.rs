@@ -2,9 +2,8 @@
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use super::*;
 use crate::{
-    BlockFormat, Device, Float, Numerics, Runtime, Scope, Step, Tensor,
+    BlockFormat, DType, Device, Float, Numerics, Runtime, Scope, Step, Tensor,
     backend::{Launch, Op, View},
     bf16, f16, kernel,
     kernel::{

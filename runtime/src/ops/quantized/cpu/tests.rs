@@ -1,6 +1,6 @@
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use super::super::operation::{QuantizedEmbedding, QuantizedLinear};
+use super::super::{linear::QuantizedLinear, operation::QuantizedEmbedding};
 use crate::{
     BlockFormat, DType, Numerics,
     backend::cpu::kernels::testing::*,

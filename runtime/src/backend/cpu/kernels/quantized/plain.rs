@@ -40,7 +40,7 @@ fn dots(
         for (row, sums) in sums.iter_mut().enumerate().take(rows) {
             for run in 0..runs {
                 let at = i * runs + run;
-                add_run(format, &parts, run, activations, (first + row, at), &mut sums[at % LANES]);
+                add_run(format, &parts, run, activations, first + row, at, &mut sums[at % LANES]);
             }
         }
     }
@@ -53,7 +53,8 @@ fn add_run(
     parts: &Parts,
     run: usize,
     activations: &Activations,
-    (row, at): (usize, usize),
+    row: usize,
+    at: usize,
     sum: &mut f32,
 ) {
     let group = if format.has_small_groups() { GROUP } else { RUN };

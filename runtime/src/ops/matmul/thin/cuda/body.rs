@@ -2,8 +2,8 @@
 
 use super::{
     super::{
-        Fused,
         plan::{Plan, Source},
+        variant::Fused,
     },
     ENTRY, THREADS,
     results::Results,

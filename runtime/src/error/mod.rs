@@ -1,6 +1,13 @@
 //! The errors of the runtime. Each names its cause and the remedy.
 
+mod memory_fault;
+mod operation;
+mod text;
+
 use crate::{BatchDescriptor, DType, ModeSet, base::reason::FallbackReason};
+
+pub use memory_fault::MemoryFault;
+use text::{listed, remedy_for};
 
 /// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -629,77 +636,4 @@ pub enum Error {
         /// The missing component and how to get it.
         reason: String,
     },
-}
-
-impl Error {
-    /// The same error of an operation that called the one that it names.
-    #[must_use]
-    /// Returns whether it is what a kernel reports while its results are complete nevertheless.
-    pub(crate) fn is_report(&self) -> bool {
-        matches!(self, Self::IndexOutOfRange { .. } | Self::LoopLimit { .. })
-    }
-
-    pub(crate) fn of_operation(mut self, caller: &'static str) -> Self {
-        if let Self::Shape { op, .. }
-        | Self::Axis { op, .. }
-        | Self::Argument { op, .. }
-        | Self::DifferentRuntimes { op }
-        | Self::PaddedMix { op, .. }
-        | Self::PaddedSize { op, .. }
-        | Self::OutsideSegment { op, .. }
-        | Self::NeverComputed { op } = &mut self
-        {
-            *op = caller;
-        }
-        self
-    }
-}
-
-/// The mismatch between a block of memory and the tensors.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryFault {
-    /// The block is live, but no tensor uses it.
-    Untracked,
-    /// A tensor uses the block, but it is not live.
-    Missing,
-    /// The block is live, but outside the arena's committed memory.
-    Uncommitted,
-}
-
-impl std::fmt::Display for MemoryFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Untracked => "are allocated but belong to no tensor",
-            Self::Missing => "belong to a tensor but are not allocated",
-            Self::Uncommitted => "are allocated beyond the committed memory",
-        })
-    }
-}
-
-impl Error {
-    /// Returns a shape error with its operands.
-    pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], reason: impl Into<String>) -> Self {
-        Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), reason: reason.into() }
-    }
-}
-
-/// Lists the problems, one per line, up to a screenful.
-fn listed(problems: &[String]) -> String {
-    const SHOWN: usize = 20;
-    let mut text: String = problems.iter().take(SHOWN).map(|p| format!("\n  - {p}")).collect();
-    if let Some(more) = problems.len().checked_sub(SHOWN).filter(|&n| n > 0) {
-        text += &format!("\n  … and {more} more");
-    }
-    text
-}
-
-/// Returns how a custom operation gets code for a device.
-fn remedy_for(device: &str) -> &'static str {
-    match device {
-        "the CPU" => "give it some with `CustomOpBuilder::cpu`, or run it on a GPU",
-        _ => {
-            "give it some with `CustomOpBuilder::cuda` or `CustomOpBuilder::cuda_library`, or run it on the CPU"
-        }
-    }
 }

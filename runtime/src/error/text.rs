@@ -1,0 +1,21 @@
+//! Parts of messages that depend on values.
+
+/// Lists the problems, one per line, up to a screenful.
+pub(super) fn listed(problems: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let mut text: String = problems.iter().take(SHOWN).map(|p| format!("\n  - {p}")).collect();
+    if let Some(more) = problems.len().checked_sub(SHOWN).filter(|&n| n > 0) {
+        text += &format!("\n  … and {more} more");
+    }
+    text
+}
+
+/// Returns how a custom operation gets code for a device.
+pub(super) fn remedy_for(device: &str) -> &'static str {
+    match device {
+        "the CPU" => "give it some with `CustomOpBuilder::cpu`, or run it on a GPU",
+        _ => {
+            "give it some with `CustomOpBuilder::cuda` or `CustomOpBuilder::cuda_library`, or run it on the CPU"
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Which products are of few rows, and which operands they read 16 bytes at a time.
+
+use crate::{
+    DType,
+    backend::{Launch, View},
+};
+
+/// Bytes of a chunk.
+pub(super) const CHUNK: usize = 16;
+/// Bytes behind each row in shared memory, so that rows beside each other are in other banks.
+pub(super) const GAP: usize = 64;
+/// The most rows.
+pub(in crate::ops) const FEW_ROWS: usize = 16;
+
+/// Returns whether a product of these sizes is one of few rows, which these kernels compute whatever the library could do.
+/// docs/BENCHMARKS.md has both beside each other.
+pub(in crate::ops::matmul) fn takes(dtype: DType, m: usize, n: usize, k: usize) -> bool {
+    dtype.is_computed_in_f32()
+        && (1..=FEW_ROWS).contains(&m)
+        && k > 0
+        && (k * dtype.size()).is_multiple_of(CHUNK)
+        && i32::try_from(n.max(k)).is_ok()
+}
+
+/// Returns whether a product is one that can be fused with what lies around it.
+pub(in crate::ops) fn may_fuse_product(product: &Launch) -> bool {
+    let (Some(x), Some(y)) = (product.inputs.first(), product.outputs.first()) else { return false };
+    match (x.layout.shape(), y.layout.shape()) {
+        (&[m, k], &[_, n]) => takes(x.dtype, m, n, k) && product.workspace == 0,
+        _ => false,
+    }
+}
+
+/// Returns whether lines along K, `across` elements apart, start where 16 bytes can be loaded.
+pub(in crate::ops) fn lines_up(view: &View, [along, across]: [usize; 2], [k, lines]: [usize; 2]) -> bool {
+    (along == 1 || k == 1)
+        && view.addr.is_multiple_of(CHUNK as u64)
+        && (lines == 1 || (across * view.dtype.size()).is_multiple_of(CHUNK))
+}

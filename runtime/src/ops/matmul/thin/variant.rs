@@ -1,0 +1,146 @@
+//! The kernels of products of few rows, of which the sizes and the device choose.
+
+use super::plan::{Plan, Source};
+use crate::{BlockFormat, DType};
+
+/// The kernel, for sources that include or contain it.
+pub(in crate::ops::matmul) const TEXT: &str = include_str!("../thin.cuh");
+/// What the kernel has besides for weights in blocks.
+pub(super) const BLOCKS: &str =
+    concat!(include_str!("../../quantized/blocks.cuh"), include_str!("../thin_blocks.cuh"));
+
+/// Columns of a group: mirrors `COLUMNS` of `thin.cuh`.
+pub(in crate::ops::matmul) const COLUMNS: usize = 8;
+/// A kernel: what it computes is the same for all, how fast it is depends on the number of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops::matmul) struct Variant {
+    /// Most rows of a block.
+    pub(in crate::ops::matmul) rows: usize,
+    /// Groups of columns of a block.
+    pub(in crate::ops::matmul) groups: usize,
+    /// Steps of which the weights are on their way at a time.
+    pub(in crate::ops::matmul) ahead: usize,
+    /// Blocks that a multiprocessor has room for.
+    pub(in crate::ops::matmul) resident: usize,
+    /// Its name in `matmul.cu`.
+    pub(in crate::ops::matmul) name: &'static str,
+}
+
+macro_rules! variants {
+    ($($rows:literal $groups:literal $ahead:literal $resident:literal;)*) => {
+        [$(Variant {
+            rows: $rows,
+            groups: $groups,
+            ahead: $ahead,
+            resident: $resident,
+            name: concat!("gemv_nk_", $rows, "_", $groups, "_", $ahead, "_", $resident),
+        }),*]
+    };
+}
+
+/// For f32, the first of each pair while all blocks can run at once: fewer weights of more columns, or more of few.
+const FULL: [Variant; 6] = variants! {
+    1 1 4 2; 1 1 4 3;
+    2 1 4 2; 2 4 1 2;
+    4 1 4 2; 4 2 2 2;
+};
+/// For 16 bits, which the tensor cores multiply, likewise.
+const HALF: [Variant; 4] = variants! {
+    8 1 4 2; 8 2 2 3;
+    16 1 3 2; 16 4 1 2;
+};
+
+impl Variant {
+    /// For `m` rows and `n` columns, of all products of a batch.
+    pub(in crate::ops::matmul) fn of(multiprocessors: u32, dtype: DType, m: usize, n: usize) -> Self {
+        let all: &[Self] = if dtype == DType::F32 { &FULL } else { &HALF };
+        let pair = all.chunks(2).find(|pair| m <= pair[0].rows).or(all.chunks(2).last());
+        // There is a pair.
+        let pair = pair.unwrap_or(all);
+        let blocks = n.div_ceil(pair[0].columns()) * m.div_ceil(pair[0].rows);
+        let fit = pair[0].resident * multiprocessors as usize;
+        pair[usize::from(blocks > fit)]
+    }
+
+    /// Columns of a block.
+    pub(in crate::ops::matmul) fn columns(self) -> usize {
+        self.groups * COLUMNS
+    }
+
+    /// Blocks for `m` rows and `n` columns.
+    pub(in crate::ops::matmul) fn blocks(self, m: usize, n: usize) -> usize {
+        m.div_ceil(self.rows) * n.div_ceil(self.columns())
+    }
+}
+
+/// The kernel of a product with something around it: each block computes one group of columns after the other, so that the rows
+/// are made once, and its next weights are on their way while it writes results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fused {
+    /// Most rows of a block.
+    pub(super) rows: usize,
+    /// Groups of columns at a time: a whole number for one or two products.
+    pub(super) groups: usize,
+    /// Steps of which the weights are on their way at a time.
+    pub(super) ahead: usize,
+    /// Steps of which the rows are: they are in shared memory, or other blocks have read them.
+    pub(super) near: usize,
+    /// Blocks that a multiprocessor has room for.
+    pub(super) resident: usize,
+}
+
+impl Fused {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let (dtype, m, makes_rows) = (plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
+        if let Some(format) = plan.format {
+            return Self::of_blocks(format, dtype, m, makes_rows);
+        }
+        let [rows, ahead, near] = match (dtype, m) {
+            // What results need is in registers, too.
+            (DType::F32, ..=1) => [1, 4, 2],
+            (DType::F32, 2) => [2, 2, 2],
+            (DType::F32, _) => [4, 2, 1],
+            // Several rows take registers while they are made.
+            (_, 2..=8) if makes_rows => [8, 2, 1],
+            (_, ..=8) => [8, 4, 1],
+            _ if makes_rows => [16, 3, 1],
+            _ => [16, 2, 1],
+        };
+        // Many rows are made in as many registers as there are.
+        let resident = if [4, 16].contains(&rows) && makes_rows { 1 } else { 2 };
+        Self { rows, groups: 2, ahead, near, resident }
+    }
+
+    /// For weights in blocks, of which a step is a unit.
+    fn of_blocks(format: BlockFormat, dtype: DType, m: usize, makes_rows: bool) -> Self {
+        let rows = match (dtype, m) {
+            (DType::F32, ..=1) => 1,
+            (DType::F32, 2) => 2,
+            (DType::F32, _) => 4,
+            (_, ..=8) => 8,
+            _ => 16,
+        };
+        let is_large = format.elements() > 64;
+        let ahead = match rows {
+            _ if is_large => 1,
+            1 | 8 => 4,
+            _ => 2,
+        };
+        // Scales and minima of 16 elements each take registers as well, and so do several rows while they are made.
+        let is_wide = format == BlockFormat::Q2_K && dtype != DType::F32
+            || [4, 16].contains(&rows) && (is_large || makes_rows);
+        let resident = if is_wide { 1 } else { 2 };
+        Self { rows, groups: 2, ahead, near: 1, resident }
+    }
+
+    /// Blocks for so many groups of columns: as many as run at a time.
+    pub(super) fn blocks(self, multiprocessors: u32, plan: &Plan, tiles: usize) -> usize {
+        let (multiprocessors, stacks) = (multiprocessors as usize, plan.m.div_ceil(self.rows));
+        let most = (multiprocessors * self.resident / stacks).max(1);
+        // To take blocks apart costs the same for one group and for all, so every group has columns if that leaves no
+        // multiprocessor idle.
+        let side = if plan.format.is_some() { self.groups / plan.together } else { 1 };
+        let tiles = if tiles > multiprocessors { tiles.div_ceil(side) } else { tiles };
+        tiles.min(most) * stacks
+    }
+}
