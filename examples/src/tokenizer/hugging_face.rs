@@ -17,7 +17,7 @@ impl ChatTokenizer {
     /// them; if no token ends an answer.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
-        let at = |why: String, help: &str| Error::File { path: path.clone(), why, help: help.into() };
+        let at = |reason: String, help: &str| Error::File { path: path.clone(), reason, help: help.into() };
         let text = read(&path)?;
         let damaged = |e: &dyn std::fmt::Display| {
             at(format!("cannot be understood: {e}"), "fetch it again, or use a model with another tokenizer")
@@ -75,7 +75,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Error::File {
             path: path.to_owned(),
-            why: "the folder has no tokenizer".into(),
+            reason: "the folder has no tokenizer".into(),
             help: "fetch it as well; a `tokenizer.model` or `vocab.json` alone is not read".into(),
         },
         _ => Error::io(path, "read", &e),

@@ -2,7 +2,7 @@
 //! graph.
 
 use graphable::{
-    Device, Result, Runtime, Step, Tensor, bf16, graphable,
+    Result, Runtime, Step, Tensor, bf16, graphable,
     ops::{self, AttentionConfig, AttentionMask},
 };
 
@@ -143,7 +143,7 @@ fn measure(rt: &mut Runtime, z: Sizes, change: usize) -> Result<f64> {
 }
 
 pub(crate) fn run() -> Result<()> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let mut rt = crate::timing::runtime_without_passes()?;
     for z in CASES {
         for (change, what) in CHANGES.iter().enumerate() {
             let us = measure(&mut rt, z, change)?;

@@ -1,7 +1,7 @@
 //! Convolutions of ResNet-50 (32 images) and of a small U-Net (8 images): device time of one, of many in one graph. Inputs and
 //! weights have their channels next to each other in memory, as the convolution before leaves them, and as PyTorch recommends.
 
-use graphable::{Device, Float, Runtime, Step, bf16, graphable, prelude::*};
+use graphable::{Float, Runtime, Step, bf16, graphable, prelude::*};
 
 use crate::timing::Rounds;
 
@@ -69,7 +69,7 @@ fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize
 }
 
 pub(crate) fn run() -> Result<()> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let mut rt = crate::timing::runtime_without_passes()?;
     for shape in SHAPES {
         measure::<f32>(&mut rt, shape)?;
         measure::<bf16>(&mut rt, shape)?;

@@ -1,7 +1,7 @@
 //! Element-wise operations beside `#[kernel]` functions of the same text: device time of one launch, of many in one
 //! graph.
 
-use graphable::{Device, Element, Float, Runtime, Step, bf16, f16, graphable, prelude::*};
+use graphable::{Element, Float, Runtime, Step, bf16, f16, graphable, prelude::*};
 
 use crate::{timing::Rounds, twins};
 
@@ -112,7 +112,7 @@ macro_rules! measure {
 }
 
 pub(crate) fn run() -> Result<()> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let mut rt = crate::timing::runtime_without_passes()?;
     let rt = &mut rt;
     measure!(rt, f32, Flat, AddGraph AddTwinGraph);
     measure!(rt, bf16, Flat, AddGraph AddTwinGraph);

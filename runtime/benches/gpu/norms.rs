@@ -2,7 +2,7 @@
 //!
 //! Of two versions of the kernels, each in a binary of its own, the lines with the same `case` compare.
 
-use graphable::{Device, Float, Param, Runtime, bf16, f16, graphable, prelude::*};
+use graphable::{Float, Param, Runtime, bf16, f16, graphable, prelude::*};
 
 use crate::timing::Rounds;
 
@@ -70,7 +70,7 @@ macro_rules! measure {
 }
 
 pub(crate) fn run() -> Result<()> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let mut rt = crate::timing::runtime_without_passes()?;
     let rt = &mut rt;
     measure!(rt, f32, RmsNormGraph LayerNormGraph AddRmsNormGraph);
     measure!(rt, bf16, RmsNormGraph LayerNormGraph AddRmsNormGraph);

@@ -1,7 +1,7 @@
 //! What the switches of the numerics cost and gain: error and device time of products, each with and without its switch, of
 //! many in one graph. The error is relative to a product in f64 of the same operands.
 
-use graphable::{Device, Float, Numerics, Runtime, Step, bf16, f16, graphable, prelude::*};
+use graphable::{Float, Numerics, Runtime, Step, bf16, f16, graphable, prelude::*};
 
 use crate::timing::Rounds;
 
@@ -87,7 +87,7 @@ fn measure<T: Float>(rt: &mut Runtime, switches: &[(&str, Numerics)]) -> Result<
 }
 
 pub(crate) fn run() -> Result<()> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let mut rt = crate::timing::runtime_without_passes()?;
     let full = Numerics::default();
     measure::<f32>(
         &mut rt,

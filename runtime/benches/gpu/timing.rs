@@ -1,8 +1,15 @@
-//! Medians.
+//! Runtimes and medians for figures.
 
 use std::time::Instant;
 
-use graphable::Result;
+use graphable::{Device, Passes, Result, Runtime};
+
+/// Returns a runtime for graphs of many equal launches, each of which counts: passes would compute equal ones once.
+pub(crate) fn runtime_without_passes() -> Result<Runtime> {
+    let mut rt = Runtime::new(Device::cuda(0))?;
+    rt.set_passes(Passes::none());
+    Ok(rt)
+}
 
 /// The middle one.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {

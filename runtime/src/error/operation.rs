@@ -4,8 +4,8 @@ use super::Error;
 
 impl Error {
     /// Returns a shape error with its operands.
-    pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], why: impl Into<String>) -> Self {
-        Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), why: why.into() }
+    pub(crate) fn shape(op: &'static str, shapes: &[&[usize]], reason: impl Into<String>) -> Self {
+        Self::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), reason: reason.into() }
     }
 
     /// Returns whether it is what a kernel reports while its results are complete nevertheless.

@@ -11,7 +11,7 @@ use crate::{
     AsOperand, Float, Result, Scope, State, Tensor,
     backend::{Op, View},
     tensor::Operand,
-    value::layout::{Layout, Marks},
+    value::layout::{Layout, PaddedDims},
 };
 
 mod config;
@@ -65,7 +65,7 @@ pub fn rope<'s, T: Float>(
     let (x, given) = (own(NAME, x)?, positions.view.layout);
     let layout = x.view.layout;
     let shape = layout.shape();
-    let wrong = |why: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], why));
+    let wrong = |reason: &str| Err(scope.shape_error(NAME, &[(&x).into(), (&positions).into()], reason));
     let (time, t, d) = match *shape {
         [t, _, d] => (0, t, d),
         [_, t, _, d] => (1, t, d),
@@ -129,7 +129,7 @@ impl PositionAxes {
     }
 
     /// The padding of the result. Positions of another rank, which are refused, have no part in it.
-    fn marks(self, name: &'static str, scope: Scope<'_>, x: &Operand, positions: &Operand) -> Result<Marks> {
+    fn marks(self, name: &'static str, scope: Scope<'_>, x: &Operand, positions: &Operand) -> Result<PaddedDims> {
         let (rank, time) = (positions.view.layout.rank(), self.time);
         if rank != self.first() + 1 + usize::from(self.batched) {
             return Ok(x.marks);

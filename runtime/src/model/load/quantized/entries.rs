@@ -135,17 +135,17 @@ fn float8_entry(files: &SafeTensors, name: &str, block: Option<[usize; 2]>) -> R
     let layer = layer(name);
     let raw = |part: &str| files.raw(&format!("{layer}.{part}"));
     let Some(scale) = FLOAT8_SCALES.into_iter().find(|part| raw(part).is_some()) else {
-        let why = format!("has `{name}` in fp8, and no `{layer}.weight_scale`; it is incomplete");
-        return wrong(&files.name(), why);
+        let reason = format!("has `{name}` in fp8, and no `{layer}.weight_scale`; it is incomplete");
+        return wrong(&files.name(), reason);
     };
     // Of one scale, it does not matter.
     let is_one = raw(scale).is_some_and(|raw| raw.shape.iter().product::<usize>() == 1);
     if scale == FLOAT8_SCALES[1] && block.is_none() && !is_one {
-        let why = format!(
+        let reason = format!(
             "has `{layer}.{scale}`, scales of blocks; `weight_block_size` in `quantization_config` of config.json says of how \
              many rows and columns, and is missing"
         );
-        return wrong(&files.name(), why);
+        return wrong(&files.name(), reason);
     }
     Ok(Entry::Float8 { shape: float8(files, name, scale, block)?.shape, scale, block })
 }

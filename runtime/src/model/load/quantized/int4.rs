@@ -105,8 +105,8 @@ impl Sizes {
     fn of(weight: &Named<'_>, layout: Layout, group: Option<usize>, stored: &[usize]) -> Result<Self> {
         let name = || weight.tensor(weight.names.integers);
         let &[first, second] = stored else {
-            let why = format!("has `{}` with shape {stored:?}; it has two dimensions", name());
-            return wrong(weight.path, why);
+            let reason = format!("has `{}` with shape {stored:?}; it has two dimensions", name());
+            return wrong(weight.path, reason);
         };
         if first == 0 || second == 0 {
             return wrong(weight.path, format!("has `{}` without elements; it is damaged", name()));
@@ -122,11 +122,11 @@ impl Sizes {
         };
         let group = group.unwrap_or(width).max(1);
         if !width.is_multiple_of(group) {
-            let why = format!(
+            let reason = format!(
                 "has rows of {width} elements in `{}`, and groups of {group} do not divide them",
                 name()
             );
-            return wrong(weight.path, why);
+            return wrong(weight.path, reason);
         }
         Ok(Self { rows, width, group, across: width / group })
     }
@@ -158,11 +158,11 @@ impl Tensors<'_> {
         match &self.groups {
             Some(groups) => groups.check(path, &name, &[Dtype::I32], &[sizes.width]),
             None if layout.is_sorted() => {
-                let why = format!(
+                let reason = format!(
                     "does not have `{name}`, by which config.json says that columns are sorted (`desc_act`, `actorder`); it is \
                      incomplete"
                 );
-                wrong(path, why)
+                wrong(path, reason)
             }
             None => Ok(()),
         }
