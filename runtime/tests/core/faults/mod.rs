@@ -25,6 +25,7 @@ use graphable::{
 #[cfg(target_os = "linux")]
 use rustix::thread::CpuSet;
 
+use crate::support::{INJECTED, injected};
 use program::{Program, SIZES, Setup, expected, open};
 
 /// Where the error of a fault came out.

@@ -7,7 +7,7 @@ mod shown;
 use std::{sync::Arc, time::Duration};
 
 use graphable::{
-    Error, Event, Mode, Param, Result, Runtime, Schedule, Stats, Step, UnsharedReason,
+    Event, Mode, Param, Result, Runtime, Schedule, Stats, Step, UnsharedReason,
     backend::faulty::{FaultCall, FaultPlan, FaultyBackend},
     join, ops,
 };
