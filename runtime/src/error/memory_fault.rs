@@ -1,7 +1,5 @@
 //! How a block of memory and the tensors disagree.
 
-use std::fmt;
-
 /// The mismatch between a block of memory and the tensors.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +12,8 @@ pub enum MemoryFault {
     Uncommitted,
 }
 
-impl fmt::Display for MemoryFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl std::fmt::Display for MemoryFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Untracked => "are allocated but belong to no tensor",
             Self::Missing => "belong to a tensor but are not allocated",
