@@ -161,31 +161,34 @@ pub(crate) fn fused_samples() -> Vec<(String, &'static crate::backend::cuda::ker
 /// The operations that are kernels in Rust, each once.
 #[cfg(feature = "cuda")]
 pub(crate) fn kernels() -> Vec<&'static crate::kernel::definition::Definition> {
+    let mut all = Vec::new();
+    // Not one iterator of all: its type would have every part in it, and its functions take long to compile.
+    all.extend(elementwise::kernels());
+    all.extend(compare::kernels());
+    all.extend(cast::kernels());
+    all.extend(norm::kernels());
+    all.extend(reduce::kernels());
+    all.extend(conv::kernels());
+    all.extend(recurrent::kernels());
+    all.extend(pool::kernels());
+    all.extend(upsample::kernels());
+    all.extend(channel_norm::kernels());
+    all.extend(math::kernels());
+    all.extend(activation::kernels());
+    all.extend(numbers::kernels());
+    all.extend(logic::kernels());
+    all.extend(statistics::kernels());
+    all.extend(masked::kernels());
+    all.extend(order::kernels());
+    all.extend(scatter_add::kernels());
+    all.extend(moe::kernels());
+    all.extend(arrange::kernels());
+    all.extend(loss::kernels());
+    all.extend(random::kernels());
+    all.extend(sampling::kernels());
     let mut known = std::collections::HashSet::new();
-    let all = elementwise::kernels()
-        .chain(compare::kernels())
-        .chain(cast::kernels())
-        .chain(norm::kernels())
-        .chain(reduce::kernels())
-        .chain(conv::kernels())
-        .chain(recurrent::kernels())
-        .chain(pool::kernels())
-        .chain(upsample::kernels())
-        .chain(channel_norm::kernels())
-        .chain(math::kernels())
-        .chain(activation::kernels())
-        .chain(numbers::kernels())
-        .chain(logic::kernels())
-        .chain(statistics::kernels())
-        .chain(masked::kernels())
-        .chain(order::kernels())
-        .chain(scatter_add::kernels())
-        .chain(moe::kernels())
-        .chain(arrange::kernels())
-        .chain(loss::kernels())
-        .chain(random::kernels())
-        .chain(sampling::kernels());
-    all.filter(|definition| known.insert(definition.id)).collect()
+    all.retain(|definition| known.insert(definition.id));
+    all
 }
 
 #[cfg(test)]

@@ -107,30 +107,33 @@ const _: () = {
                 uses.constant(f32::NAN);
                 uses.constant(ALPHA);
             },
-            block: |block| {
-                let x0 = block.input_f32(0usize);
-                let x1 = block.input_f32(1usize);
-                let x2 = block.input_u32(2usize);
-                let x3 = block.input_u8(3usize);
-                let y0 = block.output_f32(0usize);
-                let y1 = block.output_u32(1usize);
-                for (((((y0, y1), x0), x1), x2), x3) in ::core::iter::Iterator::zip(
-                    ::core::iter::Iterator::zip(
+            block: {
+                fn of_block(block: &mut p::kernel::Block<'_>) {
+                    let x0 = block.input_f32(0usize);
+                    let x1 = block.input_f32(1usize);
+                    let x2 = block.input_u32(2usize);
+                    let x3 = block.input_u8(3usize);
+                    let y0 = block.output_f32(0usize);
+                    let y1 = block.output_u32(1usize);
+                    for (((((y0, y1), x0), x1), x2), x3) in ::core::iter::Iterator::zip(
                         ::core::iter::Iterator::zip(
                             ::core::iter::Iterator::zip(
-                                ::core::iter::Iterator::zip(y0.iter_mut(), y1.iter_mut()),
-                                x0.iter(),
+                                ::core::iter::Iterator::zip(
+                                    ::core::iter::Iterator::zip(y0.iter_mut(), y1.iter_mut()),
+                                    x0.iter(),
+                                ),
+                                x1.iter(),
                             ),
-                            x1.iter(),
+                            x2.iter(),
                         ),
-                        x2.iter(),
-                    ),
-                    x3.iter(),
-                ) {
-                    let (r0, r1) = swish::scalar(*x0, *x1, *x2, *x3 != 0);
-                    *y0 = r0;
-                    *y1 = r1;
+                        x3.iter(),
+                    ) {
+                        let (r0, r1) = swish::scalar(*x0, *x1, *x2, *x3 != 0);
+                        *y0 = r0;
+                        *y1 = r1;
+                    }
                 }
+                of_block
             },
         };
         const DEPTH: ::core::primitive::usize = p::kernel::above(

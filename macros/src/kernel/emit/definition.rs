@@ -44,6 +44,7 @@ pub(super) fn definition(
         Form::Rows | Form::Reduce => row::block(header),
         Form::Index => index::block(header),
     };
+    let block = of_block(&block);
     let kind = kind(header, text, of, columns);
     let further = of.is_some_and(|(_, types)| types.has(Scalar::is_further));
     quote! {
@@ -60,7 +61,7 @@ pub(super) fn definition(
                     #(uses.kernel(<#callees as #p::kernel::Kernel>::DEFINITION);)*
                     #(uses.constant(#constants);)*
                 },
-                block: |block| { #block },
+                block: #block,
             };
             const DEPTH: ::core::primitive::usize =
                 #p::kernel::above(&[#(<#callees as #p::kernel::Kernel>::DEPTH),*]);
@@ -68,6 +69,16 @@ pub(super) fn definition(
         // Kernels that call each other in a cycle have no depth.
         const _: ::core::primitive::usize = <#kernel as #p::kernel::Kernel>::DEPTH;
     }
+}
+
+/// A pointer to a function of a block. A closure would become a second function, the one that the pointer leads to, and the
+/// loops of a kernel would be optimised in both.
+fn of_block(body: &TokenStream) -> TokenStream {
+    let p = private();
+    quote! {{
+        fn of_block(block: &mut #p::kernel::Block<'_>) { #body }
+        of_block
+    }}
 }
 
 /// Words of a random number in the making: the four of its counter, and the key.
@@ -119,8 +130,8 @@ fn kind(header: &Header, text: &str, of: Option<(&Body, &Types)>, columns: bool)
     let indexed = body.is_some_and(|body| body.indexes_rows);
     let columns = match columns {
         true => {
-            let block = row::columns(header);
-            quote!(::core::option::Option::Some(|block| { #block }))
+            let block = of_block(&row::columns(header));
+            quote!(::core::option::Option::Some(#block))
         }
         false => quote!(::core::option::Option::None),
     };

@@ -13,11 +13,13 @@ use crate::{
         cpu::{
             Access,
             kernels::{
-                scalar::{Arith, Scalar, with_scalar},
+                float::by_float,
+                scalar::{Arith, Scalar},
                 strided::{BLOCK, Walk, Workspace, chunks},
             },
         },
     },
+    bf16, f16,
 };
 
 mod normalize;
@@ -71,9 +73,21 @@ impl Slices {
 }
 
 pub(super) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: usize) {
+    match launch.inputs[0].dtype {
+        DType::F32 => reduce_as::<f32>(access, launch, kind, axis),
+        DType::F16 => reduce_as::<f16>(access, launch, kind, axis),
+        DType::Bf16 => reduce_as::<bf16>(access, launch, kind, axis),
+        DType::I32 => reduce_as::<i32>(access, launch, kind, axis),
+        DType::U32 => reduce_as::<u32>(access, launch, kind, axis),
+        DType::U8 => reduce_as::<u8>(access, launch, kind, axis),
+        other => unreachable!("{other} has kernels of rows (`further.rs`), or none"),
+    }
+}
+
+fn reduce_as<T: Scalar>(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: usize) {
     let (x, y) = (&launch.inputs[0], &launch.outputs[0]);
     let n = x.layout.shape()[axis];
-    with_scalar!(x.dtype, T => match kind {
+    match kind {
         Reduce::Sum => fold::<T, _>(access, x, y, axis, Zeroable::zeroed(), Arith::add, Arith::add, T::down),
         Reduce::Max => fold::<T, _>(access, x, y, axis, Arith::LOWEST, Arith::max, Arith::max, T::down),
         Reduce::Mean if x.dtype.is_computed_in_f32() => {
@@ -84,7 +98,7 @@ pub(super) fn reduce(access: &Access<'_>, launch: &Launch, kind: Reduce, axis: u
             let mean = |sum: f64| T::of_f64(sum / n as f64);
             fold::<T, _>(access, x, y, axis, 0.0, |sum, v| sum + v.to_f64(), |a, b| a + b, mean);
         }
-    });
+    }
 }
 
 /// Folds each slice of `x` along `axis` to one element of `y`. `step` takes in an element, `merge`
@@ -150,44 +164,35 @@ fn row<A: Copy, R: Copy>(x: &[A], init: R, step: impl Fn(R, A) -> R, merge: impl
     lanes.into_iter().fold(init, merge)
 }
 
-/// Sums elements and their weights, from which `finish` makes the result.
+/// Sums the elements that the mask selects and counts them; `finish` makes the result of both.
 pub(super) fn masked(
     access: &Access<'_>,
     launch: &Launch,
     axis: usize,
-    finish: impl Fn(f32, f32) -> f32 + Copy + Sync,
+    // Called once for each result: not worth compiling the loops again for each function.
+    finish: fn(f32, f32) -> f32,
 ) {
-    with_scalar!(launch.inputs[0].dtype, T => match launch.inputs[1].dtype {
-        DType::F32 => masked_of::<T, f32>(access, launch, axis, |m| m, finish),
-        DType::Bool => masked_of::<T, u8>(access, launch, axis, |m| f32::from(u8::from(m != 0)), finish),
-        _ => masked_of::<T, u8>(access, launch, axis, f32::from, finish),
-    });
+    by_float!(launch.inputs[0].dtype, masked_as(access, launch, axis, finish));
 }
 
-fn masked_of<T: Scalar, M: Scalar<Acc = M>>(
+fn masked_as<T: Scalar<Acc = f32>>(
     access: &Access<'_>,
     launch: &Launch,
     axis: usize,
-    weight: impl Fn(M) -> f32 + Sync,
-    finish: impl Fn(f32, f32) -> f32 + Sync,
+    finish: fn(f32, f32) -> f32,
 ) {
     let (x, mask, y) = (&launch.inputs[0], &launch.inputs[1], &launch.outputs[0]);
     let (mut slices, masks) = (Slices::new(x, axis), Slices::new(mask, axis));
     if let Some(count) = launch.inputs.get(2) {
         slices.len = slices.len.min(access.count(count));
     }
-    let (src, mask, out) = (access.slice::<T>(x), access.slice::<M>(mask), access.slice_mut::<T>(y));
-    // A weight of 0 drops the element whatever it holds: padding may be NaN.
-    let step = |(sum, weights): WeightedSum, x: T::Acc, m: M| {
-        let m = weight(m);
-        (sum + if m == 0.0 { 0.0 } else { x.to_f32() * m }, weights + m)
-    };
-    let finish = |(sum, weights): WeightedSum| T::of_f32(finish(sum, weights));
+    let (src, mask, out) = (access.slice::<T>(x), access.slice::<u8>(mask), access.slice_mut::<T>(y));
+    let finish = |(sum, weights): WeightedSum| T::down(finish(sum, weights));
     let operands = Masked { slices, src, masks, mask };
     if operands.slices.one_by_one() {
-        operands.one_by_one(out, step, finish);
+        operands.one_by_one(out, finish);
     } else {
-        operands.together(out, step, finish);
+        operands.together(out, finish);
     }
 }
 
@@ -196,26 +201,28 @@ type WeightedSum = (f32, f32);
 
 const NO_SUM: WeightedSum = (0.0, 0.0);
 
+/// Adds an element, if it is selected. Otherwise it is dropped whatever it holds: padding may be NaN.
+#[inline(always)]
+fn step((sum, weights): WeightedSum, x: f32, m: u8) -> WeightedSum {
+    let m = f32::from(u8::from(m != 0));
+    (sum + if m == 0.0 { 0.0 } else { x * m }, weights + m)
+}
+
 fn merged(a: WeightedSum, b: WeightedSum) -> WeightedSum {
     (a.0 + b.0, a.1 + b.1)
 }
 
-/// The slices of a view with the weights of their elements.
-struct Masked<'a, T, M> {
+/// The slices of a view with the mask of their elements.
+struct Masked<'a, T> {
     slices: Slices,
     src: &'a [T],
     masks: Slices,
-    mask: &'a [M],
+    mask: &'a [u8],
 }
 
-impl<T: Scalar, M: Scalar<Acc = M>> Masked<'_, T, M> {
+impl<T: Scalar<Acc = f32>> Masked<'_, T> {
     /// Sums slice by slice, each in several accumulators.
-    fn one_by_one(
-        &self,
-        out: &mut [T],
-        step: impl Fn(WeightedSum, T::Acc, M) -> WeightedSum + Sync,
-        finish: impl Fn(WeightedSum) -> T + Sync,
-    ) {
+    fn one_by_one(&self, out: &mut [T], finish: impl Fn(WeightedSum) -> T + Sync) {
         let Self { slices, src, masks, mask } = self;
         slices.each(
             out,
@@ -244,12 +251,7 @@ impl<T: Scalar, M: Scalar<Acc = M>> Masked<'_, T, M> {
     }
 
     /// Sums all slices of a block at the same time.
-    fn together(
-        &self,
-        out: &mut [T],
-        step: impl Fn(WeightedSum, T::Acc, M) -> WeightedSum + Sync,
-        finish: impl Fn(WeightedSum) -> T + Sync,
-    ) {
+    fn together(&self, out: &mut [T], finish: impl Fn(WeightedSum) -> T + Sync) {
         let Self { slices, src, masks, mask } = self;
         chunks(out, BLOCK, BLOCK.saturating_mul(slices.len), |i, out| {
             let (mut scratch_x, mut scratch_m) = (Workspace::new(), Workspace::new());

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::{operation::Reduce, rows};
 use crate::{
-    DType, Result,
+    Result,
     backend::{
         Launch, View,
         cuda::{
@@ -164,14 +164,9 @@ impl Along {
         Self { of_rows, ..by_hand }
     }
 
-    /// The mean of the elements selected by a mask of these elements, or their sum (`total`).
-    pub(super) fn masked(axis: usize, mask: DType, total: bool) -> Self {
-        let name = match mask {
-            DType::F32 => "masked_mean_f32",
-            DType::Bool => "masked_mean_bool",
-            _ => "masked_mean_u8",
-        };
-        Self { total, ..Self::new(axis, [name, name, "masked_mean_join"]) }
+    /// The mean of the elements selected by a mask, or their sum (`total`).
+    pub(super) fn masked(axis: usize, total: bool) -> Self {
+        Self { total, ..Self::new(axis, ["masked_mean", "masked_mean", "masked_mean_join"]) }
     }
 
     /// Softmax, or its logarithm.

@@ -57,7 +57,7 @@ pub(super) struct L2Normalize {
     pub(super) eps: f32,
 }
 
-/// All of them work along one axis; on a GPU by kernels that [`Along`] names for the inputs.
+/// All of them work along one axis; on a GPU by kernels that [`Along`] names.
 macro_rules! along_an_axis {
     ($type:ident, $name:expr, $parameters:expr, $cpu:expr, $along:expr) => {
         impl Operation for $type {
@@ -86,14 +86,14 @@ macro_rules! along_an_axis {
                 _: &[View],
                 _: bool,
             ) -> crate::Result<u64> {
-                let along: fn(&Self, &[View]) -> Along = $along;
-                Ok(cuda::workspace_bytes(gpu.props(), &inputs[0], along(self, inputs)))
+                let along: fn(&Self) -> Along = $along;
+                Ok(cuda::workspace_bytes(gpu.props(), &inputs[0], along(self)))
             }
 
             #[cfg(feature = "cuda")]
             fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> crate::Result<()> {
-                let along: fn(&Self, &[View]) -> Along = $along;
-                cuda::launch(gpu, launch, along(self, &launch.inputs))
+                let along: fn(&Self) -> Along = $along;
+                cuda::launch(gpu, launch, along(self))
             }
         }
     };
@@ -108,7 +108,7 @@ along_an_axis!(
     },
     |op, mut to| op.kind.hash(&mut to),
     |op, access, launch| cpu::reduce(access, launch, op.kind, op.axis),
-    |op, _| Along::reduce(op.kind, op.axis)
+    |op| Along::reduce(op.kind, op.axis)
 );
 
 along_an_axis!(
@@ -116,7 +116,7 @@ along_an_axis!(
     |_| "masked_mean",
     |_, _| {},
     |op, access, launch| cpu::masked(access, launch, op.axis, |sum, weights| sum / weights.max(1e-9)),
-    |op, inputs| Along::masked(op.axis, inputs[1].dtype, false)
+    |op| Along::masked(op.axis, false)
 );
 
 along_an_axis!(
@@ -124,7 +124,7 @@ along_an_axis!(
     |_| "masked_sum",
     |_, _| {},
     |op, access, launch| cpu::masked(access, launch, op.axis, |sum, _| sum),
-    |op, inputs| Along::masked(op.axis, inputs[1].dtype, true)
+    |op| Along::masked(op.axis, true)
 );
 
 along_an_axis!(
@@ -132,7 +132,7 @@ along_an_axis!(
     |op| if op.log { "log_softmax" } else { "softmax" },
     |op, to| to.write_u8(op.log.into()),
     |op, access, launch| cpu::softmax(access, launch, op.axis, op.log),
-    |op, _| Along::softmax(op.axis, op.log)
+    |op| Along::softmax(op.axis, op.log)
 );
 
 along_an_axis!(
@@ -140,5 +140,5 @@ along_an_axis!(
     |_| "l2_normalize",
     |op, to| to.write_u32(op.eps.to_bits()),
     |op, access, launch| cpu::l2_normalize(access, launch, op.axis, op.eps),
-    |op, _| Along::l2_normalize(op.axis, op.eps)
+    |op| Along::l2_normalize(op.axis, op.eps)
 );

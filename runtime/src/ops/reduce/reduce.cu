@@ -311,11 +311,7 @@ FOLD(reduce_max, Max)
 #if FLOAT
 // ---- masked mean
 
-DEVICE f32 weight_of(u8 m) { return (f32)m; }
-DEVICE f32 weight_of(boolean m) { return m.bits ? 1.f : 0.f; }
-DEVICE f32 weight_of(f32 m) { return m; }
-
-template <class M> DEVICE void masked(const Params& p) {
+DEVICE void masked(const Params& p) {
     const Place at = place(p);
     u64 len = p.len;
     if (p.real) {
@@ -329,13 +325,13 @@ template <class M> DEVICE void masked(const Params& p) {
         Weighted acc = Weighted::none();
         if (s < p.count && from < to) {
             const T* x = (const T*)p.starts.addr + offset_of(p.starts, s);
-            const M* mask = (const M*)p.mask.addr + offset_of(p.mask, s);
+            const boolean* mask = (const boolean*)p.mask.addr + offset_of(p.mask, s);
             for (u64 k = from + at.lane; k < to;) {
                 Weighted part = Weighted::none();
                 u64 end = k + 64ull * p.lanes;
                 if (end > to) end = to;
 #pragma unroll 4
-                for (; k < end; k += p.lanes) part.take(up(x[k * p.stride]), weight_of(mask[k * p.mask_stride]));
+                for (; k < end; k += p.lanes) part.take(up(x[k * p.stride]), mask[k * p.mask_stride].bits ? 1.f : 0.f);
                 acc.join(part);
             }
         }
@@ -343,9 +339,7 @@ template <class M> DEVICE void masked(const Params& p) {
     }
 }
 
-KERNEL(masked_mean_u8, masked<u8>(p))
-KERNEL(masked_mean_bool, masked<boolean>(p))
-KERNEL(masked_mean_f32, masked<f32>(p))
+KERNEL(masked_mean, masked(p))
 KERNEL(masked_mean_join, join<Weighted>(p))
 
 // ---- slices normalised by what they reduce to

@@ -67,6 +67,7 @@ pub(in crate::kernel::emit) fn function(header: &Header, body: &Body, types: &Ty
     let results = body.block.value.as_ref().map(|value| native.columns_results(header, value));
     Some(quote! {
         #[allow(warnings, clippy::all, clippy::pedantic, clippy::nursery)]
+        #[inline(always)]
         fn columns(#(#parameters,)* #(#places),*) { #(#statements)* #results }
     })
 }

@@ -23,9 +23,6 @@ pub(crate) trait Scalar: Pod + Send + Sync {
 
     /// One value, rounded once.
     fn down(value: Self::Acc) -> Self;
-
-    /// One value from an f32: rounded to nearest for floats, truncated and saturated for integers.
-    fn of_f32(value: f32) -> Self;
 }
 
 /// Arithmetic of a computing type. Integers wrap.
@@ -35,7 +32,6 @@ pub(crate) trait Arith: Pod + PartialOrd + Send + Sync {
     fn add(self, other: Self) -> Self;
     /// Integer division by zero returns 0.
     fn div(self, other: Self) -> Self;
-    fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
     /// Truncates and saturates for integers; NaN is 0.
     fn from_f32(value: f32) -> Self;
@@ -62,10 +58,6 @@ macro_rules! float {
                 self / other
             }
             #[inline(always)]
-            fn to_f32(self) -> f32 {
-                self as f32
-            }
-            #[inline(always)]
             fn to_f64(self) -> f64 {
                 self.into()
             }
@@ -85,10 +77,6 @@ macro_rules! float {
             fn of_f64(value: f64) -> Self {
                 value as $t
             }
-            #[inline(always)]
-            fn of_f32(value: f32) -> Self {
-                value.into()
-            }
         }
     )*};
 }
@@ -104,10 +92,6 @@ macro_rules! integer {
             #[inline(always)]
             fn div(self, other: Self) -> Self {
                 if other == 0 { 0 } else { self.wrapping_div(other) }
-            }
-            #[inline(always)]
-            fn to_f32(self) -> f32 {
-                self as f32
             }
             #[inline(always)]
             #[allow(clippy::cast_lossless, reason = "of an `i64` it is the nearest")]
@@ -127,10 +111,6 @@ macro_rules! integer {
             type Acc = $t;
             direct!();
             fn of_f64(value: f64) -> Self {
-                value as $t
-            }
-            #[inline(always)]
-            fn of_f32(value: f32) -> Self {
                 value as $t
             }
         }
@@ -181,9 +161,6 @@ macro_rules! half_float {
             }
             fn of_f64(value: f64) -> Self {
                 $t::from_f32(round_to_odd(value))
-            }
-            fn of_f32(value: f32) -> Self {
-                $t::from_f32(value)
             }
         }
     )*};

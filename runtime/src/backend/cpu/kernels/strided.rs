@@ -265,7 +265,7 @@ pub(crate) fn chunks<T: Send>(out: &mut [T], len: usize, work: usize, f: impl Fn
 
 /// Calls `f(i, part)` for each part of `len` elements of `out` (the last may be shorter), in parallel. Parts are large, so
 /// that `f` need not be a type of its own, for each of which the division of work would be compiled anew.
-pub(super) fn parts<T: Send>(out: &mut [T], len: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
+pub(crate) fn parts<T: Send>(out: &mut [T], len: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
     out.par_chunks_mut(len).enumerate().for_each(|(i, part)| f(i, part));
 }
 

@@ -1,10 +1,12 @@
 //! Products of integers, which wrap, and of `f64`, whose terms are added one after the other.
 
 use bytemuck::Pod;
-use rayon::prelude::*;
 
 use super::{Problem, SERIAL};
-use crate::backend::cpu::kernels::real::{Strided, offset_at};
+use crate::backend::cpu::kernels::{
+    real::{Strided, offset_at},
+    strided::parts,
+};
 
 /// Numbers that are multiplied as they are.
 pub(super) trait Whole: Pod + Send + Sync {
@@ -49,7 +51,7 @@ pub(super) fn product<T: Whole>(
         return;
     }
     let p = Problem::new(&a, &b);
-    let row = |(index, out): (usize, &mut [T])| {
+    let row = |index: usize, out: &mut [T]| {
         out.fill(T::zeroed());
         if let Some(bias) = &bias {
             let stride = bias.layout.strides()[bias.layout.rank() - 1];
@@ -68,8 +70,8 @@ pub(super) fn product<T: Whole>(
         }
     };
     if p.batches().saturating_mul(p.work()) < SERIAL {
-        out.chunks_exact_mut(p.n).enumerate().for_each(row);
+        out.chunks_exact_mut(p.n).enumerate().for_each(|(i, out)| row(i, out));
     } else {
-        out.par_chunks_exact_mut(p.n).enumerate().for_each(row);
+        parts(out, p.n, &row);
     }
 }

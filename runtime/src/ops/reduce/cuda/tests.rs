@@ -2,9 +2,12 @@ use super::{
     super::operation::{Reduction, Softmax},
     *,
 };
-use crate::backend::{
-    Op, Operation,
-    cuda::kernels::testing::{Recorder, whole},
+use crate::{
+    DType,
+    backend::{
+        Op, Operation,
+        cuda::kernels::testing::{Recorder, whole},
+    },
 };
 
 fn run(op: impl Into<Op>, x: View, out: &[usize]) -> Recorder {

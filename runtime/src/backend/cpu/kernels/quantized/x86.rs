@@ -131,24 +131,25 @@ macro_rules! kernels {
                 to: &mut [f32],
             ) {
                 let columns = to.len() / activations.rows();
-                let write = |row: usize, column: usize, sum: f32| to[row * columns + column] = sum;
-                of_format!(format, columns_of(weights, columns, activations, write));
+                of_format!(format, columns_of(weights, columns, activations, to, columns));
             }
 
-            /// Multiplies so many rows of weights and passes each sum on, with its row and column.
+            /// Multiplies so many rows of weights. Of the sums, row `i` begins at `to[i * stride]`.
             #[target_feature(enable = $features)]
             #[inline]
             pub(in super::super) fn columns_of<const F: u8>(
                 weights: &[u8],
                 columns: usize,
                 activations: &Activations,
-                mut write: impl FnMut(usize, usize, f32),
+                to: &mut [f32],
+                stride: usize,
             ) {
                 let rows = activations.rows();
                 for first in (0..rows).step_by(ROWS) {
+                    let to = &mut to[first * stride..];
                     match rows - first {
-                        1 => some_rows::<F, 1>(weights, columns, activations, first, &mut write),
-                        _ => some_rows::<F, ROWS>(weights, columns, activations, first, &mut write),
+                        1 => some_rows::<F, 1>(weights, columns, activations, first, to, stride),
+                        _ => some_rows::<F, ROWS>(weights, columns, activations, first, to, stride),
                     }
                 }
             }
@@ -159,7 +160,8 @@ macro_rules! kernels {
                 columns: usize,
                 activations: &Activations,
                 first: usize,
-                write: &mut impl FnMut(usize, usize, f32),
+                to: &mut [f32],
+                stride: usize,
             ) {
                 let bytes = weights.len() / columns;
                 let rows: [Row<'_>; R] = std::array::from_fn(|i| Row {
@@ -179,7 +181,7 @@ macro_rules! kernels {
                         }
                     }
                     for (i, sums) in sums.into_iter().enumerate() {
-                        write(first + i, column, total(bytemuck::cast(sums)));
+                        to[i * stride + column] = total(bytemuck::cast(sums));
                     }
                 }
             }

@@ -68,8 +68,8 @@ fn tiles<const F: u8>(weights: &[u8], columns: usize, activations: &Activations,
         }
     }
     if whole < columns {
-        let write = |row: usize, column: usize, sum: f32| to[row * columns + whole + column] = sum;
-        avx2::columns_of::<F>(&weights[whole * bytes..], columns - whole, activations, write);
+        let to = &mut to[whole..];
+        avx2::columns_of::<F>(&weights[whole * bytes..], columns - whole, activations, to, columns);
     }
 }
 

@@ -21,6 +21,19 @@ const MANY: usize = 6;
 /// Rows of activations that a tile is multiplied with at a time.
 const ROWS: usize = 2;
 
+/// Calls a function of what the terms of a format are made of, which are constants of it: parts of a run that have scales, and
+/// whether there are minima. It is compiled for these four instead of for every format.
+macro_rules! of_terms {
+    ($format:expr, $function:ident, $rows:expr, $arguments:tt) => {
+        match (has_small_groups($format), has_minima($format)) {
+            (false, false) => $function::<1, false, $rows> $arguments,
+            (false, true) => $function::<1, true, $rows> $arguments,
+            (true, false) => $function::<2, false, $rows> $arguments,
+            (true, true) => $function::<2, true, $rows> $arguments,
+        }
+    };
+}
+
 /// A run of each row of a tile.
 #[derive(Clone, Copy)]
 struct Run {
@@ -51,6 +64,8 @@ fn tiles<const F: u8>(weights: &[u8], columns: usize, activations: &Activations,
     let bytes = weights.len() / columns;
     let whole = columns / COLUMNS * COLUMNS;
     let mut tile = Vec::new();
+    // What the offsets of the weights add to a product is that often the sum of the activations.
+    let of_sum = if offset(F) > 0 { -(1 << offset(F)) } else { 0 };
     for first in (0..whole).step_by(COLUMNS) {
         fill::<F>(&weights[first * bytes..][..COLUMNS * bytes], activations.width() / RUN, &mut tile);
         for row in (0..activations.rows()).step_by(ROWS) {
@@ -61,12 +76,12 @@ fn tiles<const F: u8>(weights: &[u8], columns: usize, activations: &Activations,
                 to[(row + i) * columns + first..][..COLUMNS].copy_from_slice(&sums);
             };
             if activations.rows() - row == 1 {
-                dots::<F, 1>(&tile, activations, row)
+                of_terms!(F, dots, 1, (&tile, activations, row, of_sum))
                     .into_iter()
                     .enumerate()
                     .for_each(|(i, sums)| write(i, sums));
             } else {
-                dots::<F, ROWS>(&tile, activations, row)
+                of_terms!(F, dots, ROWS, (&tile, activations, row, of_sum))
                     .into_iter()
                     .enumerate()
                     .for_each(|(i, sums)| write(i, sums));
@@ -74,8 +89,8 @@ fn tiles<const F: u8>(weights: &[u8], columns: usize, activations: &Activations,
         }
     }
     if whole < columns {
-        let write = |row: usize, column: usize, sum: f32| to[row * columns + whole + column] = sum;
-        vnni::columns_of::<F>(&weights[whole * bytes..], columns - whole, activations, write);
+        let to = &mut to[whole..];
+        vnni::columns_of::<F>(&weights[whole * bytes..], columns - whole, activations, to, columns);
     }
 }
 
@@ -137,10 +152,14 @@ fn floats(rows: &[[__m256; LANES]; 2]) -> [__m512; LANES] {
     all
 }
 
-/// The products of a tile and `R` rows of activations.
+/// The products of a tile and `R` rows of activations, whose sums count `of_sum` times.
 #[target_feature(enable = "avx2,f16c,avx512f,avx512vl,avx512vnni")]
-#[inline]
-fn dots<const F: u8, const R: usize>(tile: &[Run], activations: &Activations, first: usize) -> [__m512; R] {
+fn dots<const GROUPS: usize, const MINIMA: bool, const R: usize>(
+    tile: &[Run],
+    activations: &Activations,
+    first: usize,
+    of_sum: i32,
+) -> [__m512; R] {
     let integers: [_; R] = std::array::from_fn(|i| activations.integers(first + i));
     let runs: [_; R] = std::array::from_fn(|i| activations.runs(first + i));
     let mut sums = [[_mm512_setzero_ps(); LANES]; R];
@@ -151,8 +170,10 @@ fn dots<const F: u8, const R: usize>(tile: &[Run], activations: &Activations, fi
             $(if let Some(of) = $of.get($run) {
                 for r in 0..R {
                     let others = &integers[r][$i * LANES + $run];
-                    let (scale, of_halves) = (runs[r][$i].scales[$run], runs[r][$i].sums.map(|sums| sums[$run]));
-                    sums[r][$run] = add_run::<F>(of, others, scale, of_halves, sums[r][$run]);
+                    let (scale, halves) = (runs[r][$i].scales[$run], &runs[r][$i].sums);
+                    let of_halves = [halves[0][$run], halves[1][$run]];
+                    sums[r][$run] =
+                        add_run::<GROUPS, MINIMA>(of, others, scale, of_halves, of_sum, sums[r][$run]);
                 }
             })*
         };
@@ -171,25 +192,25 @@ fn dots<const F: u8, const R: usize>(tile: &[Run], activations: &Activations, fi
 /// Adds the terms of a run.
 #[target_feature(enable = "avx2,f16c,avx512f,avx512vl,avx512vnni")]
 #[inline]
-fn add_run<const F: u8>(
+fn add_run<const GROUPS: usize, const MINIMA: bool>(
     run: &Run,
     others: &[i32; WORDS],
     scale: f32,
     of_halves: [i32; 2],
+    of_sum: i32,
     mut sums: __m512,
 ) -> __m512 {
     let scale = _mm512_set1_ps(scale);
-    let groups = if has_small_groups(F) { 2 } else { 1 };
-    for group in 0..groups {
-        let of_group = if groups == 2 { of_halves[group] } else { of_halves[0] + of_halves[1] };
-        let offset = if offset(F) > 0 { -(of_group << offset(F)) } else { 0 };
-        let mut product = _mm512_set1_epi32(offset);
-        let (first, count) = (group * WORDS / 2, WORDS / groups);
+    for group in 0..GROUPS {
+        let of_group = if GROUPS == 2 { of_halves[group] } else { of_halves[0] + of_halves[1] };
+        // Formats with minima have no offsets.
+        let mut product = _mm512_set1_epi32(if MINIMA { 0 } else { of_group * of_sum });
+        let (first, count) = (group * WORDS / 2, WORDS / GROUPS);
         for (word, other) in run.words.iter().zip(others).skip(first).take(count) {
             product = _mm512_dpbusd_epi32(product, *word, _mm512_set1_epi32(*other));
         }
         let mut term = _mm512_mul_ps(_mm512_mul_ps(run.scales[group], scale), _mm512_cvtepi32_ps(product));
-        if has_minima(F) {
+        if MINIMA {
             let of_group = _mm512_mul_ps(scale, _mm512_set1_ps(of_group as f32));
             term = _mm512_sub_ps(term, _mm512_mul_ps(run.minima[group], of_group));
         }
