@@ -1,7 +1,7 @@
 //! Element-wise operations beside `#[kernel]` functions of the same text: device time of one launch, of many in one
 //! graph.
 
-use graphable::{Element, Float, Runtime, Step, bf16, f16, graphable, prelude::*};
+use graphable::{Element, Float, Step, bf16, f16, graphable, prelude::*};
 
 use crate::{timing::Rounds, twins};
 

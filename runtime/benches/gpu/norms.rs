@@ -2,7 +2,7 @@
 //!
 //! Of two versions of the kernels, each in a binary of its own, the lines with the same `case` compare.
 
-use graphable::{Float, Param, Runtime, bf16, f16, graphable, prelude::*};
+use graphable::{Float, Param, bf16, f16, graphable, prelude::*};
 
 use crate::timing::Rounds;
 

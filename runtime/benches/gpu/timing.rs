@@ -6,7 +6,7 @@ use graphable::{Device, Passes, Result, Runtime};
 
 /// Returns a runtime for graphs of many equal launches, each of which counts: passes would compute equal ones once.
 pub(crate) fn runtime_without_passes() -> Result<Runtime> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let rt = Runtime::new(Device::cuda(0))?;
     rt.set_passes(Passes::none());
     Ok(rt)
 }

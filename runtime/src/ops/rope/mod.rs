@@ -129,7 +129,13 @@ impl PositionAxes {
     }
 
     /// The padding of the result. Positions of another rank, which are refused, have no part in it.
-    fn marks(self, name: &'static str, scope: Scope<'_>, x: &Operand, positions: &Operand) -> Result<PaddedDims> {
+    fn marks(
+        self,
+        name: &'static str,
+        scope: Scope<'_>,
+        x: &Operand,
+        positions: &Operand,
+    ) -> Result<PaddedDims> {
         let (rank, time) = (positions.view.layout.rank(), self.time);
         if rank != self.first() + 1 + usize::from(self.batched) {
             return Ok(x.marks);
