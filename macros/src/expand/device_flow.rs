@@ -11,14 +11,19 @@ use std::collections::BTreeSet;
 
 mod order;
 mod shared;
+mod variables;
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use shared::Shared;
 use syn::{
-    Block, Expr, ExprIf, ExprMatch, ExprWhile, Member, Pat, Signature, Stmt, Type,
+    Block, Expr, ExprIf, ExprMatch, ExprWhile, Pat, Signature, Stmt, Type,
     spanned::Spanned,
     visit_mut::{self, VisitMut},
+};
+use variables::{
+    Outer, assigned, begin, changed_by_arms, copies, entered, fresh, given, held, initial, list, of_type,
+    outs, private,
 };
 
 use crate::{
@@ -38,8 +43,8 @@ pub(crate) struct Flows {
     ret: Option<Type>,
     /// The variables in scope.
     names: Vec<Known>,
-    /// The variables of which later code needs the value: in each block around, what follows the current statement, and in each expression
-    /// around, what is evaluated after the current operand.
+    /// The variables of which later code needs the value: in each block around, what follows the current statement, and in
+    /// each expression around, what is evaluated after the current operand.
     later: Vec<BTreeSet<String>>,
     /// How many entries of `later` are around the condition that is visited, whose `let`s outlive it.
     condition: usize,
@@ -250,6 +255,17 @@ impl Flows {
         Shared::of(effects.changed.iter().filter(|c| !self.is_gone(c)))
     }
 
+    /// Returns what becomes of the variables that arms change.
+    fn ends(&self, changed: Vec<Changed>) -> Ends {
+        let (gone, leaving): (Vec<Changed>, Vec<Changed>) =
+            changed.into_iter().partition(|c| self.is_gone(c));
+        // Nothing but the arms says what a variable is that has no value yet.
+        let (unset, gone): (Vec<Changed>, Vec<Changed>) =
+            gone.into_iter().partition(|c| matches!(c.how, How::Anew));
+        let types = (0..unset.len()).map(|n| private(&format!("t{n}")));
+        Ends { leaving, unset: types.zip(unset).collect(), gone }
+    }
+
     /// A node whose arms are alternatives: `arms` is the control flow over the selector, `node` the call.
     fn node(
         &self,
@@ -259,55 +275,26 @@ impl Flows {
         node: impl FnOnce(Arms) -> TokenStream,
     ) -> TokenStream {
         let p = krate::private();
-        let (value, given, error, closure) =
-            (private("value"), given(), private("error"), private("closure"));
+        let (value, error, closure) = (private("value"), private("error"), private("closure"));
         let Effects { changed, moved, parted } = effects;
-        let outer = Outer::of(changed.iter().map(|c| (c, self.is_gone(c))));
-        let begin: TokenStream = changed.iter().zip(&outer.names).map(|(c, copy)| begin(c, copy)).collect();
-        let (gone, changed): (Vec<Changed>, Vec<Changed>) =
-            changed.into_iter().partition(|c| self.is_gone(c));
-        // Nothing but the arms says what a variable is that has no value yet.
-        let (unset, gone): (Vec<Changed>, Vec<Changed>) =
-            gone.into_iter().partition(|c| matches!(c.how, How::Anew));
-        let types = (0..unset.len()).map(|n| private(&format!("t{n}")));
-        let types: Vec<(Ident, Changed)> = types.zip(unset).collect();
-        let of_one_type = types.iter().map(|(name, variable)| of_type(name, variable));
-        let held: TokenStream = gone.iter().map(held).chain(of_one_type).collect();
-        let copies = copies(&moved, &parted);
-        let shown = krate::private_at(at);
-        let leaves = quote_spanned!(at=> #shown::LeavesArm::leave((#value,).0));
-        let outs = list(changed.iter().flat_map(outs).chain([quote!(#value)]));
-        let body = quote! {
-            #begin
-            #held
-            #copies
-            #[allow(clippy::let_unit_value, unreachable_code)]
-            let #value = #arms;
-            #[allow(unreachable_code)]
-            let #value = match #leaves {
-                ::core::result::Result::Ok(#value) => #value,
-                ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
-            };
-            #[allow(unreachable_code)]
-            {
-                *#given = ::core::option::Option::Some(#outs);
-                ::core::result::Result::Ok(())
-            }
-        };
-        let Outer { names: outer, copies: outer_copies } = outer;
-        let outer = outer.iter().flatten();
+        let Outer { names: outer, copies: outer_copies } =
+            Outer::of(changed.iter().map(|c| (c, self.is_gone(c))));
+        let begin: TokenStream = changed.iter().zip(&outer).map(|(c, copy)| begin(c, copy)).collect();
+        let ends = self.ends(changed);
+        let (held, copies) = (ends.held(), copies(&moved, &parted));
+        let body = alternatives(at, &ends, quote!(#begin #held #copies), arms);
         let call = node(Arms { copies: outer_copies, body, ran: self.ran(at) });
-        let names = fresh(&changed);
+        let names = fresh(&ends.leaving);
         let pattern = list(
             names.iter().map(|name| quote!(#p::Carrying(#name, _))).chain([quote!(#p::Carrying(#value, _))]),
         );
-        let assigned = assigned(&changed, &names);
-        let moved: Vec<&Ident> = moved.iter().chain(gone.iter().map(|c| &c.ident)).collect();
+        let assigned = assigned(&ends.leaving, &names);
+        let moved: Vec<&Ident> = moved.iter().chain(ends.gone.iter().map(|c| &c.ident)).collect();
         // Arms changed variables of their own, and rustc would say that these need no `mut`.
-        let changed_too = gone.iter().map(changed_by_arms);
+        let changed_too = ends.gone.iter().map(changed_by_arms);
         let moved = (!moved.is_empty()).then(|| quote!({ let _moved = (#(#moved,)*); }));
-        let of_one_type: TokenStream = types.iter().map(|(name, variable)| of_type(name, variable)).collect();
-        let types = types.iter().map(|(name, _)| name);
+        let (outer, of_one_type) = (outer.iter().flatten(), ends.of_one_type());
+        let types = ends.unset.iter().map(|(name, _)| name);
         quote_spanned! {at=>
             {
                 #(let #types = #p::OfArms::new();)*
@@ -337,8 +324,8 @@ impl Flows {
             shared.visit_block_mut(&mut round.body);
         }
         let read = self.effects((*e.cond).clone(), true);
-        let (carried, given, error, rounds, closures) =
-            (private("carried"), given(), private("error"), private("round"), private("closures"));
+        let (carried, error, rounds, closures) =
+            (private("carried"), private("error"), private("round"), private("closures"));
         *round.cond = syn::parse_quote!(#p::Round::begins(&mut #rounds));
         round.while_token.span = at;
         let named = order::of_expr(&Expr::While(e.clone()));
@@ -348,45 +335,101 @@ impl Flows {
         let initial = list(changed.iter().flat_map(initial));
         let pattern = list(names.iter().map(|name| quote!(#p::Carrying(#name, _))));
         let Outer { names: outer, copies: outer_copies } = Outer::of_fields(&changed);
-        let (enter, outs) = (entered(&changed, &outer, &names, false), list(changed.iter().flat_map(outs)));
-        let shown_to_predicate = entered(&changed, &outer, &names, true);
-        let (copies, read) = (copies(&moved, &parted), copies(&read.moved, &read.parted));
-        let assigned = assigned(&changed, &names);
+        let (shown, read) = (entered(&changed, &outer, &names, true), copies(&read.moved, &read.parted));
+        let (enter, copies) = (entered(&changed, &outer, &names, false), copies(&moved, &parted));
         let (runtime, ran, outer) = (self.runtime(at), self.ran(at), outer.iter().flatten());
+        let before = quote!(let #pattern = ::core::clone::Clone::clone(#carried); #shown #read);
+        let decides = described(at, &quote!(#carried: &_), &ran, &before, &predicate);
+        let round =
+            quote!(let #pattern = #carried; #enter #copies let mut #rounds = #p::Round::first(); #round);
+        let outs = list(changed.iter().flat_map(outs));
+        let body = described(at, &quote!(#carried), &ran, &round, &outs);
+        let assigned = assigned(&changed, &names);
         let (limit, place) = (limit(e), place(e));
         quote_spanned! {at=>
             {
                 #(let #outer;)*
-                let (#pattern, #closures) = match #runtime::device_while(
-                    #limit,
-                    #place,
-                    #initial,
-                    {
-                        #outer_copies
-                        |#carried: &_, #given: &mut _| -> #ran {
-                            let #pattern = ::core::clone::Clone::clone(#carried);
-                            #shown_to_predicate
-                            #read
-                            *#given = ::core::option::Option::Some(#predicate);
-                            ::core::result::Result::Ok(())
-                        }
-                    },
-                    |#carried, #given: &mut _| -> #ran {
-                        let #pattern = #carried;
-                        #enter
-                        #copies
-                        let mut #rounds = #p::Round::first();
-                        #round
-                        *#given = ::core::option::Option::Some(#outs);
-                        ::core::result::Result::Ok(())
-                    },
-                ) {
-                    ::core::result::Result::Ok(#carried) => #carried,
-                    ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
-                };
+                let (#pattern, #closures) =
+                    match #runtime::device_while(#limit, #place, #initial, { #outer_copies #decides }, #body) {
+                        ::core::result::Result::Ok(#carried) => #carried,
+                        ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
+                    };
                 #assigned
                 #p::end(#closures);
             }
+        }
+    }
+}
+
+/// A closure that describes a part of a loop: its statements, and the value that it gives.
+fn described(
+    at: Span,
+    parameter: &TokenStream,
+    ran: &TokenStream,
+    statements: &TokenStream,
+    value: &TokenStream,
+) -> TokenStream {
+    let given = given();
+    quote_spanned! {at=>
+        |#parameter, #given: &mut _| -> #ran {
+            #statements
+            *#given = ::core::option::Option::Some(#value);
+            ::core::result::Result::Ok(())
+        }
+    }
+}
+
+/// What a call that describes arms is given.
+struct Arms {
+    /// The statements before the closure.
+    copies: TokenStream,
+    /// The closure's code.
+    body: TokenStream,
+    /// The type of its result.
+    ran: TokenStream,
+}
+
+/// What becomes of the variables that arms change.
+struct Ends {
+    leaving: Vec<Changed>,
+    /// Those that had no value and do not leave the arms, each with the name of its type.
+    unset: Vec<(Ident, Changed)>,
+    /// The others that do not leave the arms.
+    gone: Vec<Changed>,
+}
+
+impl Ends {
+    /// The statements in the arms' closure for what does not leave it.
+    fn held(&self) -> TokenStream {
+        let held: TokenStream = self.gone.iter().map(held).collect();
+        let of_one_type = self.of_one_type();
+        quote!(#held #of_one_type)
+    }
+
+    fn of_one_type(&self) -> TokenStream {
+        self.unset.iter().map(|(name, variable)| of_type(name, variable)).collect()
+    }
+}
+
+/// The code of a closure that describes an arm, after the statements `begin`.
+fn alternatives(at: Span, ends: &Ends, begin: TokenStream, arms: &TokenStream) -> TokenStream {
+    let (value, given, error) = (private("value"), given(), private("error"));
+    let shown = krate::private_at(at);
+    let leaves = quote_spanned!(at=> #shown::LeavesArm::leave((#value,).0));
+    let outs = list(ends.leaving.iter().flat_map(outs).chain([quote!(#value)]));
+    quote! {
+        #begin
+        #[allow(clippy::let_unit_value, unreachable_code)]
+        let #value = #arms;
+        #[allow(unreachable_code)]
+        let #value = match #leaves {
+            ::core::result::Result::Ok(#value) => #value,
+            ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
+        };
+        #[allow(unreachable_code)]
+        {
+            *#given = ::core::option::Option::Some(#outs);
+            ::core::result::Result::Ok(())
         }
     }
 }
@@ -448,269 +491,6 @@ impl Later {
             self.names.insert(name.to_owned());
         }
     }
-}
-
-/// A name of generated code.
-fn private(name: &str) -> Ident {
-    Ident::new(&format!("__{name}"), Span::mixed_site())
-}
-
-/// The place where the closure of arms puts what leaves them.
-fn given() -> Ident {
-    private("given")
-}
-
-/// One name for each value that leaves.
-fn fresh(changed: &[Changed]) -> Vec<Ident> {
-    let count: usize =
-        changed.iter().map(|c| if let How::Fields(paths) = &c.how { paths.len() } else { 1 }).sum();
-    (0..count).map(|n| private(&format!("o{n}"))).collect()
-}
-
-/// `(a, (b, ()))`: a tuple of any length.
-fn list(items: impl DoubleEndedIterator<Item = TokenStream>) -> TokenStream {
-    items.rev().fold(quote!(()), |rest, item| quote!((#item, #rest)))
-}
-
-/// The variable of its own that stands for what `ident` refers to.
-fn referent(ident: &Ident) -> Ident {
-    format_ident!("__{}", ident, span = Span::mixed_site().located_at(ident.span()))
-}
-
-/// A copy of a variable of which parts change; of what it refers to, where it is a `&mut`.
-fn copy_to_change(ident: &Ident) -> TokenStream {
-    let shown = krate::generated_at(ident.span());
-    let p = krate::private_at(shown);
-    quote_spanned! {shown=>
-        {
-            #[allow(unused_imports)]
-            use #p::{CopyOfAnything as _, CopyOfReferent as _, CopyOfValue as _};
-            (&&&#p::Own(&#ident)).to_change()
-        }
-    }
-}
-
-/// What a call that describes arms is given.
-struct Arms {
-    /// The statements before the closure.
-    copies: TokenStream,
-    /// The closure's code.
-    body: TokenStream,
-    /// The type of its result.
-    ran: TokenStream,
-}
-
-/// Copies of the variables that arms change, made before the closure, which so has nothing of these variables. What else in it
-/// refers to one, as a reference or a macro of the function does, would mean the value from before: the closure lives until the
-/// new values are assigned, so rustc refuses it (E0506).
-#[derive(Default)]
-struct Outer {
-    /// The names of the copies, one for each variable that has a value.
-    names: Vec<Option<Ident>>,
-    /// The statements that make them.
-    copies: TokenStream,
-}
-
-impl Outer {
-    /// For variables of which the second values say that they do not leave the arms.
-    fn of<'c>(changed: impl Iterator<Item = (&'c Changed, bool)>) -> Self {
-        let mut outer = Self::default();
-        for (n, (changed, is_gone)) in changed.enumerate() {
-            outer.add(n, changed, is_gone);
-        }
-        outer
-    }
-
-    /// For the rounds of a loop, which begin with the other variables' values.
-    fn of_fields(changed: &[Changed]) -> Self {
-        Self::of(changed.iter().filter(|c| matches!(c.how, How::Fields(_))).map(|c| (c, false)))
-    }
-
-    fn add(&mut self, n: usize, Changed { ident, how, .. }: &Changed, is_gone: bool) {
-        let shown = krate::generated_at(ident.span());
-        let copy = match how {
-            How::Anew => return self.names.push(None),
-            How::Elements | How::Fields(_) if !is_gone => copy_to_change(ident),
-            How::Through => quote_spanned!(shown=> ::core::clone::Clone::clone(&*#ident)),
-            // A `&mut` has no such copy, so rustc refuses one whose changes would be lost.
-            How::Whole | How::Elements | How::Fields(_) => {
-                quote_spanned!(shown=> ::core::clone::Clone::clone(&#ident))
-            }
-        };
-        let name = private(&format!("before{n}"));
-        self.copies.extend(quote_spanned!(shown=> #name = #copy;));
-        self.names.push(Some(name));
-    }
-}
-
-/// The variable of the closure's own for one that arms change; `copy` is that from before.
-fn begin(Changed { ident, how, .. }: &Changed, copy: &Option<Ident>) -> TokenStream {
-    let shown = krate::generated_at(ident.span());
-    match how {
-        How::Anew => quote!(#[allow(unused_mut)] let mut #ident;),
-        How::Whole | How::Elements | How::Fields(_) => {
-            quote_spanned!(shown=> #[allow(unused_mut)] let mut #ident = ::core::clone::Clone::clone(&#copy);)
-        }
-        How::Through => {
-            let own = referent(ident);
-            quote_spanned!(shown=> let mut #own = ::core::clone::Clone::clone(&#copy); let #ident = &mut #own;)
-        }
-    }
-}
-
-/// The same for a round of a loop, to which the values are carried under `names`, or for the predicate before it, which
-/// gives nothing back: there they cannot be changed, or the change would be lost. `outer` are the copies of structs.
-fn entered(all: &[Changed], outer: &[Option<Ident>], names: &[Ident], is_predicate: bool) -> TokenStream {
-    let mutable = (!is_predicate).then(|| quote!(mut));
-    let (mut names, mut outer) = (names.iter(), outer.iter());
-    let mut next = || names.next();
-    let mut tokens = TokenStream::new();
-    for Changed { ident, how, .. } in all {
-        let shown = krate::generated_at(ident.span());
-        match how {
-            How::Anew | How::Whole | How::Elements => {
-                let name = next();
-                tokens.extend(
-                    quote_spanned!(shown=> #[allow(unused_mut, unused_variables)] let #mutable #ident = #name;),
-                );
-            }
-            How::Through => {
-                let (name, own) = (next(), referent(ident));
-                tokens.extend(quote_spanned! {shown=>
-                    #[allow(unused_mut)] let #mutable #own = #name;
-                    #[allow(unused_variables)] let #ident = &#mutable #own;
-                });
-            }
-            How::Fields(paths) => {
-                let copy = outer.next().and_then(Option::as_ref);
-                tokens.extend(
-                    quote_spanned!(shown=> #[allow(unused_variables)] let mut #ident = ::core::clone::Clone::clone(&#copy);),
-                );
-                for path in paths {
-                    let name = next();
-                    tokens.extend(quote_spanned!(shown=> #ident #(.#path)* = #name;));
-                }
-                if is_predicate {
-                    tokens.extend(quote_spanned!(shown=> #[allow(unused_variables)] let #ident = #ident;));
-                }
-            }
-        }
-    }
-    tokens
-}
-
-/// The places that change, as host code names them.
-fn places(Changed { ident, how, .. }: &Changed) -> Vec<TokenStream> {
-    match how {
-        How::Anew | How::Whole | How::Elements => vec![quote!(#ident)],
-        How::Through => vec![quote_spanned!(krate::generated_at(ident.span())=> *#ident)],
-        How::Fields(paths) => paths.iter().map(|path: &Vec<Member>| quote!(#ident #(.#path)*)).collect(),
-    }
-}
-
-/// Has the types say that arms may assign a variable that does not leave them.
-fn held(changed: &Changed) -> TokenStream {
-    initial(changed).into_iter().map(|value| quote!(let _ = #value;)).collect()
-}
-
-/// Says that arms change a variable, which may be a `&mut`.
-fn changed_by_arms(Changed { ident, how, .. }: &Changed) -> TokenStream {
-    let shown = krate::generated_at(ident.span());
-    let p = krate::private_at(shown);
-    match how {
-        How::Elements | How::Fields(_) => quote_spanned! {shown=>
-            {
-                use #p::ChangedByArms as _;
-                #ident.is_changed_by_arms();
-            }
-        },
-        _ => quote_spanned!(shown=> let _ = &mut #ident;),
-    }
-}
-
-/// Gives a variable that has no value yet the type that `name` stands for, in the arms and around them: it does not leave
-/// them, so nothing else would. Moves it, so that rustc refuses code that uses it afterwards.
-fn of_type(name: &Ident, Changed { ident, .. }: &Changed) -> TokenStream {
-    let shown = krate::generated_at(ident.span());
-    quote_spanned! {shown=>
-        #[allow(unused_assignments)]
-        if false {
-            #ident = #name.value();
-            let _moved = #ident;
-        }
-    }
-}
-
-/// The values that leave, for one variable.
-fn outs(changed: &Changed) -> Vec<TokenStream> {
-    let shown = krate::generated_at(changed.ident.span());
-    let p = krate::private_at(shown);
-    let value = |place: TokenStream| match changed.how {
-        How::Anew | How::Whole | How::Elements => place,
-        _ => quote_spanned!(shown=> ::core::clone::Clone::clone(&#place)),
-    };
-    let leave = |place: TokenStream| {
-        let value = value(place);
-        quote_spanned!(shown=> #p::CarriedByDevice::carry((#value,).0))
-    };
-    places(changed).into_iter().map(leave).collect()
-}
-
-/// The values that a loop begins with, for one variable.
-fn initial(changed: &Changed) -> Vec<TokenStream> {
-    let shown = krate::generated_at(changed.ident.span());
-    let p = krate::private_at(shown);
-    let copy = |place: TokenStream| match changed.how {
-        How::Elements => copy_to_change(&changed.ident),
-        _ => quote_spanned!(shown=> ::core::clone::Clone::clone(&#place)),
-    };
-    let enter = |place: TokenStream| {
-        let copy = copy(place);
-        quote_spanned!(shown=> #p::CarriedByDevice::carry((#copy,).0))
-    };
-    places(changed).into_iter().map(enter).collect()
-}
-
-/// The assignments when all arms are described. That nothing may read them is not the user's fault: arms did.
-fn assigned(all: &[Changed], names: &[Ident]) -> TokenStream {
-    let places = all.iter().flat_map(|c| places(c).into_iter().map(move |place| (c, place)));
-    let assign = |((changed, place), name): ((&Changed, TokenStream), &Ident)| {
-        let shown = krate::generated_at(changed.ident.span());
-        let p = krate::private_at(shown);
-        match changed.how {
-            How::Elements => quote_spanned! {shown=>
-                {
-                    use #p::NewValue as _;
-                    #place.set_to_new_value(#name);
-                }
-            },
-            _ => quote_spanned!(shown=> #place = #name;),
-        }
-    };
-    let assigns: TokenStream = places.zip(names).map(assign).collect();
-    if assigns.is_empty() { assigns } else { quote!(#[allow(unused_assignments)] { #assigns }) }
-}
-
-/// Copies of values that arms move, which they all may. A value of which a part is wanted need not have copies: a number in
-/// it can be copied from where it is.
-fn copies(moved: &[Ident], parted: &[Ident]) -> TokenStream {
-    let p = krate::private();
-    let copy = |ident: &Ident| {
-        let shown = krate::generated_at(ident.span());
-        quote_spanned!(shown=> #[allow(unused_variables)] let #ident = ::core::clone::Clone::clone(&#ident);)
-    };
-    let part = |ident: &Ident| {
-        let shown = krate::generated_at(ident.span());
-        quote_spanned! {shown=>
-            #[allow(unused_variables)]
-            let #ident = {
-                #[allow(unused_imports)]
-                use #p::{OwnCopy as _, OwnReference as _};
-                (&#p::Own(&#ident)).own()
-            };
-        }
-    };
-    moved.iter().map(copy).chain(parted.iter().map(part)).collect()
 }
 
 /// The integers of an arm; none for `_`.

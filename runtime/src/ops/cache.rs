@@ -2,7 +2,7 @@
 
 use super::{
     check::{check_axis, refuse},
-    shape::{check_permutation, narrowed, narrowed_marks, permuted_marks, same_padding, viewed},
+    shape::{Padded, check_permutation, narrowed, narrowed_marks, permuted_marks, same_padding, viewed},
 };
 use crate::{
     AsOperand, AsWeight, Dim, Element, Error, IntoDim, IntoShape, Result, Scope, Shape, State, WeightOperand,
@@ -128,9 +128,13 @@ impl<'a, T: Element> CacheView<'a, T> {
         }
         let shape = &sizes[..];
         let target = Layout::contiguous(shape)?;
-        if let (Some(scope), Err((marks, axis))) =
-            (scope, same_padding((self.layout.shape(), self.marks()), (shape, marks)))
-        {
+        if let (Some(scope), Err((marks, axis))) = (
+            scope,
+            same_padding(
+                Padded { sizes: self.layout.shape(), marks: self.marks() },
+                Padded { sizes: shape, marks },
+            ),
+        ) {
             refuse("cache_view", scope, marks, [axis])?;
         }
         if target.count() != self.layout.count() {

@@ -50,14 +50,18 @@ pub(super) fn viewed(layout: &Layout, shape: &[usize]) -> Option<Layout> {
     Layout::strided(shape, &strides).ok()
 }
 
+/// The sizes of a shape, and which of them are padded.
+#[derive(Clone, Copy)]
+pub(super) struct Padded<'a> {
+    pub(super) sizes: &'a [usize],
+    pub(super) marks: PaddedDims,
+}
+
 /// Checks that the padded dimensions of `from` are those of `to`, each with as many elements before and after
 /// it; otherwise returns a mark that makes the difference, with its axis.
-pub(super) fn same_padding(
-    from: (&[usize], PaddedDims),
-    to: (&[usize], PaddedDims),
-) -> Result<(), (PaddedDims, usize)> {
+pub(super) fn same_padding(from: Padded<'_>, to: Padded<'_>) -> Result<(), (PaddedDims, usize)> {
     // Only fixed sizes: those of padded dimensions are equal if the symbols are.
-    let places = |(sizes, marks): (&[usize], PaddedDims)| -> SmallVec<[(usize, u8, usize); MAX_RANK]> {
+    let places = |Padded { sizes, marks }: Padded<'_>| -> SmallVec<[(usize, u8, usize); MAX_RANK]> {
         let fixed = |axes: std::ops::Range<usize>| -> usize {
             axes.filter(|&axis| marks.get(axis).is_none()).map(|axis| sizes[axis]).product()
         };
@@ -68,8 +72,8 @@ pub(super) fn same_padding(
     for i in 0..old.len().max(new.len()) {
         match (old.get(i), new.get(i)) {
             (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1) => {}
-            (Some(a), _) => return Err((from.1, a.2)),
-            (None, Some(b)) => return Err((to.1, b.2)),
+            (Some(a), _) => return Err((from.marks, a.2)),
+            (None, Some(b)) => return Err((to.marks, b.2)),
             (None, None) => {}
         }
     }
@@ -100,7 +104,9 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
     let Given { sizes, marks } = x.scope().resolve(NAME, shape.into_sizes())?;
     let (shape, elements) = (&sizes[..], x.raw.layout.count());
     let target = Layout::contiguous(shape)?;
-    if let Err((marks, axis)) = same_padding((x.sizes(), x.raw.marks), (shape, marks)) {
+    if let Err((marks, axis)) =
+        same_padding(Padded { sizes: x.sizes(), marks: x.raw.marks }, Padded { sizes: shape, marks })
+    {
         refuse(NAME, x.scope(), marks, [axis])?;
     }
     if target.count() != elements {

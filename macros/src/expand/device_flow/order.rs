@@ -70,6 +70,13 @@ impl Flows {
                 self.visit_expr_mut(&mut e.expr);
                 self.bind_around(self.condition, &syntax::bound(&e.pat), false);
             }
+            other => self.visit_operands(other),
+        }
+    }
+
+    /// Visits the parts of an expression without scopes of its own, in the order of their evaluation.
+    fn visit_operands(&mut self, expr: &mut Expr) {
+        match expr {
             Expr::Assign(e) => {
                 let place = assigned(&e.left);
                 self.before(&place, |s| s.visit_expr_mut(&mut e.right));

@@ -160,13 +160,7 @@ impl Native<'_> {
                 let suffix = suffix.or(self.types.scalar(expr.ty)).map_or("", Scalar::name);
                 number(*value < 0, format!("{}{suffix}", value.unsigned_abs()), at)
             }
-            Kind::Float(Float { single, double }, _) => {
-                let text = match self.types.scalar(expr.ty) {
-                    Some(Scalar::F64) => format!("{:?}f64", double.abs()),
-                    _ => format!("{:?}f32", single.abs()),
-                };
-                number(single.is_sign_negative(), text, at)
-            }
+            Kind::Float(value, _) => float(value, self.types.scalar(expr.ty), at),
             Kind::Local(local) => {
                 let of_row = self.columns.as_ref().and_then(|columns| columns.local(self, *local, at));
                 of_row.unwrap_or_else(|| self.local(*local, at))
@@ -371,6 +365,15 @@ fn jump(word: &TokenStream, number: usize, at: Span) -> TokenStream {
 /// The type of a kernel that is called.
 pub(super) fn callee_alias(number: usize, at: Span) -> Ident {
     Ident::new(&format!("Callee{number}"), generated_at(at))
+}
+
+/// A literal of the type that the value has: `f32`, unless it is an `f64`.
+fn float(Float { single, double }: &Float, ty: Option<Scalar>, at: Span) -> TokenStream {
+    let text = match ty {
+        Some(Scalar::F64) => format!("{:?}f64", double.abs()),
+        _ => format!("{:?}f32", single.abs()),
+    };
+    number(single.is_sign_negative(), text, at)
 }
 
 /// A number by its text.

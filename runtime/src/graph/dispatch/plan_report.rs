@@ -79,62 +79,56 @@ impl Plan {
     }
 }
 
+impl PlanPart {
+    /// Describes an item; `not_full` gets a reason if the item prevents one graph of the whole call.
+    fn of(item: &PlanItem, not_full: &mut Vec<String>) -> Self {
+        let list = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
+        let site = item.site();
+        let part = Self {
+            index: site.index,
+            kind: PartKind::Segment,
+            first_line: site.first_line,
+            last_line: site.last_line,
+            call: String::new(),
+            live_ins: Vec::new(),
+            live_outs: Vec::new(),
+            moved: None,
+            why_not: None,
+        };
+        match item {
+            PlanItem::Segment { live_ins, live_outs, .. } => {
+                Self { live_ins: list(live_ins), live_outs: list(live_outs), ..part }
+            }
+            PlanItem::Boundary { call, support, moved, .. } => {
+                if *support == Support::Never {
+                    not_full.push(format!(
+                        "line {}: `{call}` is `#[eager]` and supports no capture",
+                        site.first_line
+                    ));
+                }
+                let reason = Some("it is `#[eager]`: it runs on every call".to_owned());
+                let (kind, call) = (PartKind::Boundary, (*call).to_owned());
+                Self { kind, call, moved: *moved, why_not: reason, ..part }
+            }
+            PlanItem::Piecewise { call, .. } => {
+                not_full.push(format!(
+                    "line {}: what the boundaries of `{call}` support is not known here",
+                    site.first_line
+                ));
+                let reason = Some("it is `#[piecewise]`: its function has parts of its own".to_owned());
+                Self { kind: PartKind::Piecewise, call: (*call).to_owned(), why_not: reason, ..part }
+            }
+        }
+    }
+}
+
 impl PlanReport {
     pub(crate) fn of(plan: &Plan) -> Self {
-        let list = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
         let mut not_full = Vec::new();
         if let Some(site) = plan.host_statement {
             not_full.push(format!("line {}: a `#[host] let` runs on every call", site.first_line));
         }
-        let parts: Vec<PlanPart> = plan
-            .items
-            .iter()
-            .map(|item| {
-                let site = item.site();
-                let part = PlanPart {
-                    index: site.index,
-                    kind: PartKind::Segment,
-                    first_line: site.first_line,
-                    last_line: site.last_line,
-                    call: String::new(),
-                    live_ins: Vec::new(),
-                    live_outs: Vec::new(),
-                    moved: None,
-                    why_not: None,
-                };
-                match item {
-                    PlanItem::Segment { live_ins, live_outs, .. } => {
-                        PlanPart { live_ins: list(live_ins), live_outs: list(live_outs), ..part }
-                    }
-                    PlanItem::Boundary { call, support, moved, .. } => {
-                        if *support == Support::Never {
-                            not_full.push(format!(
-                                "line {}: `{call}` is `#[eager]` and supports no capture",
-                                site.first_line
-                            ));
-                        }
-                        let reason = "it is `#[eager]`: it runs on every call".to_owned();
-                        let kind = PartKind::Boundary;
-                        PlanPart {
-                            kind,
-                            call: (*call).to_owned(),
-                            moved: *moved,
-                            why_not: Some(reason),
-                            ..part
-                        }
-                    }
-                    PlanItem::Piecewise { call, .. } => {
-                        not_full.push(format!(
-                            "line {}: what the boundaries of `{call}` support is not known here",
-                            site.first_line
-                        ));
-                        let reason = "it is `#[piecewise]`: its function has parts of its own".to_owned();
-                        let kind = PartKind::Piecewise;
-                        PlanPart { kind, call: (*call).to_owned(), why_not: Some(reason), ..part }
-                    }
-                }
-            })
-            .collect();
+        let parts: Vec<PlanPart> = plan.items.iter().map(|item| PlanPart::of(item, &mut not_full)).collect();
         Self {
             function: plan.function.to_owned(),
             file: plan.file.to_owned(),
