@@ -110,7 +110,7 @@ impl ProjectGraph {
     ) -> ::graphable::Result<()> {
         self.capture_all_with(rt, limit, model, p::silent)
     }
-    /// Captures like [`capture_all`](Self::capture_all), with the same errors, and reports its progress.
+    /// Captures like `capture_all`, with the same errors, and reports its progress.
     #[inline]
     pub fn capture_all_with(
         &self,

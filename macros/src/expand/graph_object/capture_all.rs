@@ -49,7 +49,7 @@ impl Graph<'_> {
                 self.capture_all_with(#rt, #(#idents,)* #p::silent)
             }
 
-            /// Captures like [`capture_all`](Self::capture_all), with the same errors, and reports its progress.
+            /// Captures like `capture_all`, with the same errors, and reports its progress.
             #[inline]
             pub fn capture_all_with<#(#lifetimes),*>(
                 &self,
