@@ -375,10 +375,12 @@ mod tests {
                     for (&a, &l) in &model {
                         assert!(addr + len <= a || a + l <= addr, "overlap");
                     }
-                    // First fit: no lower aligned place is free.
-                    let lowest = (0..=addr / ALIGN)
-                        .map(|i| i * ALIGN)
-                        .find(|&at| model.iter().all(|(&a, &l)| at + len <= a || a + l <= at));
+                    // First fit: no lower aligned place is free. Of blocks that do not end before a place, the first decides.
+                    let mut blocks = model.iter().peekable();
+                    let lowest = (0..=addr / ALIGN).map(|i| i * ALIGN).find(|&at| {
+                        while blocks.next_if(|&(&a, &l)| a + l <= at).is_some() {}
+                        blocks.peek().is_none_or(|&(&a, _)| at + len <= a)
+                    });
                     assert_eq!(lowest, Some(addr));
                     set.insert(Block { addr, len });
                     model.insert(addr, len);

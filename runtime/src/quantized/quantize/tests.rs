@@ -48,10 +48,9 @@ fn scales_are_nearly_the_best() {
             values(&mut rng, width).iter().map(|v| v * 3.0f32.powi(case as i32 % 9)).collect();
         let most = search::largest(&values).abs();
         let around = |limit: f32| move |v: f32| v.round().clamp(-limit, limit - 1.0);
-        let table = |v: f32| {
-            let near = |q: &&i8| (f32::from(**q) - v).abs();
-            f32::from(*IQ4_NL_VALUES.iter().min_by(|a, b| near(a).total_cmp(&near(b))).unwrap())
-        };
+        let halfway: [f32; 15] =
+            std::array::from_fn(|i| (f32::from(IQ4_NL_VALUES[i]) + f32::from(IQ4_NL_VALUES[i + 1])) / 2.0);
+        let table = |v: f32| f32::from(IQ4_NL_VALUES[halfway.iter().filter(|&&halfway| v > halfway).count()]);
         let found = [
             sweep(&values, search::scale(&values, [-4.0, 3.0]), most / 2.0, around(4.0)),
             sweep(&values, search::scale(&values, [-32.0, 31.0]), most / 16.0, around(32.0)),
