@@ -21,7 +21,11 @@ fn decode<'__a0, 's: '__a0>(
                 let mut i = ops::zeros(x.scope(), ())?;
                 let mut pair = (ops::neg(x)?, ops::exp(x)?);
                 {
-                    let (p::Carrying(__o0, _), (p::Carrying(__o1, _), ())) = match p::UserError::device_while(
+                    let __before0;
+                    let (
+                        (p::Carrying(__o0, _), (p::Carrying(__o1, _), ())),
+                        __closures,
+                    ) = match p::UserError::device_while(
                         const {
                             let limit: u32 = 20;
                             p::limit(limit)
@@ -38,31 +42,40 @@ fn decode<'__a0, 's: '__a0>(
                                 (),
                             ),
                         ),
-                        |
-                            __carried: &_,
-                            __given: &mut _,
-                        | -> p::Ran<Result<Tensor<'s, f32>>> {
-                            let (p::Carrying(__o0, _), (p::Carrying(__o1, _), ())) = ::core::clone::Clone::clone(
-                                __carried,
-                            );
-                            #[allow(unused_variables)]
-                            let mut pair = ::core::clone::Clone::clone(&pair);
-                            pair.0 = __o0;
-                            #[allow(unused_variables)]
-                            let pair = pair;
-                            #[allow(unused_mut, unused_variables)]
-                            let i = __o1;
-                            #[allow(unused_variables)]
-                            let n = ::core::clone::Clone::clone(&n);
-                            *__given = ::core::option::Option::Some(
-                                p::DevicePredicate::predicate(&(ops::lt(&i, n)?)),
-                            );
-                            ::core::result::Result::Ok(())
+                        {
+                            __before0 = {
+                                #[allow(unused_imports)]
+                                use p::{
+                                    CopyOfAnything as _, CopyOfReferent as _, CopyOfValue as _,
+                                };
+                                (&&&p::Own(&pair)).to_change()
+                            };
+                            |
+                                __carried: &_,
+                                __given: &mut _,
+                            | -> p::Ran<Result<Tensor<'s, f32>>> {
+                                let (p::Carrying(__o0, _), (p::Carrying(__o1, _), ())) = ::core::clone::Clone::clone(
+                                    __carried,
+                                );
+                                #[allow(unused_variables)]
+                                let mut pair = ::core::clone::Clone::clone(&__before0);
+                                pair.0 = __o0;
+                                #[allow(unused_variables)]
+                                let pair = pair;
+                                #[allow(unused_mut, unused_variables)]
+                                let i = __o1;
+                                #[allow(unused_variables)]
+                                let n = ::core::clone::Clone::clone(&n);
+                                *__given = ::core::option::Option::Some(
+                                    p::DevicePredicate::predicate(&(ops::lt(&i, n)?)),
+                                );
+                                ::core::result::Result::Ok(())
+                            }
                         },
                         |__carried, __given: &mut _| -> p::Ran<Result<Tensor<'s, f32>>> {
                             let (p::Carrying(__o0, _), (p::Carrying(__o1, _), ())) = __carried;
                             #[allow(unused_variables)]
-                            let mut pair = ::core::clone::Clone::clone(&pair);
+                            let mut pair = ::core::clone::Clone::clone(&__before0);
                             pair.0 = __o0;
                             #[allow(unused_mut, unused_variables)]
                             let mut i = __o1;
@@ -90,6 +103,7 @@ fn decode<'__a0, 's: '__a0>(
                         pair.0 = __o0;
                         i = __o1;
                     }
+                    p::end(__closures);
                 };
                 *__given = ::core::option::Option::Some((
                     p::LeavesSegment::leave((pair,).0),
@@ -132,92 +146,100 @@ fn decode<'__a0, 's: '__a0>(
             let pair = __k.0.4.copy();
             let chosen = {
                 #[allow(clippy::let_unit_value)]
-                let (p::Carrying(__o0, _), (p::Carrying(__value, _), ())) = match p::UserError::device_match(
+                let ((p::Carrying(__o0, _), (p::Carrying(__value, _), ())), __closure) = match p::UserError::device_match(
                     &p::DeviceIndex::index(&(n)),
                     &[&[0], &[1, LAST]],
-                    |__arm: usize, __given: &mut _| -> p::Ran<Result<Tensor<'s, f32>>> {
-                        #[allow(unused_mut)]
-                        let mut z;
-                        #[allow(unused_variables)]
-                        let x = ::core::clone::Clone::clone(&x);
-                        #[allow(unused_variables)]
-                        let y = ::core::clone::Clone::clone(&y);
-                        #[allow(unused_variables)]
-                        let pair = {
-                            #[allow(unused_imports)]
-                            use p::{OwnCopy as _, OwnReference as _};
-                            (&p::Own(&pair)).own()
-                        };
-                        #[allow(clippy::let_unit_value, unreachable_code)]
-                        let __value = match __arm {
-                            0usize => {
-                                z = ops::neg(x)?;
-                                keep(y)
-                            }
-                            1usize => {
-                                z = ops::exp(x)?;
-                                y
-                            }
-                            _ => {
-                                z = x.clone();
-                                {
-                                    #[allow(clippy::let_unit_value)]
-                                    let (p::Carrying(__value, _), ()) = match p::UserError::device_if(
-                                        &p::DevicePredicate::predicate(&(p)),
-                                        |
-                                            __arm: bool,
-                                            __given: &mut _,
-                                        | -> p::Ran<Result<Tensor<'s, f32>>> {
-                                            #[allow(unused_variables)]
-                                            let y = ::core::clone::Clone::clone(&y);
-                                            #[allow(unused_variables)]
-                                            let pair = {
-                                                #[allow(unused_imports)]
-                                                use p::{OwnCopy as _, OwnReference as _};
-                                                (&p::Own(&pair)).own()
-                                            };
-                                            #[allow(clippy::let_unit_value, unreachable_code)]
-                                            let __value = if __arm { pair.1 } else { y };
-                                            #[allow(unreachable_code)]
-                                            let __value = match p::LeavesArm::leave((__value,).0) {
-                                                ::core::result::Result::Ok(__value) => __value,
-                                                ::core::result::Result::Err(__error) => {
-                                                    return ::core::result::Result::Err(__error);
-                                                }
-                                            };
-                                            #[allow(unreachable_code)]
-                                            {
-                                                *__given = ::core::option::Option::Some((__value, ()));
-                                                ::core::result::Result::Ok(())
-                                            }
-                                        },
-                                    ) {
-                                        ::core::result::Result::Ok(__value) => __value,
-                                        ::core::result::Result::Err(__error) => {
-                                            return ::core::result::Result::Err(__error);
-                                        }
-                                    };
-                                    {
-                                        let _moved = (y,);
-                                    }
-                                    __value
+                    {
+                        |
+                            __arm: usize,
+                            __given: &mut _,
+                        | -> p::Ran<Result<Tensor<'s, f32>>> {
+                            #[allow(unused_mut)]
+                            let mut z;
+                            #[allow(unused_variables)]
+                            let x = ::core::clone::Clone::clone(&x);
+                            #[allow(unused_variables)]
+                            let y = ::core::clone::Clone::clone(&y);
+                            #[allow(unused_variables)]
+                            let pair = {
+                                #[allow(unused_imports)]
+                                use p::{OwnCopy as _, OwnReference as _};
+                                (&p::Own(&pair)).own()
+                            };
+                            #[allow(clippy::let_unit_value, unreachable_code)]
+                            let __value = match __arm {
+                                0usize => {
+                                    z = ops::neg(x)?;
+                                    keep(y)
                                 }
+                                1usize => {
+                                    z = ops::exp(x)?;
+                                    y
+                                }
+                                _ => {
+                                    z = x.clone();
+                                    {
+                                        #[allow(clippy::let_unit_value)]
+                                        let ((p::Carrying(__value, _), ()), __closure) = match p::UserError::device_if(
+                                            &p::DevicePredicate::predicate(&(p)),
+                                            {
+                                                |
+                                                    __arm: bool,
+                                                    __given: &mut _,
+                                                | -> p::Ran<Result<Tensor<'s, f32>>> {
+                                                    #[allow(unused_variables)]
+                                                    let y = ::core::clone::Clone::clone(&y);
+                                                    #[allow(unused_variables)]
+                                                    let pair = {
+                                                        #[allow(unused_imports)]
+                                                        use p::{OwnCopy as _, OwnReference as _};
+                                                        (&p::Own(&pair)).own()
+                                                    };
+                                                    #[allow(clippy::let_unit_value, unreachable_code)]
+                                                    let __value = if __arm { pair.1 } else { y };
+                                                    #[allow(unreachable_code)]
+                                                    let __value = match p::LeavesArm::leave((__value,).0) {
+                                                        ::core::result::Result::Ok(__value) => __value,
+                                                        ::core::result::Result::Err(__error) => {
+                                                            return ::core::result::Result::Err(__error);
+                                                        }
+                                                    };
+                                                    #[allow(unreachable_code)]
+                                                    {
+                                                        *__given = ::core::option::Option::Some((__value, ()));
+                                                        ::core::result::Result::Ok(())
+                                                    }
+                                                }
+                                            },
+                                        ) {
+                                            ::core::result::Result::Ok(__value) => __value,
+                                            ::core::result::Result::Err(__error) => {
+                                                return ::core::result::Result::Err(__error);
+                                            }
+                                        };
+                                        p::end(__closure);
+                                        {
+                                            let _moved = (y,);
+                                        }
+                                        __value
+                                    }
+                                }
+                            };
+                            #[allow(unreachable_code)]
+                            let __value = match p::LeavesArm::leave((__value,).0) {
+                                ::core::result::Result::Ok(__value) => __value,
+                                ::core::result::Result::Err(__error) => {
+                                    return ::core::result::Result::Err(__error);
+                                }
+                            };
+                            #[allow(unreachable_code)]
+                            {
+                                *__given = ::core::option::Option::Some((
+                                    p::CarriedByDevice::carry((z,).0),
+                                    (__value, ()),
+                                ));
+                                ::core::result::Result::Ok(())
                             }
-                        };
-                        #[allow(unreachable_code)]
-                        let __value = match p::LeavesArm::leave((__value,).0) {
-                            ::core::result::Result::Ok(__value) => __value,
-                            ::core::result::Result::Err(__error) => {
-                                return ::core::result::Result::Err(__error);
-                            }
-                        };
-                        #[allow(unreachable_code)]
-                        {
-                            *__given = ::core::option::Option::Some((
-                                p::CarriedByDevice::carry((z,).0),
-                                (__value, ()),
-                            ));
-                            ::core::result::Result::Ok(())
                         }
                     },
                 ) {
@@ -230,6 +252,7 @@ fn decode<'__a0, 's: '__a0>(
                 {
                     z = __o0;
                 }
+                p::end(__closure);
                 {
                     let _moved = (x, y);
                 }
