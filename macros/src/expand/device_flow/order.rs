@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use syn::{Arm, BinOp, Block, Expr, ExprMatch, Local, Pat, Stmt, visit_mut, visit_mut::VisitMut};
+use syn::{Arm, BinOp, Block, Expr, ExprMatch, Local, Pat, visit_mut, visit_mut::VisitMut};
 
-use super::{Flows, nameable};
+use super::{Flows, Later, nameable};
 use crate::{
     analyze::uses,
     parse::{device, syntax},
@@ -163,9 +163,11 @@ pub(super) fn of_expr(expr: &Expr) -> Names {
     uses::of_expr(expr).needed().map(str::to_owned).collect()
 }
 
+/// The same of a block; what its statements replace first is not needed.
 fn of_block(block: &Block) -> Names {
-    let block = syn::ExprBlock { attrs: Vec::new(), label: None, block: block.clone() };
-    uses::of_stmt(&Stmt::Expr(Expr::Block(block), None)).needed().map(str::to_owned).collect()
+    let mut later = Later::default();
+    block.stmts.iter().for_each(|stmt| later.stmt(stmt));
+    later.names
 }
 
 /// Returns what the `let`s of a condition bind.

@@ -92,8 +92,9 @@ fn replaced(#[host] p: &Scalar<bool>, #[host] #[dims(1)] x: &Tensor<f32>) -> Res
         z = ops::neg(&y)?;
     }
     y = ops::scale(&z, 2.0)?;
+    let mut turn;
     for i in 0..2 {
-        let mut turn = ops::add(&z, i as f32)?;
+        turn = ops::add(&z, i as f32)?;
         #[device]
         if p {
             turn = ops::add(&turn, 1.0)?;
