@@ -4,8 +4,10 @@
 //! host that selects the arm, so rustc sees the control flow that was written: what arms assign, move and return, and
 //! whether that agrees, are rustc's own errors, at the user's tokens. The closure changes nothing outside (it is an `Fn`):
 //! variables that arms assign are variables of its own, which it gives to the runtime at its end, and which the runtime
-//! gives back when all arms are described. Of a variable of which arms assign fields, these alone are given: a change of
-//! the rest would be lost with the closure's own copy, so there is none (`shared.rs`).
+//! gives back when all arms are described. Their copies are made outside the closure, which lives until the new values are
+//! assigned: so whatever else in it means a variable from before is refused by rustc. Of a variable of which arms assign
+//! fields, these alone are given: a change of the rest would be lost with the closure's own copy, so there is none
+//! (`shared.rs`).
 
 use std::collections::BTreeSet;
 
