@@ -12,7 +12,7 @@ use super::{
     uses::{self, Use},
 };
 use crate::parse::{
-    scopes::{self, Binding, Scoped},
+    scopes::{self, Binding, OwnNames, Scoped},
     syntax,
 };
 
@@ -143,8 +143,7 @@ struct Assigned {
 struct Places {
     assigned: Vec<Assigned>,
     taken: HashSet<String>,
-    /// Names that the code binds itself, those in scope.
-    own: Vec<String>,
+    own: OwnNames,
 }
 
 impl Places {
@@ -156,16 +155,15 @@ impl Places {
             Expr::Call(c) => c.args.iter().for_each(|e| self.target(e)),
             other => {
                 let is_name = syntax::plain_name(syntax::bare(other)).is_some();
-                let outer = part(other).filter(|(base, _)| !self.own.contains(&base.to_string()));
+                let outer = part(other).filter(|(base, _)| !self.own.has(base));
                 self.assigned.extend(outer.map(|(base, place)| Assigned { base, place, is_name }));
             }
         }
     }
 
     fn taken(&mut self, name: &Ident) {
-        let name = name.to_string();
-        if !self.own.contains(&name) {
-            self.taken.insert(name);
+        if !self.own.has(name) {
+            self.taken.insert(name.to_string());
         }
     }
 }
@@ -204,13 +202,13 @@ fn part(place: &Expr) -> Option<(Ident, Place)> {
 impl Scoped for Places {
     type Names = usize;
     fn begin(&mut self) -> usize {
-        self.own.len()
+        self.own.count()
     }
     fn end(&mut self, around: usize) {
-        self.own.truncate(around);
+        self.own.return_to(around);
     }
     fn bind(&mut self, binding: &Binding<'_>) {
-        self.own.extend(binding.names().iter().map(|b| b.ident.to_string()));
+        self.own.bind(binding);
     }
 }
 

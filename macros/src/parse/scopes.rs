@@ -1,7 +1,8 @@
 //! The scopes in code, for visitors that must know which variable a name stands for.
 
 use syn::{
-    Arm, Expr, ExprMatch, Local, Pat,
+    Arm, Expr, ExprMatch, Ident, Local, Pat,
+    ext::IdentExt,
     visit_mut::{self, VisitMut},
 };
 
@@ -46,6 +47,30 @@ pub(crate) trait Scoped: VisitMut {
     fn matched(&mut self, value: &mut Expr, pats: &[&Pat]) {
         let _ = pats;
         self.visit_expr_mut(value);
+    }
+}
+
+/// The names that code binds itself, those in scope. `r#x` and `x` are one name.
+#[derive(Default)]
+pub(crate) struct OwnNames(Vec<String>);
+
+impl OwnNames {
+    pub(crate) fn has(&self, name: &Ident) -> bool {
+        let name = name.unraw();
+        self.0.iter().any(|own| name == own)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets all but the first `count` names.
+    pub(crate) fn return_to(&mut self, count: usize) {
+        self.0.truncate(count);
+    }
+
+    pub(crate) fn bind(&mut self, binding: &Binding<'_>) {
+        self.0.extend(binding.names().iter().map(|b| b.ident.unraw().to_string()));
     }
 }
 

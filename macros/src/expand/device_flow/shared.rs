@@ -22,7 +22,7 @@ use crate::{
     },
     krate,
     parse::{
-        scopes::{self, Binding, Scoped},
+        scopes::{self, Binding, OwnNames, Scoped},
         syntax::{self, bare},
     },
 };
@@ -30,8 +30,7 @@ use crate::{
 /// The variables of which arms assign fields, with the paths of these.
 pub(super) struct Shared {
     variables: Vec<(String, Vec<Vec<Member>>)>,
-    /// Names that the code binds itself, those in scope.
-    own: Vec<String>,
+    own: OwnNames,
 }
 
 impl Shared {
@@ -42,14 +41,14 @@ impl Shared {
             _ => None,
         };
         let variables: Vec<_> = leaving.into_iter().filter_map(fields).collect();
-        (!variables.is_empty()).then(|| Self { variables, own: Vec::new() })
+        (!variables.is_empty()).then(|| Self { variables, own: OwnNames::default() })
     }
 
     /// The assigned fields of the variable that a name stands for.
     fn fields(&self, name: &Ident) -> Option<&[Vec<Member>]> {
-        let name = name.unraw();
-        let (text, fields) = self.variables.iter().find(|(known, _)| name == known)?;
-        (!self.own.contains(text)).then_some(fields)
+        let unraw = name.unraw();
+        let (_, fields) = self.variables.iter().find(|(known, _)| unraw == known)?;
+        (!self.own.has(name)).then_some(fields)
     }
 
     /// Returns whether a change of this place would not leave the arm.
@@ -223,13 +222,13 @@ fn place_among(
 impl Scoped for Shared {
     type Names = usize;
     fn begin(&mut self) -> usize {
-        self.own.len()
+        self.own.count()
     }
     fn end(&mut self, around: usize) {
-        self.own.truncate(around);
+        self.own.return_to(around);
     }
     fn bind(&mut self, binding: &Binding<'_>) {
-        self.own.extend(binding.names().iter().map(|b| b.ident.unraw().to_string()));
+        self.own.bind(binding);
     }
     fn matched(&mut self, value: &mut Expr, pats: &[&Pat]) {
         if pats.iter().any(|pat| may_bind_mutably(pat)) {
