@@ -7,6 +7,7 @@ mod device_flow;
 mod exclusive;
 mod host_moved;
 mod moved_by_patterns;
+mod named_before;
 mod passed_over;
 mod taken_names;
 
@@ -579,7 +580,8 @@ impl Generator {
             31 if !self.whole => self.host_moved(scope),
             32 => self.taken_name(scope),
             33..36 if self.device == 0 => self.moved_by_pattern(scope, depth, &owned),
-            36..=39 => self.device_flow(scope, depth),
+            36..39 => self.device_flow(scope, depth),
+            39 => self.named_before(scope),
             41..44 if self.device == 0 => self.written_through(scope),
             44 if self.device == 0 => self.called_in_arm(scope),
             _ => {
