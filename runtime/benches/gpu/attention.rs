@@ -6,7 +6,7 @@ use graphable::{
     ops::{self, AttentionConfig, AttentionMask},
 };
 
-use crate::timing::per_call;
+use crate::timing::{check_launches, per_call};
 
 /// Sizes of a case.
 #[derive(Clone, Copy)]
@@ -139,6 +139,7 @@ fn measure(rt: &mut Runtime, z: Sizes, change: usize) -> Result<f64> {
         call()?;
         time = per_call(15, 4, |_| call(), || step.synchronize())?.1;
     }
+    check_launches(rt, z.launches)?;
     Ok(time / f64::from(z.launches))
 }
 

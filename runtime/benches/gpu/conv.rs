@@ -3,7 +3,7 @@
 
 use graphable::{Float, Runtime, Step, bf16, graphable, prelude::*};
 
-use crate::timing::Rounds;
+use crate::timing::{Rounds, check_launches};
 
 /// `(batch, channels, height and width, channels of the result, window, stride)`, the padding half a window.
 const SHAPES: [[usize; 6]; 13] = [
@@ -57,6 +57,7 @@ fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize
     for _ in 0..3 {
         us = call(&rt.step()?)?;
     }
+    check_launches(rt, launches)?;
     let (case, places) =
         (format!("{c}x{size}x{size} {out} {window}x{window}/{stride}"), size.div_ceil(stride));
     let work = 2 * n * out * places * places * c * window * window;

@@ -3,7 +3,10 @@
 
 use graphable::{Element, Float, Step, bf16, f16, graphable, prelude::*};
 
-use crate::{timing::Rounds, twins};
+use crate::{
+    timing::{Rounds, check_launches},
+    twins,
+};
 
 /// A graph of equal launches.
 macro_rules! figures {
@@ -90,6 +93,7 @@ macro_rules! measure {
                     let [x, y] = lies.operands::<$t>(&step, shape)?;
                     graph.call(&step, &x, &y, launches)?;
                 }
+                check_launches(rt, launches)?;
                 let step = rt.step()?;
                 let [x, y] = lies.operands::<$t>(&step, shape)?;
                 let mut all = Rounds::default();

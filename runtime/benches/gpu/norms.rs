@@ -4,7 +4,7 @@
 
 use graphable::{Float, Param, bf16, f16, graphable, prelude::*};
 
-use crate::timing::Rounds;
+use crate::timing::{Rounds, check_launches};
 
 #[graphable]
 fn rms_norm<T: Float>(x: &Tensor<T>, w: &Param<T>, #[key] launches: u32) -> Result<Tensor<T>> {
@@ -54,6 +54,7 @@ macro_rules! measure {
                     let x = ops::full(step.scope(), [rows, width], <$t>::from_f64(0.5))?;
                     graph.call(&step, &x, &weight, launches)?;
                 }
+                check_launches($rt, launches)?;
                 let step = $rt.step()?;
                 let x = ops::full(step.scope(), [rows, width], <$t>::from_f64(0.5))?;
                 let mut all = Rounds::default();

@@ -3,7 +3,7 @@
 
 use graphable::{Float, Numerics, Runtime, Step, bf16, f16, graphable, prelude::*};
 
-use crate::timing::Rounds;
+use crate::timing::{Rounds, check_launches};
 
 /// `[m, k] x [k, n]`: a large product; one whose inner dimension is worth splitting between blocks.
 const SHAPES: [[usize; 3]; 2] = [[4096, 4096, 4096], [128, 16_384, 256]];
@@ -76,6 +76,7 @@ fn measure<T: Float>(rt: &mut Runtime, switches: &[(&str, Numerics)]) -> Result<
             for _ in 0..3 {
                 (us, off) = call(&rt.step()?)?;
             }
+            check_launches(rt, launches)?;
             println!(
                 "{{\"figure\":\"numerics\",\"case\":\"{} {m}x{k}x{n} {name}\",\"launch_us\":{us:.2},\"tflop_s\":{:.1},\"error\":{off:.3e}}}",
                 T::DTYPE,

@@ -2,13 +2,27 @@
 
 use std::time::Instant;
 
-use graphable::{Device, Passes, Result, Runtime};
+use graphable::{Device, Error, Passes, Result, Runtime};
 
 /// Returns a runtime for graphs of many equal launches, each of which counts: passes would compute equal ones once.
 pub(crate) fn runtime_without_passes() -> Result<Runtime> {
     let rt = Runtime::new(Device::cuda(0))?;
     rt.set_passes(Passes::none());
     Ok(rt)
+}
+
+/// Checks that the newest recording has as many kernels as its time is divided by.
+///
+/// # Errors
+/// [`Error::Argument`] if it has fewer: something computed several launches as one.
+pub(crate) fn check_launches(rt: &Runtime, launches: u32) -> Result<()> {
+    let tree = rt.tree();
+    let kernels = tree.recordings.last().map_or(0, |recording| recording.kernels);
+    if kernels < launches as usize {
+        let reason = format!("{kernels} kernels were recorded for {launches} launches");
+        return Err(Error::Argument { op: "bench", reason });
+    }
+    Ok(())
 }
 
 /// The middle one.
