@@ -7,6 +7,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -55,6 +56,11 @@ fn parse(path: &Path) -> syn::File {
     syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// The tokens of a file, comments of documentation among them as attributes.
+fn tokens(path: &Path) -> TokenStream {
+    fs::read_to_string(path).unwrap().parse().unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
 /// What the sources define.
 #[derive(Default)]
 struct Names {
@@ -67,6 +73,9 @@ struct Names {
     /// What `ops::` has.
     ops: BTreeSet<String>,
 }
+
+/// For all tests, which take most of their time to parse the sources.
+static NAMES: LazyLock<Names> = LazyLock::new(Names::of_the_sources);
 
 impl Names {
     fn of_the_sources() -> Self {
@@ -326,13 +335,13 @@ fn prose(name: &str, page: &str) -> String {
 
 #[test]
 fn messages_and_comments_name_what_exists() {
-    let names = Names::of_the_sources();
+    let names = &*NAMES;
     let mut wrong = Vec::new();
     let mut count = 0;
     for folder in CRATES {
         for path in files(&root().join(folder), "rs") {
             let mut texts = Vec::new();
-            strings(parse(&path).into_token_stream(), &mut texts);
+            strings(tokens(&path), &mut texts);
             for text in texts {
                 count += text.matches('`').count() / 2;
                 let missing = names.missing(&text);
@@ -364,7 +373,7 @@ fn private_terms_that_were_replaced_are_gone() {
 
 #[test]
 fn pages_name_what_exists() {
-    let names = Names::of_the_sources();
+    let names = &*NAMES;
     let mut pages = files(&root().join("docs"), "md");
     pages.push(root().join("README.md"));
     pages.push(root().join("CHANGELOG.md"));
@@ -383,7 +392,7 @@ fn pages_name_what_exists() {
 
 #[test]
 fn what_is_not_there_is_found() {
-    let names = Names::of_the_sources();
+    let names = &*NAMES;
     for text in [
         "`Error::Dims`",
         "launch on `cx.stream()` in a region",
