@@ -57,7 +57,7 @@ impl VisitMut for Blocks<'_> {
                 _ => None,
             };
             let unused = closure.is_some_and(|mut given| {
-                let direct = given.is_used_by(&rest) || given.is_in_macro(&rest);
+                let direct = given.is_used_by(&rest) || is_in_macro(&rest, &given.name);
                 given.statements(&mut rest.stmts);
                 given.found && !given.left && !direct
             });
@@ -80,11 +80,17 @@ fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
     if !rest.iter().any(device::is_anywhere_in) {
         return None;
     }
+    let (name, uses) = (name.to_string(), uses::of_expr(&init.expr));
+    // In an arm, it would call itself instead of what has its name before.
+    if uses.has(&name) {
+        return None;
+    }
     Some(Given {
         local,
         value: &init.expr,
-        name: name.to_string(),
-        uses: uses::of_expr(&init.expr).names().map(str::to_owned).collect(),
+        name,
+        uses: uses.names().map(str::to_owned).collect(),
+        calls_methods: syntax::calls_methods(&init.expr),
         mentions: syntax::identifiers(init.expr.to_token_stream()),
         meaning: Meaning::default(),
         found: false,
@@ -110,6 +116,8 @@ struct Given<'l> {
     uses: HashSet<String>,
     /// All names in it: also those of functions, modules, types and macros in paths.
     mentions: BTreeSet<String>,
+    /// Whether it may call methods, which depend on the traits in scope.
+    calls_methods: bool,
     meaning: Meaning,
     /// Set if an arm makes it.
     found: bool,
@@ -123,19 +131,6 @@ impl Given<'_> {
         let mut outside = code.clone();
         Cleared.visit_block_mut(&mut outside);
         self.is_named_by(outside)
-    }
-
-    /// Returns whether a macro that the code defines names the closure: it means the one outside, wherever it is called.
-    fn is_in_macro(&self, code: &Block) -> bool {
-        struct Macros<'n>(&'n str, bool);
-        impl<'a> Visit<'a> for Macros<'_> {
-            fn visit_item_macro(&mut self, item: &'a ItemMacro) {
-                self.1 |= syntax::identifiers(item.mac.tokens.clone()).contains(self.0);
-            }
-        }
-        let mut macros = Macros(&self.name, false);
-        macros.visit_block(code);
-        macros.1
     }
 
     fn is_named_by(&self, block: Block) -> bool {
@@ -164,15 +159,24 @@ impl Given<'_> {
     fn statements(&mut self, stmts: &mut [Stmt]) {
         for stmt in stmts {
             self.visit_stmt_mut(stmt);
-            if let Stmt::Macro(m) = stmt {
-                // One of the user's may bind what it is given.
-                let names = macro_bindings::named_by(&m.mac);
-                self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
+            match stmt {
+                Stmt::Macro(m) => {
+                    // One of the user's may bind what it is given.
+                    let names = macro_bindings::named_by(&m.mac);
+                    self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
+                }
+                // From here on, a macro of this name is this one.
+                Stmt::Item(Item::Macro(m)) => {
+                    let ident = m.ident.iter().map(ToString::to_string);
+                    self.meaning.hides_used |= ident.into_iter().any(|name| self.mentions.contains(&name));
+                }
+                _ => {}
             }
         }
     }
 
     fn items(&mut self, stmts: &[Stmt]) {
+        self.meaning.hides_used |= self.calls_methods && syntax::has_traits(stmts);
         match syntax::items_among(stmts) {
             None => self.meaning.hides_used = true,
             Some(items) => {
@@ -181,6 +185,19 @@ impl Given<'_> {
             }
         }
     }
+}
+
+/// Returns whether a macro that the code defines names a closure: it means the one outside, wherever it is called.
+pub(super) fn is_in_macro(code: &Block, closure: &str) -> bool {
+    struct Macros<'n>(&'n str, bool);
+    impl<'a> Visit<'a> for Macros<'_> {
+        fn visit_item_macro(&mut self, item: &'a ItemMacro) {
+            self.1 |= syntax::identifiers(item.mac.tokens.clone()).contains(self.0);
+        }
+    }
+    let mut macros = Macros(closure, false);
+    macros.visit_block(code);
+    macros.1
 }
 
 impl Scoped for Given<'_> {

@@ -4,7 +4,14 @@
 use proc_macro2::Ident;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
-use super::{Analysis, classify, rename::Rename, scope::Binding, statement::Statement, uses, uses::Uses};
+use super::{
+    Analysis, classify,
+    rename::Rename,
+    scope::{Binding, Hidden},
+    statement::Statement,
+    uses,
+    uses::Uses,
+};
 use crate::{diag::Code, parse::syntax};
 
 impl Analysis<'_, '_> {
@@ -31,7 +38,7 @@ impl Analysis<'_, '_> {
                     let mut alias = self.fresh("v");
                     alias.set_span(alias.span().located_at(u.ident.span()));
                     let mut renamed = init.expr.clone();
-                    Rename { from: name, to: &syn::parse_quote!((*#alias)) }.visit_expr_mut(&mut renamed);
+                    Rename::new(name, &syn::parse_quote!((*#alias))).visit_expr_mut(&mut renamed);
                     // Inside a macro call it keeps its name.
                     if !uses::of_expr(&renamed).has(name) {
                         let ident = &u.ident;
@@ -167,18 +174,29 @@ impl Analysis<'_, '_> {
         let mut named = syntax::path_roots(&init.expr);
         named.extend(uses::of_expr(&init.expr).names().map(str::to_owned));
         let what = if matches!(&*init.expr, Expr::Closure(_)) { "closure" } else { "value" };
-        match self.scope.hidden(id, named.iter()) {
-            Some(Some(name)) => self.errors.push(
-                Code::ShadowedCapture, used,
-                format!("the {what} `{used}` names `{name}`, which is an item of this block here; each segment recreates such values"),
+        let calls_methods = syntax::calls_methods(&init.expr);
+        let (message, help) = match self.scope.hidden(id, named.iter(), calls_methods) {
+            None => return,
+            Some(Hidden::Name(name)) => (
+                format!(
+                    "the {what} `{used}` names `{name}`, which is an item of this block here; each segment recreates such values"
+                ),
                 format!("give one of the two `{name}` another name, or move the item out of the block"),
             ),
-            Some(None) => self.errors.push(
-                Code::ShadowedCapture, used,
-                format!("each segment recreates the {what} `{used}`, and the import of all names in this block may change what it means"),
+            Some(Hidden::Anything) => (
+                format!(
+                    "each segment recreates the {what} `{used}`, and the import of all names in this block may change what it means"
+                ),
                 "import the names one by one, or at the beginning of the function".to_owned(),
             ),
-            None => {}
-        }
+            Some(Hidden::Traits) => (
+                format!(
+                    "each segment recreates the {what} `{used}`, and the traits of this block may change which methods it calls"
+                ),
+                "move the traits and their imports out of the block, to the beginning of the function"
+                    .to_owned(),
+            ),
+        };
+        self.errors.push(Code::ShadowedCapture, used, message, help);
     }
 }

@@ -211,7 +211,7 @@ impl Analysis<'_, '_> {
                     alias
                 }
             };
-            Rename { from: name, to: &syn::parse_quote!(#alias) }.visit_local_mut(&mut local);
+            Rename::new(name, &syn::parse_quote!(#alias)).visit_local_mut(&mut local);
         }
         local
     }

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
+use quote::ToTokens;
 use syn::{
-    Expr, Local, Pat, Stmt,
+    Expr, Item, ItemMacro, Local, Pat, Stmt,
     visit::{self, Visit},
 };
 
@@ -82,6 +83,15 @@ impl Analysis<'_, '_> {
         }
     }
 
+    /// Passes the definition of a macro: code before it means another one of the name.
+    fn defined(&mut self, name: &Ident, from: &[Statement], walk: &mut Walk<'_>) {
+        let names = |s: &Statement| syntax::identifiers(s.stmt.to_token_stream()).contains(&name.to_string());
+        if walk.run.iter().any(names) {
+            self.flush(from, walk);
+        }
+        self.scope.enter_macro(name);
+    }
+
     fn statements(
         &mut self,
         statements: &[Statement],
@@ -95,7 +105,12 @@ impl Analysis<'_, '_> {
             let is_last = from.len() == 1 && tail != Tail::Unit;
             self.edge = edges.get(at).copied().flatten();
             match stmt {
-                Stmt::Item(_) => walk.part(Part::Written(stmt.clone())),
+                Stmt::Item(item) => {
+                    if let Item::Macro(ItemMacro { ident: Some(name), .. }) = item {
+                        self.defined(name, from, &mut walk);
+                    }
+                    walk.part(Part::Written(stmt.clone()));
+                }
                 Stmt::Local(local) => self.local(local, from, &mut walk),
                 // The block never ends, which a segment's call would hide.
                 Stmt::Expr(expr @ Expr::Return(_), _) if is_last => {

@@ -1,59 +1,49 @@
 //! Another name for one variable.
 
-use syn::{
-    Expr, Pat,
-    visit_mut::{self, VisitMut},
+use syn::{Expr, visit_mut::VisitMut};
+
+use crate::parse::{
+    scopes::{self, Binding, Scoped},
+    syntax,
 };
 
-use crate::parse::syntax;
-
-/// Renames one variable of a call-free expression, where no inner binding takes its name.
+/// Renames one variable, where no inner binding or item takes its name.
 pub(super) struct Rename<'a> {
-    pub(super) from: &'a str,
+    from: &'a str,
     /// The expression that stands for it.
-    pub(super) to: &'a Expr,
+    to: &'a Expr,
+    /// Set where something else has the name.
+    is_hidden: bool,
 }
 
-impl Rename<'_> {
-    fn bound_by(&self, pat: &Pat) -> bool {
-        syntax::bound(pat).iter().any(|b| b.ident == self.from)
+impl<'a> Rename<'a> {
+    pub(super) fn new(from: &'a str, to: &'a Expr) -> Self {
+        Self { from, to, is_hidden: false }
     }
+}
 
-    /// Renames in a condition; whether one of its `let`s binds the name.
-    fn condition(&mut self, cond: &mut Expr) -> bool {
-        match cond {
-            Expr::Let(l) => {
-                self.visit_expr_mut(&mut l.expr);
-                self.bound_by(&l.pat)
-            }
-            Expr::Binary(b) => self.condition(&mut b.left) || self.condition(&mut b.right),
-            other => {
-                self.visit_expr_mut(other);
-                false
-            }
-        }
+impl Scoped for Rename<'_> {
+    type Names = bool;
+    fn begin(&mut self) -> bool {
+        self.is_hidden
+    }
+    fn end(&mut self, around: bool) {
+        self.is_hidden = around;
+    }
+    fn bind(&mut self, binding: &Binding<'_>) {
+        // Capitalised names too: where there is a variable of the name, there is no constant.
+        self.is_hidden |= syntax::bound_always(binding.pat).iter().any(|b| b.ident == self.from);
     }
 }
 
 impl VisitMut for Rename<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        if matches!(expr, Expr::Path(p) if p.qself.is_none() && p.path.is_ident(self.from)) {
-            *expr = self.to.clone();
-        } else {
-            visit_mut::visit_expr_mut(self, expr);
+        if self.is_hidden {
+            return scopes::visit_expr(self, expr);
         }
-    }
-
-    fn visit_expr_closure_mut(&mut self, closure: &mut syn::ExprClosure) {
-        if !closure.inputs.iter().any(|pat| self.bound_by(pat)) {
-            self.visit_expr_mut(&mut closure.body);
-        }
-    }
-
-    fn visit_expr_for_loop_mut(&mut self, e: &mut syn::ExprForLoop) {
-        self.visit_expr_mut(&mut e.expr);
-        if !self.bound_by(&e.pat) {
-            self.visit_block_mut(&mut e.body);
+        match expr {
+            Expr::Path(p) if p.qself.is_none() && p.path.is_ident(self.from) => *expr = self.to.clone(),
+            _ => scopes::visit_expr(self, expr),
         }
     }
 
@@ -66,29 +56,15 @@ impl VisitMut for Rename<'_> {
     }
 
     fn visit_block_mut(&mut self, block: &mut syn::Block) {
-        if syntax::values_among(&block.stmts).any(|item| item == self.from) {
-            return;
-        }
-        for stmt in &mut block.stmts {
-            self.visit_stmt_mut(stmt);
-            if syntax::bound_by(stmt).iter().any(|b| b.ident == self.from) {
-                return;
-            }
+        if !syntax::values_among(&block.stmts).any(|item| item == self.from) {
+            scopes::visit_block(self, block);
         }
     }
 
-    fn visit_arm_mut(&mut self, arm: &mut syn::Arm) {
-        if !self.bound_by(&arm.pat) {
-            visit_mut::visit_arm_mut(self, arm);
-        }
+    fn visit_local_mut(&mut self, local: &mut syn::Local) {
+        scopes::visit_local(self, local);
     }
 
-    fn visit_expr_if_mut(&mut self, e: &mut syn::ExprIf) {
-        if !self.condition(&mut e.cond) {
-            self.visit_block_mut(&mut e.then_branch);
-        }
-        if let Some((_, other)) = &mut e.else_branch {
-            self.visit_expr_mut(other);
-        }
-    }
+    /// A function of its own has no variables of the code around it.
+    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }

@@ -57,6 +57,18 @@ struct Items {
     names: Option<HashSet<String>>,
     /// Those that hide variables.
     values: HashSet<String>,
+    /// Whether traits may be among them.
+    has_traits: bool,
+}
+
+/// What a block changes in the meaning of code that a segment writes there once more.
+pub(super) enum Hidden<'n> {
+    /// An item of this name.
+    Name(&'n String),
+    /// An import that may bring any name.
+    Anything,
+    /// Traits, whose methods may be called instead of others.
+    Traits,
 }
 
 /// Names in scope. Facts stored by id remain available after a name has left the scope.
@@ -119,8 +131,20 @@ impl Scope {
         let names = syntax::items_among(stmts);
         if names.as_ref().is_none_or(|names| !names.is_empty()) {
             let values = syntax::values_among(stmts).map(ToString::to_string).collect();
-            self.items.push(Items { outside: self.names.len(), names, values });
+            let has_traits = syntax::has_traits(stmts);
+            self.items.push(Items { outside: self.names.len(), names, values, has_traits });
         }
+    }
+
+    /// Passes a macro that a block defines: from here on, its name is that of this one.
+    pub(super) fn enter_macro(&mut self, name: &Ident) {
+        let names = Some(HashSet::from([name.to_string()]));
+        self.items.push(Items {
+            outside: self.names.len(),
+            names,
+            values: HashSet::new(),
+            has_traits: false,
+        });
     }
 
     /// The place to which [`Self::leave`] returns.
@@ -133,18 +157,23 @@ impl Scope {
         self.items.truncate(items);
     }
 
-    /// Returns what hides the meaning of names here that they have at a binding: the name of an item, or nothing for an import
-    /// that may bring any name.
+    /// Returns what hides the meaning that code has at a binding: its names, and the methods that it calls if `calls_methods`.
     pub(super) fn hidden<'n>(
         &self,
         id: usize,
         mut names: impl Iterator<Item = &'n String>,
-    ) -> Option<Option<&'n String>> {
+        calls_methods: bool,
+    ) -> Option<Hidden<'n>> {
         let at = self.names.iter().rposition(|b| b.id == id)?;
         let named =
             names.find(|name| self.inside(at).flat_map(|items| &items.names).any(|all| all.contains(*name)));
-        let any = self.inside(at).any(|items| items.names.is_none());
-        named.map(Some).or(any.then_some(None))
+        if let Some(name) = named {
+            return Some(Hidden::Name(name));
+        }
+        if self.inside(at).any(|items| items.names.is_none()) {
+            return Some(Hidden::Anything);
+        }
+        (calls_methods && self.inside(at).any(|items| items.has_traits)).then_some(Hidden::Traits)
     }
 
     pub(super) fn bind(&mut self, name: String, mutable: bool) -> usize {

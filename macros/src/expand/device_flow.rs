@@ -501,7 +501,9 @@ fn values(pat: &Pat) -> Vec<TokenStream> {
         Pat::Or(or) => or.cases.iter().flat_map(values).collect(),
         Pat::Paren(p) => values(&p.pat),
         Pat::Wild(_) => Vec::new(),
-        other => vec![quote!(#other)],
+        Pat::Lit(_) => vec![quote!(#pat)],
+        // In rustc's eyes, a name that is no constant would be a variable, which matches everything.
+        constant => vec![quote_spanned!(krate::generated_at(constant.span())=> const { #constant })],
     }
 }
 

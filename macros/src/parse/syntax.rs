@@ -198,6 +198,44 @@ pub(crate) fn items_among(stmts: &[Stmt]) -> Option<HashSet<String>> {
     all.0
 }
 
+/// Returns whether a block may bring traits into scope, by which its method calls may mean others: it declares one, or imports a
+/// name that may be that of one.
+pub(crate) fn has_traits(stmts: &[Stmt]) -> bool {
+    fn is_import(tree: &UseTree) -> bool {
+        let is_type =
+            |name: &Ident| name.to_string().trim_start_matches("r#").starts_with(char::is_uppercase);
+        match tree {
+            UseTree::Path(path) => is_import(&path.tree),
+            UseTree::Name(name) => is_type(&name.ident),
+            // `as _` too.
+            UseTree::Rename(name) => is_type(&name.ident),
+            UseTree::Glob(_) => true,
+            UseTree::Group(group) => group.items.iter().any(is_import),
+        }
+    }
+    stmts.iter().any(|stmt| match stmt {
+        Stmt::Item(Item::Trait(_) | Item::TraitAlias(_)) => true,
+        Stmt::Item(Item::Use(i)) => is_import(&i.tree),
+        _ => false,
+    })
+}
+
+/// Returns whether an expression may call methods: a macro in it may.
+pub(crate) fn calls_methods(expr: &Expr) -> bool {
+    struct Calls(bool);
+    impl<'a> Visit<'a> for Calls {
+        fn visit_expr_method_call(&mut self, _: &'a syn::ExprMethodCall) {
+            self.0 = true;
+        }
+        fn visit_macro(&mut self, _: &'a syn::Macro) {
+            self.0 = true;
+        }
+    }
+    let mut calls = Calls(false);
+    calls.visit_expr(expr);
+    calls.0
+}
+
 /// The constants, statics and functions among the statements of a block: in all of it, no variable from outside has their names.
 pub(crate) fn values_among(stmts: &[Stmt]) -> impl Iterator<Item = &Ident> {
     stmts.iter().filter_map(|stmt| match stmt {

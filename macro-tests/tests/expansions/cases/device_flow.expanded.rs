@@ -148,7 +148,7 @@ fn decode<'__a0, 's: '__a0>(
                 #[allow(clippy::let_unit_value)]
                 let ((p::Carrying(__o0, _), (p::Carrying(__value, _), ())), __closure) = match p::UserError::device_match(
                     &p::DeviceIndex::index(&(n)),
-                    &[&[0], &[1, LAST]],
+                    &[&[0], &[1, const { LAST }]],
                     {
                         |
                             __arm: usize,

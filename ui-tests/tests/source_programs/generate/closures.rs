@@ -10,11 +10,22 @@ impl Generator {
     pub(super) fn closure(&mut self, scope: &mut Scope) -> Vec<Stmt> {
         let name = self.pick(&["f", "g"]).to_owned();
         let captured = self.tensor(scope);
-        // One that is made of another.
-        let others: Vec<String> =
-            scope.of(Kind::Closure).iter().map(|v| v.name.clone()).filter(|n| *n != name).collect();
-        let body = match self.rng.random_range(0..3) {
-            0 if !others.is_empty() => format!("|v| {}(v)", others[0]),
+        // One that is made of another, which may have its name.
+        let others: Vec<String> = scope.of(Kind::Closure).iter().map(|v| v.name.clone()).collect();
+        let body = match self.rng.random_range(0..4) {
+            0 if !others.is_empty() => {
+                let other = others.choose(&mut self.rng).expect("one");
+                format!("|v| scaled(&{other}(v)?, 0.5)")
+            }
+            // Names of its own that others have around it.
+            3 => {
+                let (k, n) = (self.host_name(), self.number(scope));
+                format!(
+                    "|v| {{ let (mut by, mut left) = ({n} as f32, vec![3usize, 1]); \
+                     while let Some({k}) = left.pop() {{ by += {k} as f32; }} \
+                     for {k} in 0..2usize {{ by -= {k} as f32; }} scaled(v, by + {n} as f32) }}"
+                )
+            }
             0 => {
                 scope.hold(captured.trim_start_matches('&'));
                 format!("|v| ops::add(v, {captured})")

@@ -78,6 +78,7 @@ impl Generator {
             ),
         };
         let work = self.arm(&hidden, |g, inner| g.work(inner));
+        let made = self.remade(&was, made);
         let arm = match self.rng.random_range(0..6) {
             0 => format!("{named} = {work}?; {other} = {used};"),
             1 => format!("{other} = {used}; {named} = {work}?;"),
@@ -93,6 +94,24 @@ impl Generator {
         let after = [used, format!("ops::neg(&{named})?"), format!("ops::sub(&{named}, &{other})?")];
         stmts.push(after.choose(&mut self.rng).expect("three").clone());
         self.block_of(scope, stmts)
+    }
+
+    /// A closure that wraps one of its own name, or beside which names mean something else.
+    fn remade(&mut self, name: &str, made: String) -> String {
+        if !made.contains("|by: f32|") {
+            return made;
+        }
+        match self.rng.random_range(0..5) {
+            0 => format!("{made} let {name} = |by: f32| {name}(by + 1.0);"),
+            1 => format!(
+                "let by = n as f32; {made} let {name} = move |s: f32| {name}(s + by); let by = by + 7.0; let _ = by;"
+            ),
+            2 => format!(
+                "macro_rules! factor {{ () => {{ 2.0f32 }} }} {made} \
+                 let {name} = |by: f32| {name}(by * factor!()); macro_rules! factor {{ () => {{ 9.0f32 }} }} let _ = factor!();"
+            ),
+            _ => made,
+        }
     }
 
     /// Fields of a tuple, elements of an array.

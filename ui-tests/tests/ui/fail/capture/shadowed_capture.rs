@@ -49,4 +49,52 @@ fn imports(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     scaled(&b)
 }
 
+#[graphable]
+fn macros(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    macro_rules! by {
+        () => {
+            1.0f32
+        };
+    }
+    let scaled = |t: &Tensor<f32>| ops::scale(t, by!());
+    let a = #[eager]
+    ops::neg(x)?;
+    macro_rules! by {
+        () => {
+            50.0f32
+        };
+    }
+    scaled(&a)
+}
+
+trait Rate {
+    fn rate(&self) -> f32;
+}
+impl Rate for Tensor<'_, f32> {
+    fn rate(&self) -> f32 {
+        2.0
+    }
+}
+
+#[graphable]
+fn traits(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let scaled = |t: &Tensor<f32>| ops::scale(t, t.rate());
+    let a = #[eager]
+    ops::neg(x)?;
+    let b = {
+        trait Other {
+            fn rate(self) -> f32;
+        }
+        impl Other for &&Tensor<'_, f32> {
+            fn rate(self) -> f32 {
+                3.0
+            }
+        }
+        let b = #[eager]
+        ops::scale(&a, Other::rate(&&a))?;
+        scaled(&b)?
+    };
+    scaled(&b)
+}
+
 fn main() {}
