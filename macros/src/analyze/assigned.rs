@@ -9,7 +9,7 @@ use crate::parse::syntax;
 
 /// Returns the outer variables that the statement assigns as a whole, on every path through it, before it
 /// reads them. Closures that it calls may read them as well.
-pub(super) fn by_stmt(stmt: &Stmt) -> HashSet<String> {
+pub(crate) fn by_stmt(stmt: &Stmt) -> HashSet<String> {
     match stmt {
         Stmt::Local(Local { init: Some(init), .. }) if init.diverge.is_none() => by_expr(&init.expr),
         Stmt::Expr(expr, _) => by_expr(expr),
@@ -18,7 +18,7 @@ pub(super) fn by_stmt(stmt: &Stmt) -> HashSet<String> {
 }
 
 /// As [`by_stmt`], of the statements of a block.
-pub(super) fn by_block(stmts: &[Stmt]) -> HashSet<String> {
+pub(crate) fn by_block(stmts: &[Stmt]) -> HashSet<String> {
     let (mut assigned, mut taken) = (HashSet::new(), HashSet::<String>::new());
     for stmt in stmts {
         assigned.extend(by_stmt(stmt).into_iter().filter(|name| !taken.contains(name)));
@@ -92,4 +92,52 @@ fn by_arm(arm: &Arm) -> HashSet<String> {
     }
     syntax::bound(&arm.pat).iter().for_each(|b| _ = assigned.remove(&b.ident.to_string()));
     assigned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assigned(code: &str) -> Vec<String> {
+        let mut names: Vec<String> = by_stmt(&syn::parse_str(code).unwrap()).into_iter().collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn every_way_assigns_before_it_reads() {
+        assert_eq!(assigned("if k > 0 { y = a; } else { y = b; }"), ["y"]);
+        assert_eq!(assigned("if k > 0 { y = a; } else if k > 1 { (y, z) = f(); } else { y = b; }"), ["y"]);
+        assert_eq!(assigned("match k { 0 => y = a, 1 => { y = b; } _ => { { y = c; } } }"), ["y"]);
+        assert_eq!(assigned("{ let w = 2.0; y = f(w)?; g(&y); }"), ["y"]);
+        assert_eq!(assigned("#[device] if q { y = f(x)?; } else { y = z.clone(); }"), ["y"]);
+    }
+
+    #[test]
+    fn some_way_does_not() {
+        for code in [
+            "if k > 0 { y = a; }",
+            "if k > 0 { y = a; } else { y = f(&y)?; }",
+            "if k > 0 { y = a; } else { let y; y = b; }",
+            "if k > 0 { y = a; } else if k > 1 { y = b; }",
+            "if g(&y) { y = a; } else { y = b; }",
+            "match k { 0 => y = a, _ => {} }",
+            "match k { 0 => y = a, y => y = b }",
+            "match k { n if g(&y) => y = a, _ => y = b }",
+            "match f(&y) { 0 => y = a, _ => y = b }",
+            "(y, z) = (f(&y)?, g(&z)?);",
+            "(y.l, z[0]) = f();",
+            "{ g(&y); y = a; }",
+            "{ if k > 0 { break; } y = a; }",
+            "'a: { if k > 0 { break 'a; } y = a; }",
+            "for i in 0..k { y = a; }",
+            "while k > 0 { y = a; }",
+            "y = if k > 0 { break } else { a };",
+            "k > 0 && { y = a; true };",
+            "let f = || { y = a; };",
+            "#[device] while p { y = a; }",
+        ] {
+            assert_eq!(assigned(code), [""; 0], "{code}");
+        }
+    }
 }

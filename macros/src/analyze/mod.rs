@@ -16,7 +16,7 @@ use crate::{
 mod alias;
 mod arm_captures;
 pub(crate) mod arm_closures;
-mod assigned;
+pub(crate) mod assigned;
 mod boundary;
 mod classify;
 mod closures;

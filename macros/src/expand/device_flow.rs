@@ -24,13 +24,13 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 use variables::{
-    Outer, assigned, begin, changed_by_arms, copies, entered, fresh, given, held, initial, list, of_type,
-    outs, private,
+    Outer, assigned, begin, begin_anew, changed_by_arms, copies, entered, fresh, given, held, initial, list,
+    of_type, of_type_of_rounds, outs, private,
 };
 
 use crate::{
     analyze::{
-        arm_closures,
+        arm_closures, assigned,
         device_flow::{Changed, Effects, How, effects},
         uses,
     },
@@ -322,6 +322,7 @@ impl Flows {
         let mut round = ExprWhile { attrs: Vec::new(), ..e.clone() };
         round.cond = syn::parse_quote!(true);
         let Effects { changed, moved, parted } = self.effects(Expr::While(round.clone()), true);
+        let (own, changed) = self.of_each_round(e, changed);
         if let Some(mut shared) = Shared::of(&changed) {
             shared.visit_block_mut(&mut round.body);
         }
@@ -330,7 +331,10 @@ impl Flows {
             (private("carried"), private("error"), private("round"), private("closures"));
         *round.cond = syn::parse_quote!(#p::Round::begins(&mut #rounds));
         round.while_token.span = at;
-        let named = order::of_expr(&Expr::While(e.clone()));
+        // What the next round reads, and what leaves each round.
+        let mut named = order::of_expr(&e.cond);
+        named.extend(order::of_block(&e.body));
+        named.extend(changed.iter().map(|c| c.ident.to_string()));
         self.before(&named, |s| s.visit_block_mut(&mut round.body));
         let predicate = self.before(&named, |s| s.argument(&e.cond, "DevicePredicate", "predicate"));
         let names = fresh(&changed);
@@ -340,16 +344,20 @@ impl Flows {
         let (shown, read) = (entered(&changed, &outer, &names, true), copies(&read.moved, &read.parted));
         let (enter, copies) = (entered(&changed, &outer, &names, false), copies(&moved, &parted));
         let (runtime, ran, outer) = (self.runtime(at), self.ran(at), outer.iter().flatten());
+        let types: Vec<Ident> = (0..own.len()).map(|n| private(&format!("t{n}"))).collect();
+        let begin: TokenStream = own.iter().map(begin_anew).collect();
+        let of_one_type: TokenStream =
+            types.iter().zip(&own).map(|(name, c)| of_type_of_rounds(name, c)).collect();
         let before = quote!(let #pattern = ::core::clone::Clone::clone(#carried); #shown #read);
         let decides = described(at, &quote!(#carried: &_), &ran, &before, &predicate);
-        let round =
-            quote!(let #pattern = #carried; #enter #copies let mut #rounds = #p::Round::first(); #round);
+        let round = quote!(let #pattern = #carried; #enter #copies #begin #of_one_type let mut #rounds = #p::Round::first(); #round);
         let outs = list(changed.iter().flat_map(outs));
         let body = described(at, &quote!(#carried), &ran, &round, &outs);
         let assigned = assigned(&changed, &names);
         let (limit, place) = (limit(e), place(e));
         quote_spanned! {at=>
             {
+                #(let #types = #p::OfArms::new();)*
                 #(let #outer;)*
                 let (#pattern, #closures) =
                     match #runtime::device_while(#limit, #place, #initial, { #outer_copies #decides }, #body) {
@@ -357,9 +365,24 @@ impl Flows {
                         ::core::result::Result::Err(#error) => return ::core::result::Result::Err(#error),
                     };
                 #assigned
+                #of_one_type
                 #p::end(#closures);
             }
         }
+    }
+
+    /// Splits the variables that a loop changes into those of each round alone, which are not carried, and the others. Every
+    /// round assigns them before anything reads them, and nothing reads them afterwards.
+    fn of_each_round(&self, e: &ExprWhile, changed: Vec<Changed>) -> (Vec<Changed>, Vec<Changed>) {
+        let (anew, read) = (assigned::by_block(&e.body.stmts), uses::of_expr(&e.cond));
+        changed.into_iter().partition(|c| {
+            let name = c.ident.to_string();
+            let is_replaced = matches!(c.how, How::Whole) && anew.contains(&name) && !read.has(&name);
+            // One that is not `mut` cannot be assigned in every round.
+            let is_own =
+                self.known(&c.ident).is_some_and(|known| known.is_mut && (c.moved || known.is_unset));
+            is_replaced && is_own && !self.is_used_later(&c.ident)
+        })
     }
 }
 
@@ -480,11 +503,13 @@ pub(crate) struct Later {
 
 impl Later {
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
-        uses::of_stmt(stmt).needed().for_each(|name| self.name(name));
-        if let Stmt::Expr(Expr::Assign(a), _) = stmt {
-            // After it, the name stands for another value.
-            self.bound.extend(syntax::plain_name(&a.left).map(ToString::to_string));
-        }
+        let replaced = assigned::by_stmt(stmt);
+        uses::of_stmt(stmt)
+            .needed()
+            .filter(|name| !replaced.contains(*name))
+            .for_each(|name| self.name(name));
+        // After it, these names stand for other values.
+        self.bound.extend(replaced);
         self.bound.extend(syntax::bound_by(stmt).iter().map(|b| b.ident.to_string()));
     }
 

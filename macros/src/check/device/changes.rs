@@ -106,6 +106,15 @@ fn last_field(place: &Expr) -> Option<String> {
     }
 }
 
+/// A copy of the value of a place, as people write it.
+fn copy_of(place: &Expr) -> String {
+    let text = on_one_line(place).replace("* ", "*");
+    match place {
+        Expr::Unary(_) => format!("({text}).clone()"),
+        _ => format!("{text}.clone()"),
+    }
+}
+
 struct Changes<'e> {
     /// Names that the code binds itself.
     own: Vec<String>,
@@ -132,14 +141,23 @@ impl Changes<'_> {
         match owner(place) {
             Some((base, _)) if base == "self" => {
                 let field = last_field(place).unwrap_or_else(|| "value".into());
+                let help = if self.variables.changes_self {
+                    let copy = copy_of(place);
+                    format!(
+                        "change a variable: `let mut {field} = {copy};` before, `{field} = …` here, and `{shown} = {field};` after the \
+                         `#[device]` code"
+                    )
+                } else {
+                    format!(
+                        "a `State` is written by `ops::store(&{shown}, &y)?`; keep other values of the device in variables, \
+                         `let mut {field} = …;` before and `{field} = …` here"
+                    )
+                };
                 self.errors.push(
                     Code::DeviceHostChange,
                     place,
                     format!("`{shown}` belongs to `self`, and arms change variables of the function only"),
-                    format!(
-                        "a `State` is written by `ops::store(&{shown}, &y)?`; keep other values of the device in variables, \
-                         `let mut {field} = …;` before and `{field} = …` here"
-                    ),
+                    help,
                 );
                 true
             }
@@ -268,20 +286,55 @@ impl Changes<'_> {
         }
     }
 
+    /// The variable outside and the place of `&mut place`.
+    fn changeable<'a>(&self, argument: &'a Expr) -> Option<(Ident, &'a Expr)> {
+        match argument {
+            Expr::Reference(r) if r.mutability.is_some() => Some((self.outside(&r.expr)?, &*r.expr)),
+            _ => None,
+        }
+    }
+
+    /// `mem::replace(&mut a, v)` and `mem::take(&mut a)`. Returns whether it was one of them.
+    fn replaced(&mut self, call: &syn::ExprCall) -> bool {
+        let Expr::Path(function) = &*call.func else { return false };
+        let mut path = function.path.segments.iter().rev();
+        let (Some(function), Some(module)) = (path.next(), path.next()) else { return false };
+        let mut arguments = call.args.iter();
+        let Some((name, place)) =
+            arguments.next().filter(|_| module.ident == "mem").and_then(|e| self.changeable(e))
+        else {
+            return false;
+        };
+        let new = match arguments.next() {
+            Some(new) if function.ident == "replace" => on_one_line(new),
+            None if function.ident == "take" => "Default::default()".to_owned(),
+            _ => return false,
+        };
+        if matches!(self.variables.kind(&name), Kind::Number(_) | Kind::Count | Kind::Collection) {
+            return false;
+        }
+        let (old, place) = (copy_of(place), on_one_line(place).replace("* ", "*"));
+        let help = format!("write `{{ let before = {old}; {place} = {new}; before }}`");
+        self.refuse(call, &name, help);
+        call.args.iter().skip(1).for_each(|argument| self.argument(argument, None));
+        true
+    }
+
     /// `mem::swap(&mut a, &mut b)`. Returns whether it was one.
     fn swapped(&mut self, call: &syn::ExprCall) -> bool {
-        let lent = |e: &Expr| match e {
-            Expr::Reference(r) if r.mutability.is_some() => {
-                Some((self.outside(&r.expr)?, on_one_line(&r.expr)))
-            }
-            _ => None,
-        };
-        let arguments: Vec<_> = call.args.iter().filter_map(lent).collect();
+        let arguments: Vec<_> = call.args.iter().filter_map(|e| self.changeable(e)).collect();
         let is_swap =
             matches!(&*call.func, Expr::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == "swap"));
         match &arguments[..] {
             [(name, a), (_, b)] if is_swap && call.args.len() == 2 => {
-                let help = format!("write `({a}, {b}) = ({b}, {a});`");
+                // Nothing is moved out of a `&mut`, a box or a collection.
+                let value = |place: &Expr| match syntax::plain_name(place) {
+                    Some(name) => name.to_string(),
+                    None => copy_of(place),
+                };
+                let (new_a, new_b) = (value(b), value(a));
+                let place = |place: &Expr| on_one_line(place).replace("* ", "*");
+                let help = format!("write `({}, {}) = ({new_a}, {new_b});`", place(a), place(b));
                 self.refuse(call, name, help);
                 true
             }
@@ -301,7 +354,7 @@ impl<'a> Visit<'a> for Changes<'_> {
             Expr::Binary(b) if syntax::is_assign(&b.op) && !self.is_no_variable(&b.left) => self.updated(b),
             Expr::Reference(_) => return self.argument(expr, None),
             Expr::Call(call) => {
-                if self.swapped(call) {
+                if self.swapped(call) || self.replaced(call) {
                     return;
                 }
                 self.visit_expr(&call.func);

@@ -41,6 +41,8 @@ pub(super) struct Variables {
     params: Vec<String>,
     /// Those that are written as references to tensors, and whose name stands for nothing else.
     lent: Vec<String>,
+    /// Whether the function may change fields of `self`: it takes `mut self` or `&mut self`.
+    pub(super) changes_self: bool,
 }
 
 impl Variables {
@@ -63,7 +65,10 @@ impl Variables {
         let Found { times, mut kinds } = found;
         kinds.retain(|name, _| times.get(name) == Some(&1));
         lent.retain(|name| kinds.contains_key(name));
-        Self { known: kinds, params, lent }
+        let changes_self = sig.receiver().is_some_and(|r| {
+            r.mutability.is_some() || matches!(&*r.ty, Type::Reference(to) if to.mutability.is_some())
+        });
+        Self { known: kinds, params, lent, changes_self }
     }
 
     pub(super) fn kind(&self, name: &syn::Ident) -> &Kind {

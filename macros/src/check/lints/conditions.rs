@@ -10,7 +10,8 @@ use crate::{
 };
 
 impl Device<'_, '_> {
-    /// Checks a condition of `if`, `while` or `assert!`, which is not checked again afterwards.
+    /// Checks a condition of `if`, `while` or `assert!`, which is not checked again afterwards. What it binds is in scope in
+    /// the rest of it, and after it.
     pub(super) fn condition(&mut self, expr: &Expr, word: &str) {
         match bare(expr) {
             Expr::Binary(b) if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) => {
@@ -28,6 +29,7 @@ impl Device<'_, '_> {
                 } else {
                     self.expr(&l.expr);
                 }
+                self.bind_conditions(expr);
             }
             other if self.is_tensor(other) => self.steers(other, &name_of(other), word),
             _ => self.expr(expr),

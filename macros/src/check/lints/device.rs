@@ -338,7 +338,6 @@ impl<'a> Device<'_, '_> {
             Expr::If(e) => {
                 self.scoped(|d| {
                     d.decided(&e.cond, "if", on_device);
-                    d.bind_conditions(&e.cond);
                     d.visit_block(&e.then_branch);
                 });
                 if let Some((_, other)) = &e.else_branch {
@@ -347,7 +346,6 @@ impl<'a> Device<'_, '_> {
             }
             Expr::While(e) => self.scoped(|d| {
                 d.decided(&e.cond, "while", on_device);
-                d.bind_conditions(&e.cond);
                 d.visit_block(&e.body);
             }),
             Expr::Match(e) => {
@@ -409,16 +407,18 @@ impl Device<'_, '_> {
         );
     }
 
-    /// A condition of the host, or of the device, whose form is checked with its control flow.
+    /// A condition of the host, or of the device, whose form is checked with its control flow. Its `let`s are in scope
+    /// afterwards.
     fn decided(&mut self, cond: &Expr, word: &str, on_device: bool) {
         match bare(cond) {
             _ if !on_device => self.condition(cond, word),
-            Expr::Binary(_) | Expr::Unary(_) | Expr::Let(_) => {}
+            Expr::Binary(_) | Expr::Unary(_) | Expr::Let(_) => self.bind_conditions(cond),
             other => self.expr(other),
         }
     }
 
-    fn bind_conditions(&mut self, cond: &Expr) {
+    /// Brings what the `let`s of a condition bind into scope.
+    pub(super) fn bind_conditions(&mut self, cond: &Expr) {
         match cond {
             Expr::Let(l) => self.scopes.bind_pat(&l.pat),
             Expr::Binary(b) => {

@@ -42,6 +42,9 @@ fn device_data_on_the_host() {
     reports("g(&x[mask])", "G044");
     reports("if by > 1.0 { g(x) } else { h(x) }", "G045");
     reports("while ops::gt(x, by)? {} g(x)", "G045");
+    reports("if let Some(v) = h(n) && x > v { g(v) } else { h(n) }", "G045");
+    reports("if x > 1.0 && let Some(x) = h(n) { g(x) } else { h(n) }", "G045");
+    reports("if let Some(x) = h(n) && x > 1.0 { g(x) } else if x > 1.0 { h(n) } else { h(x) }", "G045");
     reports("match by { 0.0 => g(x), _ => h(x) }", "G045");
     reports("for v in x { g(v); } h(x)", "G045");
     reports("g(x.nonzero())", "G046");
@@ -55,6 +58,10 @@ fn what_only_looks_like_it() {
     silent("let f = |x: f32| x * 2.0; g(f(n as f32))");
     silent("for x in 0..n { assert!(x > 0, \"{x}\"); } g(by)");
     silent("if let Some(x) = h(n) { return g(x[0], x.iter()); } g(x)");
+    silent("if let Some(x) = h(n) && x > 1.0 { return g(x + 1.0); } g(x)");
+    silent("while let Some(x) = h(n) && x > 1.0 && !(x < 2.0) { k(x + 1.0); } g(by)");
+    silent("let f = |v: usize| if n > 1 && let Some(x) = h(v) && x > 1.0 { x } else { 2.0 }; g(f(n))");
+    silent("match n { 0 if n > 2 => if let (x, _) = h(n) && x == 1 { g(x + 1) } else { g(n) }, _ => g(by) }");
     silent("match h(n) { x if x > 1 => g(x + 1), _ => g(x) }");
     silent("g(format!(\"{x:?} {n} {{x}}\"), x.shape()[0], x.dim(1) > 4)");
     silent("let y = ops::split(x, 1, n)?; for t in y.iter() { g(t); } g(&y[0])");

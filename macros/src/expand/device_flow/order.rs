@@ -164,7 +164,7 @@ pub(super) fn of_expr(expr: &Expr) -> Names {
 }
 
 /// The same of a block; what its statements replace first is not needed.
-fn of_block(block: &Block) -> Names {
+pub(super) fn of_block(block: &Block) -> Names {
     let mut later = Later::default();
     block.stmts.iter().for_each(|stmt| later.stmt(stmt));
     later.names

@@ -87,17 +87,24 @@ impl Outer {
                 quote_spanned!(shown=> ::core::clone::Clone::clone(&#ident))
             }
         };
-        let name = private(&format!("before{n}"));
+        // At the variable, so that rustc says once that it has no copy.
+        let name = Ident::new(&format!("__before{n}"), shown);
         self.copies.extend(quote_spanned!(shown=> #name = #copy;));
         self.names.push(Some(name));
     }
 }
 
+/// A variable of the closure's own for one that arms assign before they read it.
+pub(super) fn begin_anew(Changed { ident, .. }: &Changed) -> TokenStream {
+    quote!(#[allow(unused_mut)] let mut #ident;)
+}
+
 /// The variable of the closure's own for one that arms change; `copy` is that from before.
-pub(super) fn begin(Changed { ident, how, .. }: &Changed, copy: &Option<Ident>) -> TokenStream {
+pub(super) fn begin(changed: &Changed, copy: &Option<Ident>) -> TokenStream {
+    let Changed { ident, how, .. } = changed;
     let shown = krate::generated_at(ident.span());
     match how {
-        How::Anew => quote!(#[allow(unused_mut)] let mut #ident;),
+        How::Anew => begin_anew(changed),
         How::Whole | How::Elements | How::Fields(_) => {
             quote_spanned!(shown=> #[allow(unused_mut)] let mut #ident = ::core::clone::Clone::clone(&#copy);)
         }
@@ -190,6 +197,18 @@ pub(super) fn of_type(name: &Ident, Changed { ident, .. }: &Changed) -> TokenStr
     quote_spanned! {shown=>
         #[allow(unused_assignments)]
         if false {
+            #ident = #name.value();
+            let _moved = #ident;
+        }
+    }
+}
+
+/// The same for a variable that belongs to each round of a loop. Like the rounds, it needs one that is `mut`.
+pub(super) fn of_type_of_rounds(name: &Ident, Changed { ident, .. }: &Changed) -> TokenStream {
+    let shown = krate::generated_at(ident.span());
+    quote_spanned! {shown=>
+        #[allow(unused_assignments)]
+        while false {
             #ident = #name.value();
             let _moved = #ident;
         }

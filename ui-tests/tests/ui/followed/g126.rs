@@ -142,3 +142,67 @@ mod parts {
         ops::add(&pair.l, &pair.r)
     }
 }
+
+mod exchanged {
+    //! `fail/device/exchanged.rs`, by its help.
+    use graphable::prelude::*;
+
+    #[derive(Clone, Carried)]
+    struct Pair<'s> {
+        l: Tensor<'s, f32>,
+        r: Tensor<'s, f32>,
+        spare: Option<Tensor<'s, f32>>,
+    }
+
+    #[graphable(helper)]
+    fn turned<'s>(p: &Scalar<bool>, pair: &mut Pair<'s>, y: &mut Tensor<'s, f32>, x: &Tensor<'s, f32>) -> Result<()> {
+        let mut z = ops::neg(x)?;
+        #[device]
+        if p {
+            (pair.l, pair.r) = (pair.r.clone(), pair.l.clone());
+            (*y, z) = (z, (*y).clone());
+            z = { let before = pair.l.clone(); pair.l = ops::exp(x)?; before };
+            let old = { let before = (*y).clone(); *y = z.clone(); before };
+            pair.r = ops::add(&pair.r, &old)?;
+            if let Some(spare) = { let before = pair.spare.clone(); pair.spare = Default::default(); before } {
+                z = spare;
+            }
+        }
+        *y = ops::add(&*y, &z)?;
+        Ok(())
+    }
+}
+
+mod own_fields {
+    //! `fail/device/own_fields.rs`, by its help.
+    use graphable::prelude::*;
+
+    #[derive(Clone)]
+    struct Pair<'s> {
+        l: Tensor<'s, f32>,
+        r: Tensor<'s, f32>,
+    }
+
+    #[graphable]
+    impl<'s> Pair<'s> {
+        fn update(&mut self, p: &Scalar<'s, bool>) -> Result<()> {
+            let mut l = self.l.clone();
+            #[device]
+            if p {
+                l = ops::add(&self.r, 1.0)?;
+            }
+            self.l = l;
+            Ok(())
+        }
+
+        fn updated(mut self, p: &Scalar<'s, bool>) -> Result<Tensor<'s, f32>> {
+            let mut r = self.r.clone();
+            #[device]
+            while p {
+                r = ops::add(&self.l, 1.0)?;
+            }
+            self.r = r;
+            Ok(self.r)
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Variables that arms assign and move, and of which later code needs no value: whatever way it goes, it assigns them first.
+//! And others of which it needs one, since some way does not.
+
+#![deny(warnings)]
+
+use graphable::prelude::*;
+
+fn taken(x: Tensor<'_, f32>) -> Result<Tensor<'_, f32>> {
+    ops::scale(&x, 0.5)
+}
+
+/// Each statement replaces what the one before it has left.
+#[graphable]
+fn replaced(
+    #[host] p: &Scalar<bool>,
+    #[host] q: &Scalar<bool>,
+    #[key] k: usize,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut z = x.clone();
+    #[device]
+    if p { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    if k > 0 { y = ops::scale(x, 2.0)? } else { y = ops::scale(x, 3.0)? }
+    let first = ops::add(&y, &z)?;
+    #[device]
+    if p { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    match k {
+        0 => y = ops::scale(x, 4.0)?,
+        _ => { y = ops::scale(x, 5.0)?; }
+    }
+    let second = ops::add(&y, &z)?;
+    #[device]
+    if p { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    (y, z) = (ops::scale(x, 6.0)?, ops::add(&z, 1.0)?);
+    #[device]
+    if q { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    { let by = 7.0; y = ops::scale(x, by)?; }
+    #[device]
+    if p { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    #[device]
+    if q { y = ops::scale(x, 8.0)? } else { y = z.clone() }
+    for i in 0..3 {
+        if i % 2 == 0 { y = ops::add(&z, &y)? } else { y = ops::add(&z, 2.0)? }
+        #[device]
+        if p { z = ops::neg(&y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    }
+    for i in 0..3 {
+        if i % 2 == 0 { y = ops::scale(&z, 2.0)? } else { y = ops::add(&z, 2.0)? }
+        #[device]
+        if p { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    }
+    Ok(vec![first, second, z])
+}
+
+fn replaced_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
+    let step = |p: bool, y: f32, z: f32| if p { y * 0.5 } else { y + 1.0 + z };
+    let z = step(p, -x, x);
+    let y = x * if k > 0 { 2.0 } else { 3.0 };
+    let first = y + z;
+    let z = step(p, y, z);
+    let y = x * if k > 0 { 5.0 } else { 4.0 };
+    let second = y + z;
+    let z = step(p, y, z) + 1.0;
+    let z = step(q, x * 6.0, z);
+    let mut z = step(p, x * 7.0, z);
+    let mut y = if q { x * 8.0 } else { z };
+    for i in 0..3 {
+        y = z + if i % 2 == 0 { y } else { 2.0 };
+        if p { z = -y } else { y += 1.0; z += y }
+    }
+    for i in 0..3 {
+        z = step(p, if i % 2 == 0 { z * 2.0 } else { z + 2.0 }, z);
+    }
+    vec![first, second, z]
+}
+
+/// Some way leaves the value of the arms as it is.
+#[graphable]
+fn kept(
+    #[host] p: &Scalar<bool>,
+    #[host] q: &Scalar<bool>,
+    #[key] k: usize,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut z = x.clone();
+    #[device]
+    if p { z = taken(y.clone())? } else { y = ops::add(&y, 1.0)? }
+    if k > 0 { y = ops::scale(x, 2.0)? }
+    #[device]
+    if p { y = ops::add(&y, &z)? } else { z = taken(y.clone())? }
+    match k {
+        0 => y = ops::scale(&y, 3.0)?,
+        1 => y = ops::scale(x, 4.0)?,
+        _ => {}
+    }
+    #[device]
+    if q { y = ops::add(&y, &z)?; z = taken(y.clone())? }
+    #[device]
+    if p { y = ops::neg(&y)? }
+    for i in 0..k { y = ops::add(&z, i as f32)? }
+    Ok(vec![y, z])
+}
+
+fn kept_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
+    let (mut y, mut z) = (-x, x);
+    if p { z = y * 0.5 } else { y += 1.0 }
+    if k > 0 { y = x * 2.0 }
+    if p { y += z } else { z = y * 0.5 }
+    match k {
+        0 => y *= 3.0,
+        1 => y = x * 4.0,
+        _ => {}
+    }
+    if q { y += z; z = y * 0.5 }
+    if p { y = -y }
+    for i in 0..k { y = z + i as f32 }
+    vec![y, z]
+}
+
+/// Variables of each round alone, declared around the loop with and without a value.
+#[graphable]
+fn rounds(
+    #[host] n: &Scalar<i32>,
+    #[host] q: &Scalar<bool>,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut round;
+    let mut own;
+    // As in Rust, nothing reads this value.
+    #[allow(unused_assignments)]
+    let mut half = x.clone();
+    let mut last = x.clone();
+    let mut i = ops::zeros(x.scope(), ())?;
+    #[device(limit = 9)]
+    while ops::lt(&i, n)? {
+        i = ops::add(&i, 1)?;
+        round = ops::scale(&y, 3.0)?;
+        own = ops::add(&round, 1.0)?;
+        #[device]
+        if q { own = ops::neg(&own)?; last = own } else { last = ops::neg(&round)? }
+        half = ops::scale(&round, 0.25)?;
+        y = taken(round)?;
+        y = ops::add(&y, &taken(half)?)?;
+    }
+    #[device(limit = 9)]
+    while ops::gt(&i, 0)? {
+        i = ops::sub(&i, 1)?;
+        last = ops::add(&last, &y)?;
+    }
+    Ok(vec![y, last])
+}
+
+fn rounds_on_the_host(n: i32, q: bool, x: f32) -> Vec<f32> {
+    let (mut y, mut last) = (-x, x);
+    for _ in 0..n {
+        let round = y * 3.0;
+        last = if q { -(round + 1.0) } else { -round };
+        y = round * 0.5 + round * 0.25 * 0.5;
+    }
+    for _ in 0..n { last += y }
+    vec![y, last]
+}
+
+/// A `let` in a condition is in scope in the rest of it, whatever else has its name.
+#[graphable]
+fn chains(#[host] p: &Scalar<bool>, #[key] k: u32, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut y = x.clone();
+    let mut many = if k > 0 { Some(k as f32) } else { None };
+    let s = ops::neg(x)?;
+    if let Some(s) = many && s > 1.0 {
+        y = ops::add(&y, s)?;
+    }
+    let by = |n: f32| if let Some(s) = many && s > 1.0 { s } else { n };
+    #[device]
+    if p {
+        if let Some(s) = many && s > 1.0 { y = ops::add(&y, s)? }
+    } else {
+        y = ops::scale(&s, by(-1.0))?;
+    }
+    while let Some(s) = many && s > 0.0 {
+        y = ops::scale(&y, s)?;
+        many = Some(s - 1.0);
+    }
+    ops::add(&y, &s)
+}
+
+fn chains_on_the_host(p: bool, k: u32, x: f32) -> f32 {
+    let s = k as f32;
+    let mut y = if k > 1 { x + s } else { x };
+    y = if p { if k > 1 { y + s } else { y } } else if k > 1 { -x * s } else { x };
+    for i in 1..=k { y *= i as f32 }
+    y - x
+}
+
+fn main() -> Result<()> {
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let mut rt = Runtime::new(Device::cpu())?;
+        let replaced = ReplacedGraph::builder().mode(mode).build(&mut rt)?;
+        let kept = KeptGraph::builder().mode(mode).build(&mut rt)?;
+        let rounds = RoundsGraph::builder().mode(mode).build(&mut rt)?;
+        let chains = ChainsGraph::builder().mode(mode).build(&mut rt)?;
+        for at in 0..24 {
+            let (p, q, k, x) = (at % 2 == 0, at / 2 % 2 == 0, at / 4 % 3, 1.0 + at as f32);
+            let (n, by) = (i32::try_from(k).unwrap(), u32::try_from(k).unwrap());
+            let step = rt.step()?;
+            let values = |all: Vec<Tensor<'_, f32>>| -> Result<Vec<f32>> {
+                all.iter().map(|t| Ok(step.read(t)?[0])).collect()
+            };
+            let got = values(replaced.call(&step, p, q, k, &[x])?)?;
+            assert_eq!(got, replaced_on_the_host(p, q, k, x), "replaced {mode} {at}");
+            let got = values(kept.call(&step, p, q, k, &[x])?)?;
+            assert_eq!(got, kept_on_the_host(p, q, k, x), "kept {mode} {at}");
+            let got = values(rounds.call(&step, n, q, &[x])?)?;
+            assert_eq!(got, rounds_on_the_host(n, q, x), "rounds {mode} {at}");
+            let got = step.read(&chains.call(&step, p, by, &[x])?)?[0];
+            assert_eq!(got, chains_on_the_host(p, by, x), "chains {mode} {at}");
+        }
+    }
+    Ok(())
+}
