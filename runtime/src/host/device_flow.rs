@@ -408,26 +408,6 @@ impl<T: Clone> CopyOfReferent for &Own<'_, &mut T> {
     }
 }
 
-/// Values of which arms change parts in copies of their own.
-#[diagnostic::on_unimplemented(
-    message = "[G125] arms cannot change parts of `{Self}`, which has no copy",
-    label = "every arm changes a copy of it, and it is not `Clone`",
-    note = "derive `Clone` for a struct of which arms assign fields",
-    note = "or give the arms a value, `let y = #[device] if … {{ … }} else {{ … }};`, and assign it to the field after them"
-)]
-pub trait ChangedInCopies {
-    /// Returns a copy.
-    fn copied(&self) -> Self;
-}
-
-// A type without `Clone` is what the user can mend, by the notes above.
-#[diagnostic::do_not_recommend]
-impl<T: Clone> ChangedInCopies for T {
-    fn copied(&self) -> T {
-        self.clone()
-    }
-}
-
 /// What has no copy, so that rustc names its type.
 pub trait CopyOfAnything {
     /// The type of the variable.
@@ -435,16 +415,16 @@ pub trait CopyOfAnything {
     /// Is never called.
     fn to_change(&self) -> Self::Copy
     where
-        Self::Copy: ChangedInCopies;
+        Self::Copy: Clone;
 }
 
 impl<T> CopyOfAnything for Own<'_, T> {
     type Copy = T;
     fn to_change(&self) -> T
     where
-        T: ChangedInCopies,
+        T: Clone,
     {
-        self.0.copied()
+        self.0.clone()
     }
 }
 
