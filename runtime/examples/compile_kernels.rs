@@ -1,7 +1,8 @@
 //! Compiles every CUDA kernel for the architectures that are named, without a GPU: what CI runs.
 //!
 //! `cargo run -p graphable --example compile_kernels -- compute_80 sm_90a`; `compute_80` stops at PTX, `sm_90a` makes
-//! machine code. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
+//! machine code, and `sm_80:fast` makes it with little optimisation, which shows that the compiler accepts the text, but not
+//! whether registers spill. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
 //! kernel. `--rust` compiles only kernels that are written in Rust, and `--cuda` only `.cu` files; `--rust=softmax` those of rows
 //! and indices with that in their names, `--rust=fused_product` products with what lies around them. `--rust --part=2/3` compiles the second third of these: the compiler works on one
 //! unit at a time in a process, so CI starts several.
@@ -578,6 +579,7 @@ fn main() -> ExitCode {
             // Local memory instead of registers: a kernel that was not meant to be so.
             let spills = log
                 .lines()
+                .filter(|_| !arch.ends_with(":fast"))
                 .filter(|l| l.contains("bytes spill stores") && !l.contains(" 0 bytes spill stores"));
             for line in spills {
                 spilled = true;

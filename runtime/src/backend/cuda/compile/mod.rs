@@ -207,25 +207,31 @@ fn too_new(error: Error, unit: Unit) -> Error {
 /// [`Error::NoDevice`] without the compiler; [`Error::Device`] with its log.
 pub(crate) fn compile_source(source: &'static SourceFile, arch: &str) -> Result<String> {
     let mut options = checking(Unit { source, t: None });
-    let (nvrtc, target) = (Nvrtc::get()?, named(arch));
-    // The code is thrown away: that the text is accepted is all that is asked, which takes a third of the time.
-    if matches!(target, Target::Virtual(_)) && nvrtc.version() >= FAST_COMPILE {
-        options.push("--Ofast-compile=max".into());
+    let (nvrtc, (target, is_fast)) = (Nvrtc::get()?, named(arch));
+    if is_fast || matches!(target, Target::Virtual(_)) {
+        options.extend(fast(nvrtc));
     }
     Ok(nvrtc.compile(of(source), &target, &options)?.1)
 }
 
-/// The target of a compilation, by its name.
-fn named(arch: &str) -> Target {
-    match arch.starts_with("compute_") {
-        true => Target::Virtual(arch.to_owned()),
-        false => Target::Machine(arch.to_owned()),
-    }
+/// The target of a compilation by its name, and whether little optimisation is asked for.
+fn named(arch: &str) -> (Target, bool) {
+    let plain = arch.strip_suffix(":fast");
+    let name = plain.unwrap_or(arch).to_owned();
+    let target = if name.starts_with("compute_") { Target::Virtual(name) } else { Target::Machine(name) };
+    (target, plain.is_some())
+}
+
+/// The option for code that is thrown away: that the text is accepted is all that is asked, which takes a third of the time or
+/// less.
+fn fast(nvrtc: &Nvrtc) -> Option<String> {
+    (nvrtc.version() >= FAST_COMPILE).then(|| "--Ofast-compile=max".to_owned())
 }
 
 /// Compiles a `.cu` file of this crate for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, for every
 /// element type that its line `// Types: …` states, and again with the macros of each line `// Also: …`, and returns the
-/// compiler's remarks, one entry per unit. `header` is the name and the text of a header of its own.
+/// compiler's remarks, one entry per unit. `header` is the name and the text of a header of its own. With `sm_80:fast`, there
+/// is little optimisation, which takes a quarter of the time; then the remarks say nothing about the registers of real code.
 ///
 /// # Errors
 /// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
@@ -237,7 +243,8 @@ pub fn compile_file(
     arch: &str,
 ) -> Result<Vec<(String, String)>> {
     let nvrtc = Nvrtc::get()?;
-    let target = named(arch);
+    let (target, is_fast) = named(arch);
+    let effort = if is_fast { fast(nvrtc) } else { None };
     let Some(types) = Types::stated_in(text) else {
         let reason = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
         return Err(Error::Device { device: "NVRTC".into(), call: "compile", reason });
@@ -259,7 +266,8 @@ pub fn compile_file(
                 continue;
             }
             let unit = Unit { source, t };
-            let (_, log) = nvrtc.compile(of(source), &target, &checking(unit))?;
+            let options: Vec<String> = checking(unit).into_iter().chain(effort.clone()).collect();
+            let (_, log) = nvrtc.compile(of(source), &target, &options)?;
             out.push((format!("{unit:?}"), log));
         }
     }
