@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use proc_macro2::{Ident, Span};
 use syn::{Block, Expr, Item, Local, Pat, Stmt, visit_mut::VisitMut};
 
-use super::{macro_bindings, rename::Rename, uses};
+use super::{macro_bindings, uses};
 use crate::parse::{
     device,
+    rename::Rename,
     scopes::{self, Binding, Scoped},
     syntax,
 };

@@ -6,13 +6,15 @@ use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
 use super::{
     Analysis, classify,
-    rename::Rename,
     scope::{Binding, Hidden},
     statement::Statement,
     uses,
     uses::Uses,
 };
-use crate::{diag::Code, parse::syntax};
+use crate::{
+    diag::Code,
+    parse::{rename::Rename, syntax},
+};
 
 impl Analysis<'_, '_> {
     /// Handles closures whose captured variables are shadowed after a boundary: the captured value gets a

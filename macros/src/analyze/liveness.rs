@@ -16,14 +16,16 @@ use super::{
     Analysis, host_values,
     host_values::BoundInRun,
     lets, operations,
-    rename::Rename,
     statement::Statement,
     uses::{Sequence, Use, Uses},
 };
 use crate::{
     diag::{Code, shortened},
     model::Step,
-    parse::syntax::{self, Bound},
+    parse::{
+        rename::Rename,
+        syntax::{self, Bound},
+    },
 };
 
 /// An outer variable that a run changes and later code sees, and the statement of the run that shadows it.

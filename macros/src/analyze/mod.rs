@@ -38,7 +38,6 @@ mod motion;
 pub(crate) mod operations;
 mod partition;
 mod pending_run;
-mod rename;
 mod scope;
 mod segment;
 mod sizes;

@@ -11,6 +11,7 @@ pub(crate) mod lifetimes;
 pub(crate) mod parameter_kind;
 pub(crate) mod parameters;
 pub(crate) mod referents;
+pub(crate) mod rename;
 pub(crate) mod scopes;
 pub(crate) mod signature;
 pub(crate) mod surroundings;

@@ -2,13 +2,13 @@
 
 use syn::{Expr, visit_mut::VisitMut};
 
-use crate::parse::{
+use super::{
     scopes::{self, Binding, Scoped},
     syntax,
 };
 
 /// Renames one variable, where no inner binding or item takes its name.
-pub(super) struct Rename<'a> {
+pub(crate) struct Rename<'a> {
     from: &'a str,
     /// The expression that stands for it.
     to: &'a Expr,
@@ -17,7 +17,7 @@ pub(super) struct Rename<'a> {
 }
 
 impl<'a> Rename<'a> {
-    pub(super) fn new(from: &'a str, to: &'a Expr) -> Self {
+    pub(crate) fn new(from: &'a str, to: &'a Expr) -> Self {
         Self { from, to, is_hidden: false }
     }
 }
