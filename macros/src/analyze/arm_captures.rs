@@ -30,7 +30,7 @@ struct Apart<'k> {
 }
 
 struct Known {
-    /// `None` for an import of any name.
+    /// Empty for traits, and `None` for an import of any name.
     name: Option<String>,
     means: Means,
     /// Set if a closure was written once more under another name.
@@ -44,6 +44,8 @@ enum Means {
     Closure(Expr),
     /// An item, or what a macro of the user's may have bound.
     Other,
+    /// Traits that a block may bring into scope; it has no name.
+    Traits,
 }
 
 impl Known {
@@ -98,7 +100,7 @@ impl Apart<'_> {
     /// name: it is not a variable, or names in the closure mean something else by now.
     fn stands_for(&self, at: usize) -> Option<Option<Expr>> {
         match &self.known[at].means {
-            Means::Other => None,
+            Means::Other | Means::Traits => None,
             Means::Value => Some(None),
             Means::Closure(closure) => {
                 let mut named: HashSet<String> = syntax::path_roots(closure).into_iter().collect();
@@ -106,7 +108,11 @@ impl Apart<'_> {
                 named.retain(|name| !inside.contains(name));
                 named.extend(uses::of_expr(closure).names().map(str::to_owned));
                 let later = &self.known[at..];
-                let is_same = later.iter().all(|known| !named.iter().any(|name| known.hides(name)));
+                let calls_methods = syntax::calls_methods(closure);
+                let is_same = later.iter().all(|known| {
+                    let may_change_methods = calls_methods && matches!(known.means, Means::Traits);
+                    !may_change_methods && !named.iter().any(|name| known.hides(name))
+                });
                 is_same.then(|| Some(closure.clone()))
             }
         }
@@ -168,6 +174,9 @@ impl VisitMut for Apart<'_> {
             match syntax::items_among(&block.stmts) {
                 None => s.others([None]),
                 Some(items) => s.others(items.into_iter().map(Some)),
+            }
+            if syntax::has_traits(&block.stmts) {
+                s.known.push(Known::of(Some(String::new()), Means::Traits));
             }
             // The next statement is the last one.
             let mut rest = std::mem::take(&mut block.stmts);

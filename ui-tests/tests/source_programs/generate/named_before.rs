@@ -243,11 +243,14 @@ impl Generator {
         let Some((named, other)) = self.two_assignable(scope) else {
             return self.parts_of_a_local(scope);
         };
-        let (one, t) = (self.work(scope), self.tensor(scope));
+        // What is lent mutably is not lent once more in the same call.
+        let mut others = scope.clone();
+        others.update(&named, |v| v.kind = Kind::Gone);
+        let (one, t) = (self.work(scope), self.tensor(&others));
         let arm = match self.rng.random_range(0..4) {
             0 => format!("std::mem::swap(&mut {named}, &mut {other});"),
             1 => format!("{other} = std::mem::replace(&mut {named}, ({t}).clone());"),
-            2 => format!("{other} = change(&mut {named}, {t})?;").replace(&format!("&{named}"), "x"),
+            2 => format!("{other} = change(&mut {named}, {t})?;"),
             _ => format!("{named} = {one}?; {other} = std::mem::replace(&mut {named}, {other});"),
         };
         vec![Stmt::text(self.around(scope, &arm))]

@@ -192,6 +192,16 @@ fn items(#[host] p: &Scalar<bool>, #[host] #[dims(1)] x: &Tensor<f32>) -> Result
         }
         z = ops::add(&g(2.0)?, &ops::add(&z, Third::rate(&&x))?)?;
     }
+    {
+        use other::Second;
+        y = ops::add(&y, Second::rate(&x))?;
+        let h = |v: f32| g(v + 1.0);
+        let g = |v: f32| ops::scale(x, v);
+        #[device]
+        if p {
+            y = ops::add(&h(2.0)?, &ops::add(&y, &g(2.0)?)?)?;
+        }
+    }
     Ok(vec![y, z])
 }
 
@@ -205,7 +215,7 @@ fn plain(p: bool, x: f32) -> Vec<f32> {
     let mut all = vec![y, z, w, x + 2.0];
     all.extend(if p { [x + 12.0 + x + 103.0, 3.0 * x + 2.0 * x] } else { [x, -x] });
     all.extend(if p { [x + 109.0, x + 9.0 + 6000.0] } else { [-x, -x] });
-    all.extend(if p { [x + 3.0 + 50.0, x + 2.0 + x + 2.0 + x + 72.0 + 900.0] } else { [-x, -x] });
+    all.extend(if p { [x + 53.0 + 70.0 + x + 3.0 + 2.0 * x, x + 2.0 + x + 2.0 + x + 72.0 + 900.0] } else { [-x + 70.0, -x] });
     all
 }
 
