@@ -534,13 +534,13 @@ fn methods_of_sizes_are_known_to_the_macro() {
     for of_memory in ["same_memory", "storages"] {
         assert!(methods.remove(of_memory), "{of_memory}");
     }
-    assert_eq!(list("macros/src/analyze/sizes.rs", "SIZES"), methods);
+    assert_eq!(list("macros/src/facts/sizes.rs", "SIZES"), methods);
 }
 
 /// The macro's list of operations that do not return a tensor is complete.
 #[test]
 fn operations_without_a_tensor_are_known_to_the_macro() {
-    let known = list("macros/src/analyze/operations.rs", "NO_TENSOR");
+    let known = list("macros/src/facts/operations.rs", "NO_TENSOR");
     let other = |ty: &str| !ty.starts_with("Result<Tensor<") && !ty.starts_with("Result<Scalar<");
     let expected: BTreeSet<String> =
         operations().into_iter().filter(|(_, ty)| other(ty)).map(|(name, _)| name).collect();

@@ -10,8 +10,8 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{classify, operations, sizes, uses, uses::Uses};
 use crate::{
+    facts::{classify, operations, sizes, uses, uses::Uses},
     model::Header,
     parse::{attributes, syntax},
 };

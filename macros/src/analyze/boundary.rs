@@ -11,9 +11,10 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::{Analysis, Tail, classify, operations, uses};
+use super::{Analysis, Tail};
 use crate::{
     diag::{Code, nearest, shortened},
+    facts::{classify, operations, uses},
     model::{Carrier, PiecewiseCall, PlanItem, Region, Value},
     parse::{
         attributes::{self, Boundary, EagerArgs, Edge},

@@ -5,14 +5,12 @@ use proc_macro2::Ident;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
 use super::{
-    Analysis, classify,
+    Analysis,
     scope::{Binding, Hidden},
-    statement::Statement,
-    uses,
-    uses::Uses,
 };
 use crate::{
     diag::Code,
+    facts::{classify, statement::Statement, uses, uses::Uses},
     parse::{rename::Rename, syntax},
 };
 

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 
 use syn::{Expr, Stmt};
 
-use super::{Analysis, Tail, Target, classify, ends, jumps, macros, statement::Statement, uses};
+use super::{Analysis, Tail, Target, ends};
 use crate::{
+    facts::{classify, jumps, macros, statement::Statement, uses},
     model::{Arm, Block, Control, ControlKind, Otherwise, Part, Value, Wrapper},
     parse::{attributes, device, syntax},
 };

@@ -5,8 +5,11 @@ use std::collections::HashSet;
 
 use syn::{Expr, Pat};
 
-use super::{Analysis, sizes, uses};
-use crate::parse::syntax;
+use super::Analysis;
+use crate::{
+    facts::{sizes, uses},
+    parse::syntax,
+};
 
 /// Methods that return elements or a view of their receiver.
 const PASS_ON: [&str; 24] = [

@@ -7,13 +7,15 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{
-    Analysis,
-    operations::operation,
-    statement::Statement,
-    uses::{Use, Uses},
+use super::Analysis;
+use crate::{
+    facts::{
+        operations::operation,
+        statement::Statement,
+        uses::{Use, Uses},
+    },
+    parse::syntax,
 };
-use crate::parse::syntax;
 
 impl Analysis<'_, '_> {
     /// Returns whether evaluating something before the pending run would change the meaning of either.

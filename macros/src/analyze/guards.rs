@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use syn::{Expr, Stmt};
 
-use super::{Analysis, classify, liveness::LiveOuts, statement::Statement};
+use super::{Analysis, liveness::LiveOuts};
 use crate::{
+    facts::{classify, statement::Statement},
     model::{Guard, Step},
     parse::syntax,
 };

@@ -6,8 +6,11 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{Analysis, host_values, statement::Statement, uses};
-use crate::parse::syntax;
+use super::Analysis;
+use crate::{
+    facts::{statement::Statement, uses, values},
+    parse::syntax,
+};
 
 /// Methods that advance their receiver.
 const ADVANCE: [&str; 6] = ["next", "next_back", "nth", "by_ref", "peek", "next_if"];
@@ -36,7 +39,7 @@ impl Analysis<'_, '_> {
     pub(super) fn binds_host_iterator(&self, local: &Local, rest: &[Statement]) -> bool {
         let Some((pat, init)) = plain_pattern(local).zip(local.init.as_ref()) else { return false };
         let name = &pat.ident;
-        if host_values::binds_list(local) || init.diverge.is_some() {
+        if values::binds_list(local) || init.diverge.is_some() {
             return false;
         }
         let end = rest.iter().position(|s| s.binds.iter().any(|b| b.ident == *name)).unwrap_or(rest.len());

@@ -8,13 +8,17 @@ use syn::{
 };
 
 use super::{
-    Analysis, Made, Tail, classify, host_values,
+    Analysis, Made, Tail,
     partition::{Draft, Walk, only_piecewise},
     scope::Binding,
-    statement::Statement,
-    uses::{self, Sequence, Use, Uses},
 };
 use crate::{
+    facts::{
+        classify,
+        statement::Statement,
+        uses::{self, Sequence, Use, Uses},
+        values,
+    },
     model::{Block, HostLet, Location, Part, Value},
     parse::{attributes, syntax},
 };
@@ -189,7 +193,7 @@ impl Analysis<'_, '_> {
         if self.depends_on_run(&walk.run, &Uses::default(), binds) {
             self.flush(from, walk);
         }
-        let is_number = written_type(local).is_some_and(|ty| host_values::is_number_type(&ty));
+        let is_number = written_type(local).is_some_and(|ty| values::is_number_type(&ty));
         let first = self.scope.next_id;
         for b in binds {
             let given = if is_number { Given::default() } else { self.given_to(&b.ident, &from[1..]) };
@@ -212,7 +216,7 @@ impl Analysis<'_, '_> {
             fn visit_expr_assign(&mut self, a: &'x syn::ExprAssign) {
                 if uses::of_assigned(&a.left).get(&self.1.to_string()).is_some_and(|u| u.assigned) {
                     let (uses, scope) = (uses::of_given(&a.right), &self.0.scope);
-                    let calls = host_values::gives_owned(&a.right) && !host_values::is_number(&a.right);
+                    let calls = values::gives_owned(&a.right) && !values::is_number(&a.right);
                     self.2.owned |= calls || scope.hands_over(&uses);
                     self.2.part |= scope.hands_on(&uses);
                 }
@@ -307,13 +311,12 @@ impl Analysis<'_, '_> {
         let (attrs, pat) = (plain.attrs.clone(), plain.pat.clone());
         walk.part(Part::Let(Box::new(HostLet { span, attrs, pat, value, otherwise, changes_later })));
         self.note_assigned(&statement.value);
-        let calls = statement.has_boundary || !described.host && host_values::gives_owned(&init.expr);
+        let calls = statement.has_boundary || !described.host && values::gives_owned(&init.expr);
         let owned = calls && !found.says_host() || self.scope.hands_over(&statement.uses);
-        let is_number = host_values::is_number(&init.expr)
-            || written_type(plain).is_some_and(|ty| host_values::is_number_type(&ty));
+        let is_number = values::is_number(&init.expr)
+            || written_type(plain).is_some_and(|ty| values::is_number_type(&ty));
         let host_results = !is_number
-            && (found.says_host() && host_values::gives_owned(&init.expr)
-                || self.scope.hands_on(&statement.uses));
+            && (found.says_host() && values::gives_owned(&init.expr) || self.scope.hands_on(&statement.uses));
         let exclusive =
             if statement.has_boundary { HashSet::new() } else { self.exclusive(&plain.pat, &init.expr) };
         let first = self.scope.next_id;
@@ -341,7 +344,7 @@ impl Analysis<'_, '_> {
             clean: self.clean_fields(&init.expr),
             host,
             device: !host && self.makes_device(&init.expr),
-            list: host_values::binds_list(plain),
+            list: values::binds_list(plain),
             iterator: self.binds_host_iterator(plain, rest),
             reference: self.binds_references(plain, |n| self.scope.is_reference(n)),
             lenders: if boundary { HashSet::new() } else { self.scope.roots(&statement.value) },

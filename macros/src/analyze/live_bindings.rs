@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use syn::Expr;
 
-use super::{Analysis, statement::Statement, uses, uses::Uses};
+use super::Analysis;
+use crate::facts::{statement::Statement, uses, uses::Uses};
 
 impl Analysis<'_, '_> {
     /// Returns whether the statement assigns a variable before it, or a closure that it names, reads it.

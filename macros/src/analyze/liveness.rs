@@ -12,15 +12,15 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::{
-    Analysis, host_values,
-    host_values::BoundInRun,
-    lets, operations,
-    statement::Statement,
-    uses::{Sequence, Use, Uses},
-};
+use super::{Analysis, host_values::BoundInRun, lets};
 use crate::{
     diag::{Code, shortened},
+    facts::{
+        operations,
+        statement::Statement,
+        uses::{Sequence, Use, Uses},
+        values,
+    },
     model::Step,
     parse::{
         rename::Rename,
@@ -257,7 +257,7 @@ impl Analysis<'_, '_> {
     /// Returns whether a name stands for a list after the statements `before`.
     pub(super) fn is_list(&self, before: &[Statement], name: &str) -> bool {
         let own = before.iter().rev().find(|s| s.binds(name)).and_then(Statement::local);
-        own.map(host_values::binds_list).unwrap_or_else(|| self.scope.lookup(name).is_some_and(|b| b.list))
+        own.map(values::binds_list).unwrap_or_else(|| self.scope.lookup(name).is_some_and(|b| b.list))
     }
 
     /// Returns whether a use after the statements `before` may change the variable.

@@ -3,14 +3,19 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::Ident;
 use syn::{
     Expr, Stmt,
     visit::{self, Visit},
 };
 
-use super::{Analysis, macros, statement, statement::Statement, uses::Sequence};
-use crate::{diag::Code, model::Probe, parse::syntax};
+use super::Analysis;
+use crate::{
+    diag::Code,
+    facts::{macros, statement, statement::Statement, uses::Sequence},
+    model::Probe,
+    parse::syntax,
+};
 
 /// A macro call of a run, and the variables that it may rebind.
 pub(super) struct Probed {
@@ -38,7 +43,7 @@ impl Analysis<'_, '_> {
             let macro_name = m.mac.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
             let later = Sequence::of(rest);
             let mut probes = Vec::new();
-            for ident in idents(m.mac.tokens.clone()) {
+            for ident in macros::idents(m.mac.tokens.clone()) {
                 let text = ident.to_string();
                 let in_run = run[..at].iter().any(|s| s.binds(&text));
                 let outer = self.scope.lookup(&text).filter(|b| b.made.is_none());
@@ -61,33 +66,6 @@ impl Analysis<'_, '_> {
         }
         probed
     }
-}
-
-/// The names that a call of a macro, as a statement, may bind.
-pub(super) fn named_by(mac: &syn::Macro) -> Vec<String> {
-    if macros::only_reads(mac) {
-        return Vec::new();
-    }
-    idents(mac.tokens.clone()).iter().map(ToString::to_string).collect()
-}
-
-/// The names among the tokens of a macro call, each once.
-fn idents(tokens: TokenStream) -> Vec<Ident> {
-    fn collect(tokens: TokenStream, found: &mut Vec<Ident>) {
-        let mut path = false;
-        for token in tokens {
-            match &token {
-                // `x` of `a.x` or `a::x` is not a variable.
-                TokenTree::Ident(i) if !path && !found.contains(i) => found.push(i.clone()),
-                TokenTree::Group(g) => collect(g.stream(), found),
-                _ => {}
-            }
-            path = matches!(&token, TokenTree::Punct(p) if p.as_char() == '.' || p.as_char() == ':');
-        }
-    }
-    let mut found = Vec::new();
-    collect(tokens, &mut found);
-    found
 }
 
 /// Returns whether statements use a name as a value, and not as a function or a type.

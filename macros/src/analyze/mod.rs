@@ -9,51 +9,41 @@ use syn::{Block, Expr};
 
 use crate::{
     diag::Errors,
+    facts::{classify, uses, uses::Uses, values},
     model::{Header, HostCode, Location, PlanItem, Run},
     parse::{attributes, attributes::Edge, syntax},
 };
 
 mod alias;
-mod arm_captures;
-pub(crate) mod arm_closures;
-pub(crate) mod assigned;
 mod boundary;
-mod classify;
 mod closures;
 mod control;
-pub(crate) mod device_flow;
 mod eager_values;
-pub(crate) mod effects;
 mod evaluation_order;
+mod field_paths;
 mod guards;
 mod host_values;
 mod iterators;
-pub(crate) mod jumps;
 mod lets;
 mod live_bindings;
 mod liveness;
 mod macro_bindings;
-pub(crate) mod macros;
 mod motion;
-pub(crate) mod operations;
 mod partition;
 mod pending_run;
 mod scope;
 mod segment;
-mod sizes;
-mod statement;
-pub(crate) mod uses;
+mod segment_code;
 
 use pending_run::PendingRun;
 use scope::{Made, Scope};
-use uses::Uses;
 
 /// Returns whether the body has boundaries.
 pub(crate) fn has_boundaries(block: &Block) -> bool {
     block.stmts.iter().any(classify::has_boundary)
 }
 
-/// Returns the host code of a body, whose arms make the closures that they call ([`arm_closures::made_in_arms`]). `misplaced` states that an attribute in it is wrong, so its intended
+/// Returns the host code of a body, whose arms make the closures that they call ([`device_flow::made_in_arms`](crate::device_flow::made_in_arms)). `misplaced` states that an attribute in it is wrong, so its intended
 /// meaning is unknown.
 pub(crate) fn host_code(
     block: &Block,
@@ -161,8 +151,8 @@ impl Analysis<'_, '_> {
         let host = !region && self.repeatable(expr, &[]);
         let lenders = self.scope.roots(&uses::of_expr(expr));
         let exclusive = self.exclusive(pat, expr);
-        let references = host_values::matches_references(pat, expr);
-        let owned = !host && host_values::gives_owned(expr) || self.scope.hands_over(&uses::of_expr(expr));
+        let references = values::matches_references(pat, expr);
+        let owned = !host && values::gives_owned(expr) || self.scope.hands_over(&uses::of_expr(expr));
         let part = !owned && self.scope.hands_on(&uses::of_given(expr));
         for b in bound {
             let name = b.ident.to_string();

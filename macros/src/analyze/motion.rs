@@ -10,9 +10,10 @@ use std::borrow::Cow;
 use proc_macro2::Ident;
 use syn::{Expr, Stmt};
 
-use super::{Analysis, Tail, classify, is_unit_like, jumps, macros, uses, uses::Uses};
+use super::{Analysis, Tail, is_unit_like};
 use crate::{
     diag::Code,
+    facts::{classify, jumps, macros, uses, uses::Uses},
     parse::{
         attributes::{self, Boundary, Edge},
         syntax,

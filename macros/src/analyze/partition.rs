@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use quote::ToTokens;
+use quote::{ToTokens, quote};
 use syn::{
     Expr, Item, ItemMacro, Local, Pat, Stmt,
     visit::{self, Visit},
 };
 
-use super::{
-    Analysis, Tail, classify, ends, is_unit_like, macros,
-    pending_run::PendingRun,
-    statement::Statement,
-    uses::{self, Use, Uses},
-};
+use super::{Analysis, Tail, ends, is_unit_like, pending_run::PendingRun};
 use crate::{
-    model::{Block, Closure, Part},
+    facts::{
+        classify, macros,
+        statement::Statement,
+        uses::{self, Use, Uses},
+    },
+    model::{Block, Part},
     parse::{attributes, attributes::Edge, syntax},
 };
 
@@ -73,7 +73,8 @@ impl Analysis<'_, '_> {
             Draft::Part(part) => Some(part),
             Draft::Closure { name, id, local, variables } if self.host_uses.contains(&name) => {
                 let shared = id.is_some_and(|id| self.in_segments.contains(&id));
-                Some(Part::Closure(closure(*local, |n| shared && variables.contains(n))))
+                let local = closure(*local, |n| shared && variables.contains(n));
+                Some(Part::Closure(self.host_closure(local)))
             }
             Draft::Emptied(ident, id) if self.host_assigned.contains(&id) => Some(Part::Emptied(ident)),
             Draft::Declared(local, ids) if ids.iter().any(|id| self.host_assigned.contains(id)) => {
@@ -163,7 +164,7 @@ impl Analysis<'_, '_> {
         for at in 0..run.len() {
             walk.drafts.extend(self.usable_closure(&run, at));
             while let Some((_, local)) = again.next_if(|(of, _)| *of == at) {
-                walk.part(Part::Closure(Closure { local, copied: Vec::new() }));
+                walk.part(Part::Closure(self.host_closure(local)));
             }
         }
     }
@@ -274,16 +275,22 @@ impl Analysis<'_, '_> {
 
 /// Returns a closure, or another value that is made where it is used, that keeps copies of those of its variables that
 /// later code needs (`needed`), if it takes them: a `move` closure does, and a value does with what it moves.
-pub(super) fn closure(local: Local, needed: impl Fn(&str) -> bool) -> Closure {
-    let copied = match &local.init {
-        Some(init) => {
-            let takes = takes(&init.expr);
-            let uses = uses::of_expr(&init.expr).0.into_iter();
-            uses.filter(|(n, u)| n != "self" && needed(n) && takes(n, u)).map(|(_, u)| u.ident).collect()
+pub(super) fn closure(mut local: Local, needed: impl Fn(&str) -> bool) -> Local {
+    if let Some(init) = &mut local.init {
+        let copied = copied(&init.expr, needed);
+        if !copied.is_empty() {
+            let value = &init.expr;
+            let copies = quote!(#(let #copied = ::core::clone::Clone::clone(&#copied);)*);
+            *init.expr = syn::parse_quote!({ #copies #value });
         }
-        _ => Vec::new(),
-    };
-    Closure { local, copied }
+    }
+    local
+}
+
+fn copied(value: &Expr, needed: impl Fn(&str) -> bool) -> Vec<Ident> {
+    let takes = takes(value);
+    let uses = uses::of_expr(value).0.into_iter();
+    uses.filter(|(n, u)| n != "self" && needed(n) && takes(n, u)).map(|(_, u)| u.ident).collect()
 }
 
 /// Returns whether a value takes a variable: it moves it or a part of it, and does not refer to it, which it could not do

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 
 use syn::Stmt;
 
-use super::{
-    evaluation_order::Check,
-    macro_bindings,
+use super::evaluation_order::Check;
+use crate::facts::{
+    macros,
     statement::Statement,
     uses::{Sequence, Uses},
 };
@@ -31,7 +31,7 @@ impl PendingRun {
     pub(super) fn push(&mut self, statement: &Statement, captured: Uses, made: bool) {
         self.binds.extend(statement.binds.iter().map(|b| b.ident.to_string()));
         if let Stmt::Macro(m) = &statement.stmt {
-            self.maybe_bound.extend(macro_bindings::named_by(&m.mac));
+            self.maybe_bound.extend(macros::names_in(&m.mac));
         }
         self.uses.push(statement);
         if made || captured.0.len() > statement.uses.0.len() {

@@ -7,8 +7,11 @@ use std::{
 
 use syn::{Ident, Stmt};
 
-use super::uses::{Use, Uses};
-use crate::{model::Header, parse::syntax};
+use crate::{
+    facts::uses::{Use, Uses},
+    model::Header,
+    parse::syntax,
+};
 
 /// A name in scope.
 #[derive(Clone, Default)]

@@ -7,15 +7,19 @@ use quote::ToTokens;
 use syn::{Expr, Local, Stmt};
 
 use super::{
-    Analysis, Tail, classify, host_values,
+    Analysis, Tail,
     liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
-    statement::Statement,
-    uses::{Sequence, Use, Uses},
 };
 use crate::{
     diag::Code,
+    facts::{
+        classify,
+        statement::Statement,
+        uses::{Sequence, Use, Uses},
+        values,
+    },
     model::{Ending, LiveIn, LiveOut, Location, Part, PlanItem, Run, Segment, Step},
     parse::syntax,
 };
@@ -101,7 +105,11 @@ impl Analysis<'_, '_> {
         let moved = gives_outputs && live_ins.iter().any(LiveIn::moves);
         let outputs = moved.then(|| self.fresh("outputs"));
         self.bind_run(run, &uses, &device.outs);
-        Segment { location, live_ins, closures, steps, live_outs, ending, unreached, outputs }
+        let flows = Vec::new();
+        let mut segment =
+            Segment { location, live_ins, closures, steps, live_outs, ending, flows, unreached, outputs };
+        self.put_in_form(&mut segment);
+        segment
     }
 
     /// Returns the live-ins in the order of first use.
@@ -205,7 +213,7 @@ impl Analysis<'_, '_> {
                 }
                 (Stmt::Local(l), None) if statement.made.is_some() => {
                     let leaves = |name: &str| live_outs.iter().any(|out| out.ident() == name);
-                    Step::Closure(partition::closure(l.clone(), leaves))
+                    Step::Statement(Stmt::Local(partition::closure(l.clone(), leaves)))
                 }
                 _ if device.outs.rematerialised.iter().any(|(i, _)| *i == at) => Step::Borrow(stmt.clone()),
                 _ => Step::Statement(stmt.clone()),
@@ -287,7 +295,7 @@ impl Analysis<'_, '_> {
             let host = value.is_some_and(|e| self.repeatable(e, &[]));
             let device = !host && value.is_some_and(|e| self.makes_device(e));
             let reference = self.binds_references(local, |n| self.scope.is_reference(n));
-            let lends = value.is_some_and(host_values::lends) || statement.binds.iter().any(|b| b.by_ref);
+            let lends = value.is_some_and(values::lends) || statement.binds.iter().any(|b| b.by_ref);
             let lenders = if lends { self.scope.roots(given) } else { HashSet::new() };
             // Host code has a `&mut` of its own from here on, through which later segments write.
             let again = value.filter(|_| outs.rematerialised.iter().any(|(again, _)| *again == at));
@@ -295,7 +303,7 @@ impl Analysis<'_, '_> {
             for b in statement.binds.clone() {
                 let id = self.scope.bind(b.ident.to_string(), b.mutable);
                 self.scope.describe(id, host, device);
-                self.scope.note_list(id, host_values::binds_list(local));
+                self.scope.note_list(id, values::binds_list(local));
                 self.scope.note_reference(id, reference);
                 self.scope.lenders.insert(id, lenders.clone());
                 if owned {

@@ -12,6 +12,7 @@ use syn::{
 use crate::{
     analyze,
     check::{self, host_code, lints, misplaced},
+    device_flow,
     diag::{Code, Errors},
     expand::{
         self, fallback,
@@ -183,8 +184,8 @@ impl<'a> Item<'a> {
 
     /// An ordinary function.
     fn ordinary(&self, errors: Errors) -> Expanded {
-        let function =
-            function::ordinary(&self.attrs, self.vis, &self.sig, &self.block, errors.is_breaking());
+        let body = (!errors.is_breaking()).then(|| device_flow::of_function(&self.sig, &self.block));
+        let function = function::ordinary(&self.attrs, self.vis, &self.sig, body.as_ref());
         let (imports, errors) = (self.imports(), errors.finish());
         Expanded { function, siblings: quote!(#imports #errors) }
     }
@@ -215,7 +216,7 @@ impl<'a> Item<'a> {
         let renamed = hygiene::apart(block, &header.params);
         let block = renamed.as_ref().unwrap_or(block);
         let misplaced = misplaced::check(block, &header.params, errors) || self.flow_is_wrong;
-        let made = analyze::arm_closures::made_in_arms(block, header);
+        let made = device_flow::made_in_arms(block, header);
         let code = analyze::host_code(made.as_ref().unwrap_or(block), header, misplaced, errors);
         host_code::check(&code, &header.params, errors);
         Analyzed::HostCode { opening, code }
@@ -234,7 +235,8 @@ impl<'a> Item<'a> {
         let broken = form == Form::Broken;
         let (function, plan) = match analyzed {
             Analyzed::Segment(item) => {
-                let function = function::one_segment(signature, sig, &self.block, &item);
+                let body = (!broken).then(|| device_flow::of_function(sig, &self.block));
+                let function = function::one_segment(signature, sig, body.as_ref(), &item);
                 (function, Plan { items: vec![item], host_statement: None })
             }
             Analyzed::HostCode { opening, code } => {

@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::{Expr, GenericArgument, Generics, ImplItem, ImplItemFn, ItemImpl, PathArguments, Type};
 
 use crate::{
-    analyze, check,
+    analyze, check, device_flow,
     diag::Errors,
     entry::function::{self, Unit},
     expand::{self, fallback},
@@ -64,7 +64,11 @@ fn trait_method(method: &ImplItemFn, owner: &Owner) -> (TokenStream, TokenStream
     referents::written(&method.sig, &mut method.block);
     let (attrs, vis, sig) = (&method.attrs, &method.vis, &method.sig);
     let broken = !errors.is_empty();
-    let body = if broken { fallback::body() } else { expand::function::body(sig, &method.block) };
+    let body = if broken {
+        fallback::body()
+    } else {
+        expand::function::body(&device_flow::of_function(sig, &method.block)).into_token_stream()
+    };
     let (allow, defaultness) = (fallback::allow(broken), &method.defaultness);
     (quote!(#(#attrs)* #allow #vis #defaultness #sig #body), errors.finish())
 }

@@ -5,10 +5,10 @@ use quote::quote;
 use syn::{ItemTrait, TraitItem, TraitItemFn};
 
 use crate::{
-    analyze, check,
+    analyze, check, device_flow,
     diag::Errors,
     entry::function,
-    expand::{device_flow, fallback},
+    expand::{self, fallback},
     parse::{
         device, lifetimes,
         parameters::{self, Marks},
@@ -37,7 +37,7 @@ pub(crate) fn expand_trait(mut item: ItemTrait) -> TokenStream {
             *block = syn::parse2(fallback::body()).unwrap_or_else(|_| syn::parse_quote!({}));
         } else {
             referents::written(sig, block);
-            device_flow::written(sig, block);
+            *block = expand::function::body(&device_flow::of_function(sig, block));
         }
     }
     let allow = fallback::allow(false);

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Block, FnArg, GenericParam, Ident, Lifetime, LifetimeParam, Pat, PatType, Type, Visibility,
-    parse_quote,
+    parse_quote, visit_mut::VisitMut,
 };
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     krate::private,
-    model::PlanItem,
+    model::{DeviceCode, PlanItem},
     parse::{lifetimes, signature::Signature},
 };
 
@@ -25,36 +25,39 @@ pub(crate) struct Function {
     pub(crate) run: Run,
 }
 
-/// Returns an ordinary function whose lifetimes are filled in; without its body if that is broken.
+/// Returns an ordinary function whose lifetimes are filled in; without `body`, it is broken.
 pub(crate) fn ordinary(
     attrs: &[Attribute],
     vis: &Visibility,
     sig: &syn::Signature,
-    block: &Block,
-    broken: bool,
+    body: Option<&DeviceCode>,
 ) -> TokenStream {
-    let body = if broken { fallback::body() } else { body(sig, block) };
-    let allow = fallback::allow(broken);
+    let allow = fallback::allow(body.is_none());
+    let body = body_or_fallback(body);
     quote!(#(#attrs)* #allow #vis #sig #body)
 }
 
 /// Returns the body of a function without boundaries.
-pub(crate) fn body(sig: &syn::Signature, block: &Block) -> TokenStream {
+pub(crate) fn body(DeviceCode { block, flows }: &DeviceCode) -> Block {
     let mut block = block.clone();
-    device_flow::written(sig, &mut block);
-    block.to_token_stream()
+    device_flow::Flows(flows).visit_block_mut(&mut block);
+    block
 }
 
-/// Returns a function whose whole body is one segment.
+fn body_or_fallback(code: Option<&DeviceCode>) -> TokenStream {
+    code.map_or_else(fallback::body, |code| body(code).into_token_stream())
+}
+
+/// Returns a function whose whole body is one segment; without `body`, it is broken.
 pub(crate) fn one_segment(
     signature: &Signature,
     sig: &syn::Signature,
-    block: &Block,
+    body: Option<&DeviceCode>,
     plan: &PlanItem,
 ) -> Function {
     let site = host_code::site(&signature.name, plan.location());
     let run = Run::Segment { site, callee: signature.callee.clone() };
-    Function { sig: sig.clone(), body: body(sig, block), run }
+    Function { sig: sig.clone(), body: body_or_fallback(body), run }
 }
 
 /// Returns a function with boundaries, with these statements after those of `opening`. Its executor is passed

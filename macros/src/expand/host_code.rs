@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream};
 use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
-use syn::{Lifetime, Local, Type, visit_mut::VisitMut};
+use syn::{Lifetime, Type, visit_mut::VisitMut};
 
 use super::device_flow::Flows;
 use crate::{
@@ -38,9 +38,9 @@ impl HostWriter<'_> {
             Part::Segment(segment) => self.segment(segment),
             Part::Written(stmt) => quote!(#stmt),
             Part::Evaluated(expr) => quote!(#expr;),
-            Part::Closure(given) => {
-                let mut local = closure(given);
-                Flows::of_closure().visit_local_mut(&mut local);
+            Part::Closure(Closure { local, flows }) => {
+                let mut local = local.clone();
+                Flows(flows).visit_local_mut(&mut local);
                 quote!(#[allow(unused_variables)] #local)
             }
             Part::Declared(local) => quote!(#[allow(unused_mut)] #local),
@@ -108,17 +108,6 @@ pub(crate) fn site(name: &str, Location { index, first, last }: &Location) -> To
             last_line: #last_line,
         }
     }
-}
-
-/// Returns a closure, with copies of the values that later code needs as well.
-pub(super) fn closure(Closure { local, copied }: &Closure) -> Local {
-    let mut local = local.clone();
-    if let Some(init) = local.init.as_mut().filter(|_| !copied.is_empty()) {
-        let closure = &init.expr;
-        let copies = quote!(#(let #copied = ::core::clone::Clone::clone(&#copied);)*);
-        *init.expr = syn::parse_quote!({ #copies #closure });
-    }
-    local
 }
 
 /// Returns whether `tokens` end in a `}`, or in something that could expand to one.

@@ -4,10 +4,9 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::Member;
 
-use super::field_paths::Replace;
 use crate::{
     krate,
-    model::{LiveIn, LiveOut},
+    model::{LiveIn, LiveOut, this},
 };
 
 /// Live-ins are listed in rows of this size: tuples have at most 32 elements, and 32 rows fit.
@@ -65,14 +64,11 @@ pub(super) struct Entering {
     pub(super) keys: Vec<TokenStream>,
     /// The variables of the body.
     pub(super) lets: TokenStream,
-    /// The replacements for field paths and `self` there.
-    pub(super) replace: Replace,
 }
 
 /// Returns how live-ins enter.
 pub(super) fn entering(live_ins: &[LiveIn]) -> Entering {
-    let replace = Replace { fields: Vec::new(), this: None };
-    let mut all = Entering { keys: Vec::new(), lets: TokenStream::new(), replace };
+    let mut all = Entering { keys: Vec::new(), lets: TokenStream::new() };
     live_ins.iter().for_each(|live_in| all.enter(live_in));
     all
 }
@@ -104,9 +100,8 @@ impl Entering {
             LiveIn::Whole { ident, eager, .. } if ident == "self" => {
                 let shown = shown(ident);
                 self.keys.push(facade(shown, &quote!(#ident), *eager, Form::Whole));
-                let this = Ident::new("__self", Span::mixed_site());
+                let this = this();
                 self.lets.extend(quote_spanned!(shown=> let #this = #source.copy();));
-                self.replace.this = Some(this);
             }
             LiveIn::Whole { ident, eager, changes, .. } => {
                 let shown = shown(ident);
@@ -118,7 +113,6 @@ impl Entering {
             LiveIn::Field { base, path, eager, name } => {
                 self.keys.push(facade(shown(base), &place(base, path), *eager, Form::Field));
                 self.lets.extend(quote!(let #name = #source.get();));
-                self.replace.fields.push((base.to_string(), path.clone(), name.clone()));
             }
         }
     }

@@ -1,9 +1,8 @@
 //! Expansion of the model of an item to tokens. Nothing here fails, or finds errors.
 
 mod boundary;
-pub(crate) mod device_flow;
+mod device_flow;
 pub(crate) mod fallback;
-mod field_paths;
 pub(crate) mod function;
 pub(crate) mod graph_object;
 mod host_code;

@@ -5,15 +5,13 @@ use quote::{quote, quote_spanned};
 use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
-    device_flow::{Flows, Known, Later},
-    field_paths::Replace,
-    host_code::{HostWriter, closure, cx},
+    device_flow::Flows,
+    host_code::{HostWriter, cx},
     live_values::{Entering, Leaving, assigned, entering, key, leaving, rows},
 };
 use crate::{
     krate,
-    model::{Ending, Guard, LiveIn, Probe, Segment, Step},
-    parse::attributes,
+    model::{DeviceFlow, Ending, Guard, LiveIn, Probe, Segment, Step},
 };
 
 /// The parts of a call of a segment.
@@ -27,21 +25,13 @@ struct Call {
 
 impl HostWriter<'_> {
     pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
-        let Entering { keys, mut lets, replace } = entering(&segment.live_ins);
-        let names = segment.live_ins.iter().filter_map(|live_in| {
-            Some(Known::outer(live_in.variable()?, matches!(live_in, LiveIn::Fresh { .. })))
-        });
-        let mut code = DeviceCode { replace, flows: Flows::of(self.ret, names), segment, done: 0 };
+        let Entering { keys, mut lets } = entering(&segment.live_ins);
+        let code = DeviceCode(&segment.flows);
         for local in &segment.closures {
-            // Only `self`: the captures of a closure enter as whole values.
             let local = code.stmt(&Stmt::Local(local.clone()));
             lets.extend(quote!(#[allow(unused_variables)] #local));
         }
-        let steps = segment.steps.iter().enumerate().map(|(at, step)| {
-            code.done = at + 1;
-            self.step(step, &mut code)
-        });
-        let steps: TokenStream = steps.collect();
+        let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &code)).collect();
         let call = Call { site: self.site(&segment.location), key: key(&keys), body: quote!(#lets #steps) };
         match &segment.ending {
             Ending::Result(expr) => self.result(&call, &code.expr(expr)),
@@ -55,14 +45,13 @@ impl HostWriter<'_> {
         }
     }
 
-    fn step(&self, step: &Step, code: &mut DeviceCode) -> TokenStream {
+    fn step(&self, step: &Step, code: &DeviceCode<'_>) -> TokenStream {
         match step {
             Step::Statement(stmt) => code.stmt(stmt),
             Step::Borrow(stmt) => {
                 let stmt = code.stmt(stmt);
                 quote!(#[allow(unused_variables)] #stmt)
             }
-            Step::Closure(given) => code.stmt(&Stmt::Local(closure(given))),
             Step::Probed { call, macro_name, probes } => {
                 let stmt = code.stmt(call);
                 let before = probes.iter().map(|Probe { place, ident }| {
@@ -159,60 +148,19 @@ fn moving(segment: &Segment, call: TokenStream) -> TokenStream {
     quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
 }
 
-/// Code as it appears in a segment.
-struct DeviceCode<'s> {
-    replace: Replace,
-    flows: Flows,
-    segment: &'s Segment,
-    /// The steps up to the one that is written.
-    done: usize,
-}
-
-/// Returns the variables that a segment uses after its first `done` steps.
-fn named_after(segment: &Segment, done: usize) -> Later {
-    let mut later = Later::default();
-    for step in segment.steps.iter().skip(done) {
-        match step {
-            Step::Statement(stmt) | Step::Borrow(stmt) | Step::Probed { call: stmt, .. } => later.stmt(stmt),
-            Step::Closure(given) => later.stmt(&Stmt::Local(closure(given))),
-            Step::Keep { ident, .. } | Step::StillUsed { ident, .. } | Step::AskEnd(Guard { ident, .. }) => {
-                later.name(&ident.to_string());
-            }
-        }
-    }
-    match &segment.ending {
-        Ending::Outputs => {}
-        Ending::Result(expr) | Ending::Value { expr, .. } => later.stmt(&Stmt::Expr(expr.clone(), None)),
-    }
-    segment.live_outs.iter().for_each(|out| later.name(&out.ident().to_string()));
-    later
-}
-
-/// Returns the variables that leave a segment. One that the run binds may have been an earlier variable of that name.
-fn left_by(segment: &Segment) -> Later {
-    let mut later = Later::default();
-    segment.live_outs.iter().for_each(|out| later.name(&out.ident().to_string()));
-    later
-}
+/// Code of a segment, with its control flow of the device.
+struct DeviceCode<'s>(&'s [DeviceFlow]);
 
 impl DeviceCode<'_> {
-    /// Returns a statement, whose names are in scope afterwards.
-    fn stmt(&mut self, stmt: &Stmt) -> TokenStream {
+    fn stmt(&self, stmt: &Stmt) -> TokenStream {
         let mut stmt = stmt.clone();
-        self.replace.visit_stmt_mut(&mut stmt);
-        attributes::Keys.visit_stmt_mut(&mut stmt);
-        let (segment, done) = (self.segment, self.done);
-        self.flows.statement(&mut stmt, || named_after(segment, done));
+        Flows(self.0).visit_stmt_mut(&mut stmt);
         quote!(#stmt)
     }
 
-    /// Returns the value at the end of the segment.
-    fn expr(&mut self, expr: &Expr) -> TokenStream {
+    fn expr(&self, expr: &Expr) -> TokenStream {
         let mut expr = expr.clone();
-        self.replace.visit_expr_mut(&mut expr);
-        attributes::Keys.visit_expr_mut(&mut expr);
-        let segment = self.segment;
-        self.flows.value(&mut expr, || left_by(segment));
+        Flows(self.0).visit_expr_mut(&mut expr);
         quote!(#expr)
     }
 }

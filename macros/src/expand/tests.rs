@@ -5,9 +5,10 @@ use quote::quote;
 
 use super::host_code::body;
 use crate::{
-    analyze::{self, uses},
+    analyze,
     check::{host_code, misplaced},
     diag::Errors,
+    facts::uses,
     model::Header,
 };
 
@@ -49,7 +50,7 @@ pub(crate) fn host_code_of(item: &str) -> (String, usize, String) {
     };
     let mut errors = Errors::default();
     let misplaced = misplaced::check(&f.block, &header.params, &mut errors);
-    let made = analyze::arm_closures::made_in_arms(&f.block, &header);
+    let made = crate::device_flow::made_in_arms(&f.block, &header);
     let code = analyze::host_code(made.as_ref().unwrap_or(&f.block), &header, misplaced, &mut errors);
     host_code::check(&code, &header.params, &mut errors);
     let body = body(&code, &header);

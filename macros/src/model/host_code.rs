@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::{Attribute, Expr, Ident, Local, Pat, Stmt};
 
-use super::{Location, PlanItem, Segment, Value};
+use super::{DeviceFlow, Location, PlanItem, Segment, Value};
 use crate::diag::Place;
 
 /// The body of a function with boundaries.
@@ -54,8 +54,8 @@ pub(crate) enum Part {
 /// A `let` of a closure that is made here.
 pub(crate) struct Closure {
     pub(crate) local: Local,
-    /// Variables of which it keeps copies, since later code needs them as well.
-    pub(crate) copied: Vec<Ident>,
+    /// The control flow of the device in it.
+    pub(crate) flows: Vec<DeviceFlow>,
 }
 
 /// A `let` that host code evaluates.

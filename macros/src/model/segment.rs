@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::{Expr, Ident, Local, Stmt};
 
-use super::{Closure, Location};
+use super::{DeviceFlow, Location};
 
 /// A run of device statements, and the value after it.
 pub(crate) struct Segment {
@@ -15,6 +15,8 @@ pub(crate) struct Segment {
     pub(crate) steps: Vec<Step>,
     pub(crate) live_outs: Vec<LiveOut>,
     pub(crate) ending: Ending,
+    /// The control flow of the device in its code.
+    pub(crate) flows: Vec<DeviceFlow>,
     /// If the run never reaches its end: a name for the outputs that it never produces.
     pub(crate) unreached: Option<Ident>,
     /// If the run moves live-ins, host code moves them after it: the name of the outputs meanwhile.
@@ -33,10 +35,9 @@ pub(crate) enum LiveIn {
     Field { base: Ident, path: Vec<String>, eager: bool, name: Ident },
 }
 
-/// One step of a segment.
+/// One step of a segment. Its code has the names that live-ins have there.
 pub(crate) enum Step {
     Statement(Stmt),
-    Closure(Closure),
     /// A borrow, which may be made for later code only.
     Borrow(Stmt),
     /// A macro call that may rebind a name, between checks whether it does.
@@ -92,6 +93,11 @@ pub(crate) enum Ending {
     /// A value that leaves under a name, in addition to the outputs; `result` states that it is the
     /// function's result.
     Value { expr: Expr, name: Ident, result: bool },
+}
+
+/// The name of `self` in a segment.
+pub(crate) fn this() -> Ident {
+    Ident::new("__self", Span::mixed_site())
 }
 
 impl LiveIn {

@@ -186,6 +186,15 @@ pub(crate) fn limit(attr: &Attribute, errors: &mut Errors) -> Option<Expr> {
     limit
 }
 
+/// Returns the limit that the attribute of a loop states, as [`limit`] has found it right.
+pub(crate) fn stated_limit(attr: &Attribute) -> Option<Expr> {
+    if matches!(attr.meta, syn::Meta::Path(_)) {
+        return None;
+    }
+    let given = attr.parse_args_with(attributes::named_values::<Expr>).ok()?;
+    given.into_iter().find_map(|(_, value)| value)
+}
+
 /// The value of `limit`, if it can be one.
 fn checked(value: Expr, errors: &mut Errors) -> Option<Expr> {
     let wrong = match &value {

@@ -8,13 +8,11 @@ use syn::{Expr, Stmt};
 use super::{
     super::{
         alias::Names,
-        classify,
         evaluation_order::{Check, overlap, overlapping},
-        jumps, operations,
-        uses::Use,
     },
     Part,
 };
+use crate::facts::{classify, jumps, operations, uses::Use};
 
 /// The reason why a region and a statement keep their order. The names of hazards are for a region that would
 /// move up, over a statement before it; for a move down, the first two are exchanged.

@@ -7,11 +7,11 @@ use syn::{
 };
 
 use crate::{
-    analyze::{
+    diag::{Code, Errors},
+    facts::{
         jumps::{self, Jumps},
         macros,
     },
-    diag::{Code, Errors},
     parse::{attributes, device},
 };
 

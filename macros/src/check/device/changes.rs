@@ -3,7 +3,7 @@
 //!
 //! A lint: what it overlooks, rustc refuses. The code of arms cannot change the variables around it: it works on copies of
 //! those that it assigns, all of which are carried, or the fields that it assigns; the others are behind shared references
-//! (`expand/device_flow/shared.rs`). Values in a `Cell` or behind an `Rc` are changed through a shared reference, and nothing
+//! (`device_flow/shared.rs`). Values in a `Cell` or behind an `Rc` are changed through a shared reference, and nothing
 //! sees that: they change when the arm is described, or a copy of them does.
 
 use quote::ToTokens;

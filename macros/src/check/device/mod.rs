@@ -10,8 +10,9 @@ use syn::{
 };
 
 use crate::{
-    analyze::device_flow,
+    device_flow,
     diag::{Code, Errors, on_one_line},
+    model::Changed,
     parse::{attributes, device, referents, syntax, types},
 };
 
@@ -281,7 +282,7 @@ impl Flows<'_, '_> {
 
     /// Reports variables around a loop that its predicate assigns: only the predicate's value leaves it.
     fn assigned_by_predicate(&mut self, cond: &Expr) {
-        for device_flow::Changed { ident, .. } in device_flow::effects(cond, true).changed {
+        for Changed { ident, .. } in device_flow::effects(cond, true).changed {
             self.errors.push(
                 Code::DevicePredicateChange,
                 &ident,

@@ -8,7 +8,7 @@ use syn::{
 };
 
 use crate::{
-    analyze::operations,
+    facts::operations,
     parse::{
         syntax::{self, bare},
         types,

@@ -12,8 +12,8 @@ use super::{
     shapes, tables,
 };
 use crate::{
-    analyze::operations,
     diag::{Code, Errors, on_one_line},
+    facts::operations,
     parse::{
         attributes, device,
         format_strings::{self, Shown},

@@ -4,8 +4,8 @@ use quote::ToTokens;
 use syn::{Ident, Path, Stmt};
 
 use crate::{
-    analyze::effects::{self, Effect, Outside, Waits},
     diag::{Code, Errors},
+    facts::effects::{self, Effect, Outside, Waits},
 };
 
 const REGION: &str =

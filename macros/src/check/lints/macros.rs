@@ -3,8 +3,8 @@
 use syn::visit::{self, Visit};
 
 use crate::{
-    analyze::macros::prints,
     diag::{Code, Errors},
+    facts::macros::prints,
 };
 
 /// Refuses macro calls that print: that would happen once, and never in a replay.

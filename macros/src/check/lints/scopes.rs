@@ -4,7 +4,7 @@ use quote::ToTokens;
 use syn::{Expr, Local, Pat, Type, UnOp};
 
 use crate::{
-    analyze::operations,
+    facts::operations,
     parse::{
         attributes,
         syntax::{self, bare},

@@ -6,8 +6,8 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Member;
 
 use crate::{
-    analyze::device_flow::{Changed, How},
     krate,
+    model::{Changed, End, How, ReadByArms},
 };
 
 /// A name of generated code.
@@ -21,9 +21,9 @@ pub(super) fn given() -> Ident {
 }
 
 /// One name for each value that leaves.
-pub(super) fn fresh(changed: &[Changed]) -> Vec<Ident> {
+pub(super) fn fresh<'c>(changed: impl IntoIterator<Item = &'c Changed>) -> Vec<Ident> {
     let count: usize =
-        changed.iter().map(|c| if let How::Fields(paths) = &c.how { paths.len() } else { 1 }).sum();
+        changed.into_iter().map(|c| if let How::Fields(paths) = &c.how { paths.len() } else { 1 }).sum();
     (0..count).map(|n| private(&format!("o{n}"))).collect()
 }
 
@@ -62,25 +62,24 @@ pub(super) struct Outer {
 }
 
 impl Outer {
-    /// For variables of which the second values say that they do not leave the arms.
-    pub(super) fn of<'c>(changed: impl Iterator<Item = (&'c Changed, bool)>) -> Self {
+    pub(super) fn of<'c>(changed: impl IntoIterator<Item = &'c Changed>) -> Self {
         let mut outer = Self::default();
-        for (n, (changed, is_gone)) in changed.enumerate() {
-            outer.add(n, changed, is_gone);
+        for (n, changed) in changed.into_iter().enumerate() {
+            outer.add(n, changed);
         }
         outer
     }
 
     /// For the rounds of a loop, which begin with the other variables' values.
     pub(super) fn of_fields(changed: &[Changed]) -> Self {
-        Self::of(changed.iter().filter(|c| matches!(c.how, How::Fields(_))).map(|c| (c, false)))
+        Self::of(changed.iter().filter(|c| matches!(c.how, How::Fields(_))))
     }
 
-    fn add(&mut self, n: usize, Changed { ident, how, .. }: &Changed, is_gone: bool) {
+    fn add(&mut self, n: usize, Changed { ident, how, end, .. }: &Changed) {
         let shown = krate::generated_at(ident.span());
         let copy = match how {
             How::Anew => return self.names.push(None),
-            How::Elements | How::Fields(_) if !is_gone => copy_to_change(ident),
+            How::Elements | How::Fields(_) if *end == End::Leaves => copy_to_change(ident),
             How::Through => quote_spanned!(shown=> ::core::clone::Clone::clone(&*#ident)),
             // A `&mut` has no such copy, so rustc refuses one whose changes would be lost.
             How::Whole | How::Elements | How::Fields(_) => {
@@ -246,8 +245,8 @@ pub(super) fn initial(changed: &Changed) -> Vec<TokenStream> {
 }
 
 /// The assignments when all arms are described. That nothing may read them is not the user's fault: arms did.
-pub(super) fn assigned(all: &[Changed], names: &[Ident]) -> TokenStream {
-    let places = all.iter().flat_map(|c| places(c).into_iter().map(move |place| (c, place)));
+pub(super) fn assigned<'c>(all: impl IntoIterator<Item = &'c Changed>, names: &[Ident]) -> TokenStream {
+    let places = all.into_iter().flat_map(|c| places(c).into_iter().map(move |place| (c, place)));
     let assign = |((changed, place), name): ((&Changed, TokenStream), &Ident)| {
         let shown = krate::generated_at(changed.ident.span());
         let p = krate::private_at(shown);
@@ -267,7 +266,7 @@ pub(super) fn assigned(all: &[Changed], names: &[Ident]) -> TokenStream {
 
 /// Copies of values that arms move, which they all may. A value of which a part is wanted need not have copies: a number in
 /// it can be copied from where it is.
-pub(super) fn copies(moved: &[Ident], parted: &[Ident]) -> TokenStream {
+pub(super) fn copies(ReadByArms { moved, parted }: &ReadByArms) -> TokenStream {
     let p = krate::private();
     let copy = |ident: &Ident| {
         let shown = krate::generated_at(ident.span());

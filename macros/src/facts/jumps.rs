@@ -26,7 +26,7 @@ pub(crate) fn leaves(stmt: &Stmt) -> bool {
 }
 
 /// As [`leaves`], of an expression.
-pub(super) fn expr_leaves(expr: &Expr) -> bool {
+pub(crate) fn expr_leaves(expr: &Expr) -> bool {
     let mut jumps = Jumps::default();
     jumps.visit_expr(expr);
     !jumps.found.is_empty()

@@ -1,4 +1,4 @@
-//! Captures of closures that arms of `#[device]` control flow make anew (`arm_closures.rs`): a variable whose name means
+//! Captures of closures that arms of `#[device]` control flow make anew (`closures.rs`): a variable whose name means
 //! something else by then is kept under a name of its own.
 
 use std::collections::HashSet;
@@ -6,12 +6,15 @@ use std::collections::HashSet;
 use proc_macro2::{Ident, Span};
 use syn::{Block, Expr, Item, Local, Pat, Stmt, visit_mut::VisitMut};
 
-use super::{macro_bindings, uses};
-use crate::parse::{
-    device,
-    rename::Rename,
-    scopes::{self, Binding, Scoped},
-    syntax,
+use super::closures;
+use crate::{
+    facts::{macros, uses},
+    parse::{
+        device,
+        rename::Rename,
+        scopes::{self, Binding, Scoped},
+        syntax,
+    },
 };
 
 /// Gives such variables other names for the closures: `let c = &y;`, and `*c` in the closure. A closure that another one calls
@@ -147,7 +150,7 @@ impl Apart<'_> {
             }
             // From here on, a macro of this name is this one.
             Stmt::Item(Item::Macro(m)) => self.others(m.ident.iter().map(|ident| Some(ident.to_string()))),
-            Stmt::Macro(m) => self.others(macro_bindings::named_by(&m.mac).into_iter().map(Some)),
+            Stmt::Macro(m) => self.others(macros::names_in(&m.mac).into_iter().map(Some)),
             other => self.visit_stmt_mut(other),
         }
         before
@@ -217,7 +220,7 @@ impl VisitMut for Apart<'_> {
 fn is_named<'s>(stmts: impl IntoIterator<Item = &'s Stmt>, name: &str) -> bool {
     let stmts = stmts.into_iter().cloned().collect();
     let block = Block { brace_token: syn::token::Brace::default(), stmts };
-    super::arm_closures::is_in_macro(&block, name)
+    closures::is_in_macro(&block, name)
         || uses::of_expr(&Expr::Block(syn::ExprBlock { attrs: Vec::new(), label: None, block })).has(name)
 }
 

@@ -41,12 +41,12 @@ impl<'a> Visit<'a> for Find {
 }
 
 /// Returns whether statements end in a `return`, or in a macro that never returns.
-pub(super) fn ends_the_call(stmts: &[Stmt]) -> bool {
+pub(crate) fn ends_the_call(stmts: &[Stmt]) -> bool {
     stmts.last().is_some_and(never_ends)
 }
 
 /// Returns whether a statement is a `return`, or a macro that never returns.
-pub(super) fn never_ends(stmt: &Stmt) -> bool {
+pub(crate) fn never_ends(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Expr(Expr::Return(_), _) => true,
         Stmt::Expr(Expr::Macro(m), _) => macros::never_returns(&m.mac),
@@ -57,7 +57,7 @@ pub(super) fn never_ends(stmt: &Stmt) -> bool {
 
 /// Returns whether statements without boundaries end in an error or a panic, and cannot leave in any other
 /// way.
-pub(super) fn only_fails(stmts: &[Stmt]) -> bool {
+pub(crate) fn only_fails(stmts: &[Stmt]) -> bool {
     ends_the_call(stmts) && !stmts.iter().any(|s| leaves(s) || has_boundary(s))
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn borrows(expr: &Expr) -> bool {
 }
 
 /// Returns whether an expression only builds a value from regions and from expressions without calls.
-pub(super) fn builds_around_boundaries(expr: &Expr) -> bool {
+pub(crate) fn builds_around_boundaries(expr: &Expr) -> bool {
     let part = |e: &Expr| attributes::boundary(e).is_some() || builds_around_boundaries(e);
     if !expr_has_boundary(expr) {
         return call_free(expr);
@@ -209,7 +209,7 @@ pub(crate) fn is_control(expr: &Expr) -> bool {
 }
 
 /// `_g` of `let _g = f();`, which is there to be held.
-pub(super) fn guard_name(local: &Local) -> Option<&Ident> {
+pub(crate) fn guard_name(local: &Local) -> Option<&Ident> {
     let syn::Pat::Ident(p) = &local.pat else { return None };
     let name = p.ident.to_string();
     let named_so = name.strip_prefix('_').is_some_and(|n| n.starts_with(|c: char| c.is_alphanumeric()));
@@ -218,7 +218,7 @@ pub(super) fn guard_name(local: &Local) -> Option<&Ident> {
 }
 
 /// A value of the device, or a number or size of one: nothing that something waits for.
-pub(super) fn is_value(expr: &Expr) -> bool {
+pub(crate) fn is_value(expr: &Expr) -> bool {
     match expr {
         Expr::Try(e) => is_value(&e.expr),
         Expr::Paren(e) => is_value(&e.expr),
@@ -232,7 +232,7 @@ pub(super) fn is_value(expr: &Expr) -> bool {
 }
 
 /// The name of `let f = |…| …;`.
-pub(super) fn closure_name(local: &Local) -> Option<String> {
+pub(crate) fn closure_name(local: &Local) -> Option<String> {
     let init = local.init.as_ref()?;
     let first = || syntax::bound_by_let(local).first().map(|b| b.ident.to_string());
     if matches!(&*init.expr, Expr::Closure(_)) { first() } else { None }

@@ -7,45 +7,22 @@ use std::collections::{BTreeSet, HashSet};
 
 use syn::{Block, Expr, Ident, Local, Member, Stmt, UnOp, visit_mut::VisitMut};
 
-use super::{
-    assigned,
-    uses::{self, Use},
+use crate::{
+    facts::{
+        assigned,
+        uses::{self, Use},
+    },
+    model::{Changed, End, How, ReadByArms},
+    parse::{
+        scopes::{self, Binding, OwnNames, Scoped},
+        syntax,
+    },
 };
-use crate::parse::{
-    scopes::{self, Binding, OwnNames, Scoped},
-    syntax,
-};
-
-/// A variable around the control flow that it assigns.
-pub(crate) struct Changed {
-    /// Its name, as it is assigned.
-    pub(crate) ident: Ident,
-    pub(crate) how: How,
-    /// Whether its value, or a part of it, may be moved as well.
-    pub(crate) moved: bool,
-}
-
-/// The part of a variable that is assigned.
-pub(crate) enum How {
-    /// All of it, on every path, before anything reads it.
-    Anew,
-    /// All of it.
-    Whole,
-    /// Elements, which leave with all others.
-    Elements,
-    /// What it refers to.
-    Through,
-    /// Fields, by their paths.
-    Fields(Vec<Vec<Member>>),
-}
 
 /// The effects of code on the variables around it.
 pub(crate) struct Effects {
     pub(crate) changed: Vec<Changed>,
-    /// Names whose values it may move.
-    pub(crate) moved: Vec<Ident>,
-    /// Names of which it may move a part, or which a method may take.
-    pub(crate) parted: Vec<Ident>,
+    pub(crate) read: ReadByArms,
 }
 
 /// Returns the effects of an expression; `reads_first` states that it may read everything before it assigns, as the rounds
@@ -76,7 +53,7 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
                 let taken = places.taken.contains(&name);
                 let moved = |u: &Use| u.by_value || u.parted || u.taken || u.handed_on || taken;
                 let moved = uses.get(&name).is_some_and(moved);
-                changed.push(Changed { ident: base, how, moved });
+                changed.push(Changed { ident: base, how, moved, end: End::Leaves });
             }
         }
     }
@@ -89,7 +66,7 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
             parted.push(u.ident.clone());
         }
     }
-    Effects { changed, moved, parted }
+    Effects { changed, read: ReadByArms { moved, parted } }
 }
 
 impl Changed {

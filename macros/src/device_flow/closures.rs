@@ -13,8 +13,9 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use super::{arm_captures, effects, macro_bindings, uses};
+use super::captures;
 use crate::{
+    facts::{effects, macros, uses},
     model::Header,
     parse::{
         device,
@@ -41,7 +42,7 @@ pub(crate) fn given_to_arms(
     params: impl Iterator<Item = String>,
     keep: impl Fn(&Expr) -> bool,
 ) {
-    arm_captures::apart(block, params, &keep);
+    captures::apart(block, params, &keep);
     Blocks(&keep).visit_block_mut(block);
 }
 
@@ -75,7 +76,7 @@ impl VisitMut for Blocks<'_> {
 
 /// Returns the closure of a `let`, to be given to arms in `rest`, the statements after it.
 fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
-    let name = arm_captures::named(local)?;
+    let name = captures::named(local)?;
     let init = local.init.as_ref()?;
     if !rest.iter().any(device::is_anywhere_in) {
         return None;
@@ -162,7 +163,7 @@ impl Given<'_> {
             match stmt {
                 Stmt::Macro(m) => {
                     // One of the user's may bind what it is given.
-                    let names = macro_bindings::named_by(&m.mac);
+                    let names = macros::names_in(&m.mac);
                     self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
                 }
                 // From here on, a macro of this name is this one.

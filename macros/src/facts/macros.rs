@@ -1,5 +1,7 @@
 //! Known facts about macros, by their names.
 
+use proc_macro2::{Ident, TokenStream, TokenTree};
+
 /// Macros of the standard library that compute with their expressions.
 const COMPUTES: [&str; 14] = [
     "vec",
@@ -84,4 +86,31 @@ pub(crate) fn prints(name: &str) -> bool {
 pub(crate) fn never_returns(m: &syn::Macro) -> bool {
     let name = m.path.segments.last().map(|s| s.ident.to_string());
     name.is_some_and(|n| ["panic", "unreachable", "todo", "unimplemented", "bail"].contains(&n.as_str()))
+}
+
+/// The names that a call of a macro, as a statement, may bind.
+pub(crate) fn names_in(mac: &syn::Macro) -> Vec<String> {
+    if only_reads(mac) {
+        return Vec::new();
+    }
+    idents(mac.tokens.clone()).iter().map(ToString::to_string).collect()
+}
+
+/// The names among the tokens of a macro call, each once.
+pub(crate) fn idents(tokens: TokenStream) -> Vec<Ident> {
+    fn collect(tokens: TokenStream, found: &mut Vec<Ident>) {
+        let mut path = false;
+        for token in tokens {
+            match &token {
+                // `x` of `a.x` or `a::x` is not a variable.
+                TokenTree::Ident(i) if !path && !found.contains(i) => found.push(i.clone()),
+                TokenTree::Group(g) => collect(g.stream(), found),
+                _ => {}
+            }
+            path = matches!(&token, TokenTree::Punct(p) if p.as_char() == '.' || p.as_char() == ':');
+        }
+    }
+    let mut found = Vec::new();
+    collect(tokens, &mut found);
+    found
 }

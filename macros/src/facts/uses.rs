@@ -10,7 +10,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{classify, host_values, macros};
+use super::{classify, macros, values};
 use crate::parse::{
     attributes, format_strings,
     syntax::{
@@ -21,7 +21,7 @@ use crate::parse::{
 
 mod set;
 
-pub(super) use set::Sequence;
+pub(crate) use set::Sequence;
 pub(crate) use set::{Use, Uses};
 
 /// The outer names of a statement.
@@ -41,7 +41,7 @@ pub(crate) fn of_expr(expr: &Expr) -> Uses {
 }
 
 /// The outer names of an expression whose value leaves its place.
-pub(super) fn of_given(expr: &Expr) -> Uses {
+pub(crate) fn of_given(expr: &Expr) -> Uses {
     let mut free = Free::default();
     free.scopes.push(HashSet::new());
     free.given(expr);
@@ -282,7 +282,7 @@ impl<'a> Free {
         } else {
             if consumes(&m.method) {
                 self.taken(&m.receiver);
-            } else if !host_values::only_reads(&m.method)
+            } else if !values::only_reads(&m.method)
                 && let Expr::Field(f) = &*m.receiver
                 && let Some((base, _)) = field_path(f)
             {

@@ -8,7 +8,7 @@ use syn::{Arm, BinOp, Block, Expr, ExprMatch, Local, Pat, visit_mut, visit_mut::
 
 use super::{Flows, Later, nameable};
 use crate::{
-    analyze::uses,
+    facts::uses,
     parse::{device, syntax},
 };
 

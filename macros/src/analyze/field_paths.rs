@@ -8,17 +8,34 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-use crate::parse::{format_strings, syntax};
+use crate::{
+    model::{LiveIn, this},
+    parse::{format_strings, syntax},
+};
 
 /// The replacements to make.
 pub(super) struct Replace {
     /// `(base, path, name of the reference to the field)`
-    pub(super) fields: Vec<(String, Vec<String>, Ident)>,
+    fields: Vec<(String, Vec<String>, Ident)>,
     /// The replacement of `self`.
-    pub(super) this: Option<Ident>,
+    this: Option<Ident>,
 }
 
 impl Replace {
+    pub(super) fn of(live_ins: &[LiveIn]) -> Self {
+        let mut replace = Self { fields: Vec::new(), this: None };
+        for live_in in live_ins {
+            match live_in {
+                LiveIn::Field { base, path, name, .. } => {
+                    replace.fields.push((base.to_string(), path.clone(), name.clone()));
+                }
+                LiveIn::Whole { ident, .. } if ident == "self" => replace.this = Some(this()),
+                _ => {}
+            }
+        }
+        replace
+    }
+
     fn field(&self, expr: &Expr) -> Option<&Ident> {
         let Expr::Field(f) = expr else { return None };
         let (base, path) = syntax::field_path(f)?;

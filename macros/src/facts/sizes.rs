@@ -21,16 +21,16 @@ fn is_among(method: &Ident, names: &[&str]) -> bool {
 }
 
 /// Returns whether a method returns the size or the type of its receiver.
-pub(super) fn is_size(method: &Ident) -> bool {
+pub(crate) fn is_size(method: &Ident) -> bool {
     is_among(method, &SIZES)
 }
 
 /// Returns whether a method returns a size, a type or a presence, and nothing else of its receiver.
-pub(super) fn is_number(method: &Ident) -> bool {
+pub(crate) fn is_number(method: &Ident) -> bool {
     is_size(method) || is_among(method, &PRESENCE)
 }
 
 /// Returns whether a method returns such a number by value.
-pub(super) fn is_owned_number(method: &Ident) -> bool {
+pub(crate) fn is_owned_number(method: &Ident) -> bool {
     is_number(method) && !is_among(method, &SLICES)
 }

@@ -7,7 +7,7 @@
 //! fields free. Where a value is wanted, the place stays as it is, so it can be moved. A `Cell` of the copy is changed through a
 //! shared reference, and lost: nothing sees that.
 
-use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::{
     Block, Expr, ExprMethodCall, Ident, Local, Macro, Member, Pat, Token, ext::IdentExt, parse::Parser,
@@ -16,11 +16,9 @@ use syn::{
 };
 
 use crate::{
-    analyze::{
-        device_flow::{Changed, How},
-        macros, uses,
-    },
+    facts::{macros, uses},
     krate,
+    model::{Changed, End, How},
     parse::{
         scopes::{self, Binding, OwnNames, Scoped},
         syntax::{self, bare},
@@ -34,13 +32,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// For the variables of which only fields leave the arms. `None` if there is none.
-    pub(super) fn of<'c>(leaving: impl IntoIterator<Item = &'c Changed>) -> Option<Self> {
+    /// For the variables of which only fields leave the arms. `None` if there is none: nothing misses a change of others.
+    pub(super) fn of(changed: &[Changed]) -> Option<Self> {
         let fields = |c: &Changed| match &c.how {
             How::Fields(paths) => Some((c.ident.unraw().to_string(), paths.clone())),
             _ => None,
         };
-        let variables: Vec<_> = leaving.into_iter().filter_map(fields).collect();
+        let variables: Vec<_> = changed.iter().filter(|c| c.end == End::Leaves).filter_map(fields).collect();
         (!variables.is_empty()).then(|| Self { variables, own: OwnNames::default() })
     }
 
@@ -95,7 +93,7 @@ impl Shared {
             return None;
         }
         let shown = krate::generated_at(call.receiver.span());
-        let taken = super::private("taken");
+        let taken = Ident::new("__taken", Span::mixed_site());
         let receiver = std::mem::replace(&mut *call.receiver, parse_quote_spanned!(shown=> #taken));
         Some(parse_quote_spanned!(shown=> match ::core::clone::Clone::clone(&#receiver) { #taken => #call }))
     }
@@ -308,7 +306,7 @@ impl VisitMut for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyze::device_flow::effects;
+    use crate::device_flow::effects;
 
     /// Tokens without the spaces between them.
     fn plain(code: &Expr) -> String {

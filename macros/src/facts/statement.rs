@@ -12,24 +12,24 @@ use crate::parse::syntax::{self, Bound};
 
 /// A statement of a block.
 #[derive(Clone)]
-pub(super) struct Statement {
-    pub(super) stmt: Stmt,
+pub(crate) struct Statement {
+    pub(crate) stmt: Stmt,
     /// Its uses.
-    pub(super) uses: Uses,
+    pub(crate) uses: Uses,
     /// The uses of its value if it is only read: the value of a `let`, or the expression.
-    pub(super) value: Uses,
-    pub(super) binds: Vec<Bound>,
+    pub(crate) value: Uses,
+    pub(crate) binds: Vec<Bound>,
     /// The outer variables that it assigns before it reads them; closures that it calls may read them.
-    pub(super) assigned: HashSet<String>,
-    pub(super) has_boundary: bool,
+    pub(crate) assigned: HashSet<String>,
+    pub(crate) has_boundary: bool,
     /// Set if it can leave its block other than by an error.
-    pub(super) leaves: bool,
+    pub(crate) leaves: bool,
     /// The name of a closure, or of another value that each segment makes for itself.
-    pub(super) made: Option<String>,
+    pub(crate) made: Option<String>,
 }
 
 impl Statement {
-    pub(super) fn of(stmt: Stmt) -> Self {
+    pub(crate) fn of(stmt: Stmt) -> Self {
         let value = match &stmt {
             Stmt::Local(Local { init: Some(init), .. }) => uses::of_expr(&init.expr),
             Stmt::Expr(expr, _) => uses::of_expr(expr),
@@ -52,21 +52,21 @@ impl Statement {
     }
 
     /// Describes a value that is not part of a statement.
-    pub(super) fn of_value(expr: &Expr) -> Self {
+    pub(crate) fn of_value(expr: &Expr) -> Self {
         Self::of(Stmt::Expr(expr.clone(), None))
     }
 
     /// The same code with other attributes, or with a semicolon.
-    pub(super) fn with(&self, stmt: Stmt) -> Self {
+    pub(crate) fn with(&self, stmt: Stmt) -> Self {
         Self { stmt, ..self.clone() }
     }
 
     /// Returns whether it binds the name.
-    pub(super) fn binds(&self, name: &str) -> bool {
+    pub(crate) fn binds(&self, name: &str) -> bool {
         self.binds.iter().any(|b| b.ident == name)
     }
 
-    pub(super) fn local(&self) -> Option<&Local> {
+    pub(crate) fn local(&self) -> Option<&Local> {
         match &self.stmt {
             Stmt::Local(local) => Some(local),
             _ => None,
@@ -75,6 +75,6 @@ impl Statement {
 }
 
 /// The statements themselves.
-pub(super) fn stmts(all: &[Statement]) -> impl DoubleEndedIterator<Item = &Stmt> {
+pub(crate) fn stmts(all: &[Statement]) -> impl DoubleEndedIterator<Item = &Stmt> {
     all.iter().map(|s| &s.stmt)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use syn::Ident;
 
-use crate::analyze::statement::Statement;
+use crate::facts::statement::Statement;
 
 /// The use of one outer name.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl Uses {
 
     /// Goes one statement back: from the uses of the following statements to those of `statement` and the
     /// following statements.
-    pub(in crate::analyze) fn precede(&mut self, statement: &Statement) {
+    pub(crate) fn precede(&mut self, statement: &Statement) {
         for bound in &statement.binds {
             if let Some(at) = self.place(&bound.ident.to_string()) {
                 self.0.swap_remove(at);
@@ -97,7 +97,7 @@ impl Uses {
         self.0.iter().filter(|(_, u)| !u.only_replaces()).map(|(n, _)| n.as_str())
     }
 
-    pub(in crate::analyze) fn entry(&mut self, ident: &Ident) -> &mut Use {
+    pub(crate) fn entry(&mut self, ident: &Ident) -> &mut Use {
         let name = ident.to_string();
         let at = self.place(&name).unwrap_or_else(|| {
             let fresh = Use {
@@ -144,7 +144,7 @@ impl Uses {
 
 /// The outer names of statements that follow each other in one block.
 #[derive(Default)]
-pub(in crate::analyze) struct Sequence {
+pub(crate) struct Sequence {
     uses: Uses,
     /// Names that statements move, other than those that make a value for each segment.
     moved: HashSet<String>,
@@ -153,7 +153,7 @@ pub(in crate::analyze) struct Sequence {
 }
 
 impl Sequence {
-    pub(in crate::analyze) fn push(&mut self, statement: &Statement) {
+    pub(crate) fn push(&mut self, statement: &Statement) {
         for (name, u) in &statement.uses.0 {
             if !self.bound.contains(name) {
                 self.uses.add(u);
@@ -169,16 +169,16 @@ impl Sequence {
     }
 
     /// Adds further uses.
-    pub(in crate::analyze) fn add(&mut self, uses: &Uses) {
+    pub(crate) fn add(&mut self, uses: &Uses) {
         self.uses.merge(uses);
     }
 
-    pub(in crate::analyze) fn uses(&self) -> &Uses {
+    pub(crate) fn uses(&self) -> &Uses {
         &self.uses
     }
 
     /// Returns the combined uses of some statements.
-    pub(in crate::analyze) fn of<'s>(statements: impl IntoIterator<Item = &'s Statement>) -> Uses {
+    pub(crate) fn of<'s>(statements: impl IntoIterator<Item = &'s Statement>) -> Uses {
         let mut sequence = Self::default();
         statements.into_iter().for_each(|s| sequence.push(s));
         sequence.uses
