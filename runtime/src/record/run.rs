@@ -326,12 +326,14 @@ impl Common {
 }
 
 impl EndedRecording {
-    /// State that it writes, of the owned memory that it may use.
+    /// State that it writes, of the owned memory that it may use: each once, though it may be passed for several parameters.
     pub(super) fn written(&self) -> Vec<(OwnerId, SharedMemory)> {
         let is_written = |memory: &SharedMemory| {
             self.state.writes.range(memory.addr()..memory.addr() + memory.len()).next().is_some()
         };
-        self.owned.iter().filter(|(_, memory)| is_written(memory)).cloned().collect()
+        let mut seen = BTreeSet::new();
+        let all = self.owned.iter().filter(|(_, memory)| is_written(memory));
+        all.filter(|(_, memory)| seen.insert(memory.addr())).cloned().collect()
     }
 
     /// Returns the ids of everything that the recording is evicted with.

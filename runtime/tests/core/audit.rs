@@ -134,6 +134,40 @@ fn state_is_not_written_twice() {
     }
 }
 
+/// One state for two parameters is one state that is written, wherever other states are among them.
+#[test]
+fn a_state_may_be_passed_twice() {
+    for mode in [Mode::Piecewise, Mode::Full] {
+        AMBIENT.set(1.0);
+        let mut rt = runtime();
+        let graph = audited(&mut rt, mode, 1);
+        let [s, u] = [0.0, 100.0].map(|v| State::new(&rt, &[2], &[v; 2]).unwrap());
+        let call = |step: &Step<'_>, x: f32| {
+            let y = graph.call(step, &[In::Host((&[x, 1.0]).into())], (&s, &s, &u), |cx, a| {
+                seg!("a", cx, (&a.t[0], &s, &s, &u), |k| {
+                    ops::store(k.1, k.0)?;
+                    ops::store(k.2, &ops::add(&ops::load(k.0.scope(), k.1)?, k.0)?)?;
+                    ops::store(if AMBIENT.get() == 1.0 { k.2 } else { k.3 }, &ops::scale(k.0, 3.0)?)?;
+                    ops::store(k.3, &ops::scale(k.0, 4.0)?)?;
+                    ops::load(k.0.scope(), k.2)
+                })
+            });
+            y.and_then(|y| step.read(&y))
+        };
+        for i in 1..6 {
+            let step = rt.step().unwrap();
+            assert_eq!(call(&step, i as f32).unwrap(), [3.0 * i as f32, 3.0], "{mode}");
+            let now = step.read(&ops::load(step.scope(), &u).unwrap()).unwrap();
+            assert_eq!(now, [4.0 * i as f32, 4.0], "{mode}");
+        }
+        assert_eq!(rt.stats().audits, 3, "{mode}");
+        AMBIENT.set(2.0);
+        let error = call(&rt.step().unwrap(), 9.0).unwrap_err();
+        assert!(matches!(&error, Error::AuditMismatch { what, .. } if what == "output 0"), "{error}");
+        AMBIENT.set(1.0);
+    }
+}
+
 /// The output is right and the state is not.
 #[test]
 fn a_wrong_write_is_caught() {

@@ -100,7 +100,9 @@ impl World {
             self.states.iter().map(OwnedRef::State).chain(self.generators.iter().map(OwnedRef::Generator));
         let marks = self.marks.iter().map(OwnedRef::Marks).chain(self.logs.iter().map(OwnedRef::Log));
         let weights = self.params.iter().map(OwnedRef::Param).chain(self.blocks.iter().map(OwnedRef::Blocks));
-        weights.chain(changing).chain(marks).collect()
+        // One that is passed for two parameters.
+        let again = self.states.first().filter(|_| self.states.len().is_multiple_of(2)).map(OwnedRef::State);
+        weights.chain(again).chain(changing).chain(marks).collect()
     }
 
     /// Begins to read what the calls of a step append to the logs.

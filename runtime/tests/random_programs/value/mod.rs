@@ -254,8 +254,12 @@ impl LiveIn for Live<'_, '_> {
         self.keys.write_key(k);
         self.shape.write_key(k);
         self.vals.write_key(k);
-        for (_, owned) in &self.owned {
+        for (at, (_, owned)) in self.owned.iter().enumerate() {
             owned.write_key(k);
+            // As one that is passed for two parameters.
+            if at == 0 && self.block.site.is_multiple_of(3) {
+                owned.write_key(k);
+            }
         }
     }
 }
