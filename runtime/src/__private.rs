@@ -26,7 +26,7 @@ pub use crate::{
         control::{Carried, DEFAULT_LIMIT, Description, NextTensor, sealed::Sealed as CarriedSealed},
         device_flow::{
             Carrying, ChangedByArms, CopyOfAnything, CopyOfReferent, CopyOfValue, NewValue, OfArms, Own,
-            OwnCopy, OwnReference, Round, end, limit, place,
+            OwnCopy, OwnReborrow, OwnReference, Round, end, limit, place,
         },
         eager::{EagerOther, EagerResult, EagerTensors, Region, RegionResult},
         piecewise::Piecewise,

@@ -6,7 +6,7 @@ use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 use super::{Analysis, field_paths::Replace};
 use crate::{
     device_flow::{Flows, Known, Later},
-    model::{Closure, Ending, Guard, LiveIn, LiveOut, Segment, Step},
+    model::{Closure, Ending, Guard, LiveOut, Segment, Step},
     parse::attributes,
 };
 
@@ -16,9 +16,7 @@ impl Analysis<'_, '_> {
         if self.misplaced {
             return;
         }
-        let known = segment.live_ins.iter().filter_map(|live_in| {
-            Some(Known::outer(live_in.variable()?, matches!(live_in, LiveIn::Fresh { .. })))
-        });
+        let known = segment.live_ins.iter().filter_map(Known::live_in);
         let mut code =
             SegmentCode { replace: Replace::of(&segment.live_ins), flows: Flows::of(self.header.ret, known) };
         let Segment { closures, steps, ending, live_outs, .. } = segment;

@@ -1,12 +1,10 @@
 //! Captures of closures that arms of `#[device]` control flow make anew (`closures.rs`): a variable whose name means
 //! something else by then is kept under a name of its own.
 
-use std::collections::HashSet;
-
 use proc_macro2::{Ident, Span};
 use syn::{Block, Expr, Item, Local, Pat, Stmt, visit_mut::VisitMut};
 
-use super::closures;
+use super::{closures, names::Names};
 use crate::{
     facts::{macros, uses},
     parse::{
@@ -45,8 +43,10 @@ enum Means {
     Value,
     /// A variable that a `let` makes a closure, if arms may make that one.
     Closure(Expr),
-    /// An item, or what a macro of the user's may have bound.
-    Other,
+    /// An item.
+    Item,
+    /// What a macro of the user's may have bound.
+    MayBeBound,
     /// Traits that a block may bring into scope; it has no name.
     Traits,
 }
@@ -62,6 +62,18 @@ impl Known {
 
     fn hides(&self, name: &str) -> bool {
         self.name.as_deref().is_none_or(|own| own == name)
+    }
+
+    /// Returns whether a closure with these names means something else after it.
+    fn changes(&self, names: &Names) -> bool {
+        match (&self.means, self.name.as_deref()) {
+            (Means::Traits, _) => names.depend_on_traits(),
+            (_, None) => true,
+            (Means::Value | Means::Closure(_) | Means::MayBeBound, Some(own)) => {
+                names.depend_on_variable(own)
+            }
+            (Means::Item, Some(own)) => names.depend_on_item(own),
+        }
     }
 }
 
@@ -103,19 +115,11 @@ impl Apart<'_> {
     /// name: it is not a variable, or names in the closure mean something else by now.
     fn stands_for(&self, at: usize) -> Option<Option<Expr>> {
         match &self.known[at].means {
-            Means::Other | Means::Traits => None,
+            Means::Item | Means::MayBeBound | Means::Traits => None,
             Means::Value => Some(None),
             Means::Closure(closure) => {
-                let mut named: HashSet<String> = syntax::path_roots(closure).into_iter().collect();
-                let inside = syntax::bound_inside(closure);
-                named.retain(|name| !inside.contains(name));
-                named.extend(uses::of_expr(closure).names().map(str::to_owned));
-                let later = &self.known[at..];
-                let calls_methods = syntax::calls_methods(closure);
-                let is_same = later.iter().all(|known| {
-                    let may_change_methods = calls_methods && matches!(known.means, Means::Traits);
-                    !may_change_methods && !named.iter().any(|name| known.hides(name))
-                });
+                let names = Names::of(closure);
+                let is_same = !self.known[at..].iter().any(|known| known.changes(&names));
                 is_same.then(|| Some(closure.clone()))
             }
         }
@@ -127,8 +131,8 @@ impl Apart<'_> {
         Ident::new(&name, Span::mixed_site().located_at(like.span()))
     }
 
-    fn others(&mut self, names: impl IntoIterator<Item = Option<String>>) {
-        self.known.extend(names.into_iter().map(|name| Known::of(name, Means::Other)));
+    fn items(&mut self, names: impl IntoIterator<Item = Option<String>>) {
+        self.known.extend(names.into_iter().map(|name| Known::of(name, Means::Item)));
     }
 
     /// Visits a statement, and returns what stands before it; `rest` follows it, the last statement first.
@@ -149,8 +153,11 @@ impl Apart<'_> {
                 self.known.push(Known::of(Some(name), means));
             }
             // From here on, a macro of this name is this one.
-            Stmt::Item(Item::Macro(m)) => self.others(m.ident.iter().map(|ident| Some(ident.to_string()))),
-            Stmt::Macro(m) => self.others(macros::names_in(&m.mac).into_iter().map(Some)),
+            Stmt::Item(Item::Macro(m)) => self.items(m.ident.iter().map(|ident| Some(ident.to_string()))),
+            Stmt::Macro(m) => {
+                let names = macros::names_in(&m.mac).into_iter();
+                self.known.extend(names.map(|name| Known::of(Some(name), Means::MayBeBound)));
+            }
             other => self.visit_stmt_mut(other),
         }
         before
@@ -175,8 +182,8 @@ impl VisitMut for Apart<'_> {
     fn visit_block_mut(&mut self, block: &mut Block) {
         scopes::scoped(self, |s| {
             match syntax::items_among(&block.stmts) {
-                None => s.others([None]),
-                Some(items) => s.others(items.into_iter().map(Some)),
+                None => s.items([None]),
+                Some(items) => s.items(items.into_iter().map(Some)),
             }
             if syntax::has_traits(&block.stmts) {
                 s.known.push(Known::of(Some(String::new()), Means::Traits));

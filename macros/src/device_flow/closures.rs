@@ -4,16 +4,13 @@
 //! fixed. If the parameters of an outer closure have no written type, `g` of `let g = |v| ops::neg(v);` would refuse a
 //! reference to a variable of the arm. And what a closure captures that the arm assigns has the value of the arm in it.
 
-use std::collections::{BTreeSet, HashSet};
-
-use quote::ToTokens;
 use syn::{
     Block, Expr, ExprBlock, Item, ItemMacro, Local, Stmt,
     visit::Visit,
     visit_mut::{self, VisitMut},
 };
 
-use super::captures;
+use super::{captures, names::Names};
 use crate::{
     facts::{effects, macros, uses},
     model::Header,
@@ -81,18 +78,16 @@ fn given<'l>(local: &'l Local, rest: &[Stmt]) -> Option<Given<'l>> {
     if !rest.iter().any(device::is_anywhere_in) {
         return None;
     }
-    let (name, uses) = (name.to_string(), uses::of_expr(&init.expr));
+    let (name, names) = (name.to_string(), Names::of(&init.expr));
     // In an arm, it would call itself instead of what has its name before.
-    if uses.has(&name) {
+    if names.depend_on_variable(&name) {
         return None;
     }
     Some(Given {
         local,
         value: &init.expr,
         name,
-        uses: uses.names().map(str::to_owned).collect(),
-        calls_methods: syntax::calls_methods(&init.expr),
-        mentions: syntax::identifiers(init.expr.to_token_stream()),
+        names,
         meaning: Meaning::default(),
         found: false,
         left: false,
@@ -113,12 +108,7 @@ struct Given<'l> {
     local: &'l Local,
     value: &'l Expr,
     name: String,
-    /// The variables and functions that it uses.
-    uses: HashSet<String>,
-    /// All names in it: also those of functions, modules, types and macros in paths.
-    mentions: BTreeSet<String>,
-    /// Whether it may call methods, which depend on the traits in scope.
-    calls_methods: bool,
+    names: Names,
     meaning: Meaning,
     /// Set if an arm makes it.
     found: bool,
@@ -163,13 +153,14 @@ impl Given<'_> {
             match stmt {
                 Stmt::Macro(m) => {
                     // One of the user's may bind what it is given.
-                    let names = macros::names_in(&m.mac);
-                    self.meaning.hides_used |= names.iter().any(|n| *n == self.name || self.uses.contains(n));
+                    let bound = macros::names_in(&m.mac);
+                    let hides = |name: &String| *name == self.name || self.names.depend_on_variable(name);
+                    self.meaning.hides_used |= bound.iter().any(hides);
                 }
                 // From here on, a macro of this name is this one.
                 Stmt::Item(Item::Macro(m)) => {
-                    let ident = m.ident.iter().map(ToString::to_string);
-                    self.meaning.hides_used |= ident.into_iter().any(|name| self.mentions.contains(&name));
+                    let ident = m.ident.as_ref().map(ToString::to_string);
+                    self.meaning.hides_used |= ident.is_some_and(|name| self.names.depend_on_item(&name));
                 }
                 _ => {}
             }
@@ -177,14 +168,9 @@ impl Given<'_> {
     }
 
     fn items(&mut self, stmts: &[Stmt]) {
-        self.meaning.hides_used |= self.calls_methods && syntax::has_traits(stmts);
-        match syntax::items_among(stmts) {
-            None => self.meaning.hides_used = true,
-            Some(items) => {
-                self.meaning.hides_closure |= items.contains(&self.name);
-                self.meaning.hides_used |= self.mentions.iter().any(|name| items.contains(name));
-            }
-        }
+        self.meaning.hides_used |= self.names.depend_on_items(stmts);
+        self.meaning.hides_closure |=
+            syntax::items_among(stmts).is_some_and(|items| items.contains(&self.name));
     }
 }
 
@@ -213,7 +199,7 @@ impl Scoped for Given<'_> {
         // A capitalised name may be a variable, too: then the closure stays outside.
         for name in syntax::bound_always(binding.pat).iter().map(|b| b.ident.to_string()) {
             self.meaning.hides_closure |= name == self.name;
-            self.meaning.hides_used |= self.uses.contains(&name);
+            self.meaning.hides_used |= self.names.depend_on_variable(&name);
         }
     }
 }

@@ -5,18 +5,18 @@
 //! (`order.rs`), and of which only some fields leave (`shared.rs`). Before that, arms are given the closures that they call
 //! (`closures.rs`).
 
-use std::collections::BTreeSet;
-
 use proc_macro2::Ident;
 use syn::{
-    Block, Expr, ExprIf, ExprMatch, ExprWhile, Pat, Signature, Stmt, Type,
+    Block, Expr, ExprIf, ExprMatch, ExprWhile, Local, Pat, Signature, Stmt, Type,
+    visit::{self, Visit},
     visit_mut::{self, VisitMut},
 };
 
 use crate::{
     facts::{assigned, uses},
     model::{
-        Alternatives, Changed, DeviceCode, DeviceFlow, DeviceFlowKind, End, How, Limit, ReadByArms, Rounds,
+        Alternatives, Changed, DeviceCode, DeviceFlow, DeviceFlowKind, End, How, Limit, LiveIn, ReadByArms,
+        Rounds,
     },
     parse::{attributes, device, syntax},
 };
@@ -25,6 +25,7 @@ mod captures;
 mod closures;
 mod effects;
 mod later;
+mod names;
 mod order;
 mod shared;
 
@@ -46,10 +47,14 @@ pub(crate) fn of_function(sig: &Signature, block: &Block) -> DeviceCode {
         syn::ReturnType::Default => &unit,
     };
     let params = sig.inputs.iter().flat_map(|argument| match argument {
-        syn::FnArg::Typed(typed) => syntax::bound_always(&typed.pat),
+        syn::FnArg::Typed(typed) => {
+            let is_exclusive = matches!(&*typed.ty, Type::Reference(r) if r.mutability.is_some());
+            let bound = syntax::bound_always(&typed.pat);
+            bound.iter().map(|b| Known { is_exclusive, ..Known::bound(b, 0, false) }).collect()
+        }
         syn::FnArg::Receiver(_) => Vec::new(),
     });
-    let names: Vec<Known> = params.map(|b| Known::bound(&b, 0, false)).collect();
+    let names: Vec<Known> = params.collect();
     closures::given_to_arms(&mut block, names.iter().map(|known| known.name.clone()), |_| false);
     let mut flows = Flows::of(ret, names);
     flows.visit_block_mut(&mut block);
@@ -65,7 +70,7 @@ pub(crate) struct Flows {
     names: Vec<Known>,
     /// The variables of which later code needs the value: in each block around, what follows the current statement, and in
     /// each expression around, what is evaluated after the current operand.
-    later: Vec<BTreeSet<String>>,
+    later: Vec<Later>,
     /// How many entries of `later` are around the condition that is visited, whose `let`s outlive it.
     condition: usize,
 }
@@ -80,17 +85,25 @@ pub(crate) struct Known {
     is_unset: bool,
     /// Whether it is `mut`, as far as is known. If arms change parts of one that is not, it refers to what they change.
     is_mut: bool,
+    /// Whether it may be a `&mut`, as the code around shows. A call that takes one borrows again from it, and does not move it.
+    is_exclusive: bool,
 }
 
 impl Known {
-    /// For a variable around the code.
-    pub(crate) fn outer(ident: &Ident, is_unset: bool) -> Self {
-        Self { name: ident.to_string(), around: 0, is_unset, is_mut: true }
+    /// For a live-in of a segment.
+    pub(crate) fn live_in(live_in: &LiveIn) -> Option<Self> {
+        Some(Self {
+            name: live_in.variable()?.to_string(),
+            around: 0,
+            is_unset: matches!(live_in, LiveIn::Fresh { .. }),
+            is_mut: true,
+            is_exclusive: matches!(live_in, LiveIn::Exclusive { .. }),
+        })
     }
 
     /// For a name that a pattern binds.
     fn bound(bound: &syntax::Bound, around: usize, is_unset: bool) -> Self {
-        Self { name: bound.ident.to_string(), around, is_unset, is_mut: bound.mutable }
+        Self { name: bound.ident.to_string(), around, is_unset, is_mut: bound.mutable, is_exclusive: false }
     }
 }
 
@@ -115,6 +128,21 @@ impl Flows {
             self.names.iter_mut().for_each(|known| known.is_unset &= !given.has(&known.name));
         }
         self.bind(&binds, is_unset);
+        if let Stmt::Local(Local { pat, init: Some(init), .. }) = stmt {
+            self.note_exclusive(pat, &init.expr);
+        }
+    }
+
+    /// Notes that the names that a pattern binds may be `&mut`, if the value says so.
+    fn note_exclusive(&mut self, pat: &Pat, value: &Expr) {
+        if !gives_exclusive(value) {
+            return;
+        }
+        for bound in syntax::bound(pat) {
+            if let Some(known) = self.names.iter_mut().rev().find(|known| bound.ident == known.name) {
+                known.is_exclusive = true;
+            }
+        }
     }
 
     /// Visits the value at the end of code, which `later` follows.
@@ -128,7 +156,7 @@ impl Flows {
 
     fn followed_by(&mut self, later: impl FnOnce() -> Later, stmt: &mut Stmt) {
         if device::is_anywhere_in(stmt) {
-            self.before(&later().names, |s| s.visit_stmt_mut(stmt));
+            self.before_all(later(), |s| s.visit_stmt_mut(stmt));
         }
     }
 
@@ -150,7 +178,7 @@ impl Flows {
     fn is_used_later(&self, ident: &Ident) -> bool {
         let name = ident.to_string();
         let around = self.known(ident).map_or(0, |known| known.around);
-        self.later.iter().skip(around).any(|names| names.contains(&name))
+        later::is_used(&name, &self.later[around.min(self.later.len())..])
     }
 
     fn scoped(&mut self, pats: &[&Pat], f: impl FnOnce(&mut Self)) {
@@ -253,6 +281,11 @@ impl Flows {
         let is_variable = |name: &Ident| self.known(name).is_some();
         effects.read.moved.retain(is_variable);
         effects.read.parted.retain(is_variable);
+        let moved = std::mem::take(&mut effects.read.moved).into_iter();
+        let is_exclusive = |name: &Ident| self.known(name).is_some_and(|known| known.is_exclusive);
+        let (exclusive, moved): (Vec<Ident>, Vec<Ident>) = moved.partition(is_exclusive);
+        effects.read.moved = moved;
+        effects.read.parted.extend(exclusive);
         effects
     }
 
@@ -288,7 +321,7 @@ impl Flows {
 /// Returns the type if code can name it.
 fn nameable(ty: &Type) -> Option<Type> {
     struct Opaque(bool);
-    impl<'a> syn::visit::Visit<'a> for Opaque {
+    impl<'a> Visit<'a> for Opaque {
         fn visit_type_impl_trait(&mut self, _: &'a syn::TypeImplTrait) {
             self.0 = true;
         }
@@ -297,8 +330,26 @@ fn nameable(ty: &Type) -> Option<Type> {
         }
     }
     let mut opaque = Opaque(false);
-    syn::visit::Visit::visit_type(&mut opaque, ty);
+    Visit::visit_type(&mut opaque, ty);
     (!opaque.0).then(|| ty.clone())
+}
+
+/// Returns whether parts of the value may be `&mut`, as a `&mut` in it or the name of a method shows.
+fn gives_exclusive(value: &Expr) -> bool {
+    struct Gives(bool);
+    impl<'a> Visit<'a> for Gives {
+        fn visit_expr_reference(&mut self, e: &'a syn::ExprReference) {
+            self.0 |= e.mutability.is_some();
+            visit::visit_expr_reference(self, e);
+        }
+        fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
+            self.0 |= e.method.to_string().ends_with("_mut");
+            visit::visit_expr_method_call(self, e);
+        }
+    }
+    let mut gives = Gives(false);
+    gives.visit_expr(value);
+    gives.0
 }
 
 /// The integers of an arm; none for `_`.
@@ -347,7 +398,7 @@ impl VisitMut for Flows {
         self.visit_parts(expr);
     }
 
-    fn visit_local_mut(&mut self, local: &mut syn::Local) {
+    fn visit_local_mut(&mut self, local: &mut Local) {
         self.visit_let(local);
     }
 

@@ -35,7 +35,10 @@ impl Flows {
                 let mut round = of_block(&e.body);
                 syntax::bound_always(&pat).iter().for_each(|b| _ = round.remove(&b.ident.to_string()));
                 self.before(&round, |s| s.visit_expr_mut(&mut e.expr));
-                self.scoped(&[&pat], |s| s.before(&round, |s| s.visit_block_mut(&mut e.body)));
+                self.scoped(&[&pat], |s| {
+                    s.note_exclusive(&pat, &e.expr);
+                    s.before(&round, |s| s.visit_block_mut(&mut e.body));
+                });
             }
             Expr::Loop(e) => {
                 let round = of_block(&e.body);
@@ -69,6 +72,7 @@ impl Flows {
             Expr::Let(e) => {
                 self.visit_expr_mut(&mut e.expr);
                 self.bind_around(self.condition, &syntax::bound(&e.pat), false);
+                self.note_exclusive(&e.pat, &e.expr);
             }
             other => self.visit_operands(other),
         }
@@ -111,7 +115,11 @@ impl Flows {
 
     /// Visits a part of an expression that code with the names `later` follows.
     pub(super) fn before<R>(&mut self, later: &Names, f: impl FnOnce(&mut Self) -> R) -> R {
-        self.later.push(later.clone());
+        self.before_all(Later::of(later.clone()), f)
+    }
+
+    pub(super) fn before_all<R>(&mut self, later: Later, f: impl FnOnce(&mut Self) -> R) -> R {
+        self.later.push(later);
         let result = f(self);
         self.later.pop();
         result
@@ -136,6 +144,7 @@ impl Flows {
         self.before(&arms, |s| s.visit_expr_mut(&mut e.expr));
         for Arm { pat, guard, body, .. } in &mut e.arms {
             self.scoped(&[pat], |s| {
+                s.note_exclusive(pat, &e.expr);
                 if let Some((_, guard)) = guard {
                     s.condition(guard, &arms);
                 }

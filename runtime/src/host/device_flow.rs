@@ -363,6 +363,21 @@ impl<T: Clone> OwnCopy for Own<'_, T> {
     }
 }
 
+/// What a variable that is a `&mut` refers to: an arm that only reads it borrows again.
+pub trait OwnReborrow<'a> {
+    /// The type of the referent.
+    type Referent: ?Sized;
+    /// Returns the reference.
+    fn own(&self) -> &'a Self::Referent;
+}
+
+impl<'a, T: ?Sized> OwnReborrow<'a> for Own<'a, &mut T> {
+    type Referent = T;
+    fn own(&self) -> &'a T {
+        self.0
+    }
+}
+
 /// The variable itself: parts of it can be copied.
 pub trait OwnReference<'a> {
     /// The type of the variable.

@@ -163,7 +163,7 @@ fn decode<'__a0, 's: '__a0>(
                             #[allow(unused_variables)]
                             let pair = {
                                 #[allow(unused_imports)]
-                                use p::{OwnCopy as _, OwnReference as _};
+                                use p::{OwnCopy as _, OwnReborrow as _, OwnReference as _};
                                 (&p::Own(&pair)).own()
                             };
                             #[allow(clippy::let_unit_value, unreachable_code)]
@@ -192,7 +192,7 @@ fn decode<'__a0, 's: '__a0>(
                                                     #[allow(unused_variables)]
                                                     let pair = {
                                                         #[allow(unused_imports)]
-                                                        use p::{OwnCopy as _, OwnReference as _};
+                                                        use p::{OwnCopy as _, OwnReborrow as _, OwnReference as _};
                                                         (&p::Own(&pair)).own()
                                                     };
                                                     #[allow(clippy::let_unit_value, unreachable_code)]

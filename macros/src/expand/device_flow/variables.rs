@@ -278,7 +278,7 @@ pub(super) fn copies(ReadByArms { moved, parted }: &ReadByArms) -> TokenStream {
             #[allow(unused_variables)]
             let #ident = {
                 #[allow(unused_imports)]
-                use #p::{OwnCopy as _, OwnReference as _};
+                use #p::{OwnCopy as _, OwnReborrow as _, OwnReference as _};
                 (&#p::Own(&#ident)).own()
             };
         }

@@ -118,15 +118,84 @@ fn plain(p: bool, x: f32) -> Vec<f32> {
     pairs.iter().flat_map(|pair| [pair[0], pair[1], pair[2]]).chain(lists.iter().copied()).collect()
 }
 
+fn taken(x: Tensor<'_, f32>) -> Result<Tensor<'_, f32>> {
+    ops::scale(&x, 0.5)
+}
+
+/// An arm that passes on a `&mut` borrows from it, as other code does.
+#[graphable]
+fn passed_on(#[host] p: &Scalar<bool>, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Vec<Tensor<f32>>> {
+    let mut all = vec![x.clone(), ops::neg(x)?];
+    let mut acc = x.clone();
+    for t in &mut all {
+        #[device]
+        if p { acc = ops::add(&acc, &ops::neg(t)?)? }
+        *t = ops::add(t, &acc)?;
+    }
+    for (n, t) in all.iter_mut().enumerate() {
+        #[device]
+        if p { acc = ops::add(&ops::scale(t, 0.5)?, n as f32)? }
+        *t = ops::add(t, 1.0)?;
+    }
+    let mut pair = pairs(x)?.remove(1);
+    let u = &mut pair.r;
+    *u = ops::add(u, 1.0)?;
+    #[device]
+    if p { acc = ops::sub(&acc, u)? }
+    let Pair { l, r, .. } = &mut pair;
+    #[device]
+    if p { *l = ops::scale(r, 2.0)? } else { *l = ops::add(l, r)? }
+    if let Some(t) = all.first_mut() {
+        #[device]
+        if p { *r = ops::add(t, l)? }
+        *t = ops::neg(t)?;
+    }
+    // Items that are no references are moved.
+    let mut owned = all.clone().into_iter();
+    for t in &mut owned {
+        #[device]
+        if p { acc = ops::add(&acc, &taken(t)?)? }
+    }
+    all.push(acc);
+    all.push(pair.l);
+    all.push(pair.r);
+    Ok(all)
+}
+
+/// The same on the host.
+fn plainly_passed_on(p: bool, x: f32) -> Vec<f32> {
+    let (mut all, mut acc) = (vec![x, -x], x);
+    for t in &mut all {
+        if p { acc -= *t }
+        *t += acc;
+    }
+    for (n, t) in all.iter_mut().enumerate() {
+        if p { acc = *t * 0.5 + n as f32 }
+        *t += 1.0;
+    }
+    let (mut l, mut r) = (x * 2.0, x * -2.0 + 1.0);
+    if p { acc -= r }
+    if p { l = r * 2.0 } else { l += r }
+    if p { r = all[0] + l }
+    all[0] = -all[0];
+    if p { acc += all.iter().map(|t| t * 0.5).sum::<f32>() }
+    all.extend([acc, l, r]);
+    all
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
         let items = ItemsGraph::builder().mode(mode).build(&mut rt)?;
+        let passed_on = PassedOnGraph::builder().mode(mode).build(&mut rt)?;
         for (p, x) in [(true, 1.0), (false, 1.0), (true, 2.0), (false, 3.0), (true, 1.0)] {
             let step = rt.step()?;
             let y = items.call(&step, p, &[x])?;
             let y: Vec<f32> = y.iter().map(|t| Ok(step.read(t)?[0])).collect::<Result<_>>()?;
             assert_eq!(y, plain(p, x), "{mode} {p} {x}");
+            let y = passed_on.call(&step, p, &[x])?;
+            let y: Vec<f32> = y.iter().map(|t| Ok(step.read(t)?[0])).collect::<Result<_>>()?;
+            assert_eq!(y, plainly_passed_on(p, x), "{mode} {p} {x}");
         }
     }
     Ok(())

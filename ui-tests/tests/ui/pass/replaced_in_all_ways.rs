@@ -119,6 +119,71 @@ fn kept_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
     vec![y, z]
 }
 
+/// Variables that are assigned in the block of the arm, before the code around it reads them; and one that a jump leaves as the
+/// arms made it.
+#[graphable]
+fn in_blocks(
+    #[host] p: &Scalar<bool>,
+    #[host] q: &Scalar<bool>,
+    #[key] k: usize,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut z = x.clone();
+    {
+        #[device]
+        if q { y = ops::add(&y, 1.0)?; z = taken(y)? }
+        y = ops::add(x, 0.5)?;
+    }
+    if k > 0 {
+        #[device]
+        if p { y = ops::add(&y, &z)?; z = taken(y)? }
+        y = ops::add(x, 0.25)?;
+    }
+    #[device]
+    if p {
+        #[device]
+        if q { y = ops::add(&y, 3.0)?; z = ops::add(&z, &taken(y)?)? }
+        y = ops::add(x, 2.0)?;
+    }
+    for i in 0..3 {
+        #[device]
+        if q { y = ops::add(&y, &z)?; z = taken(y.clone())? }
+        if i == k { break }
+        y = ops::scale(x, i as f32)?;
+    }
+    for _ in 0..k {
+        #[device]
+        if p { y = ops::add(&y, 1.0)?; z = ops::add(&z, &taken(y)?)? }
+        y = ops::scale(&z, 0.5)?;
+    }
+    Ok(vec![y, z])
+}
+
+fn in_blocks_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
+    let (mut y, mut z) = (-x, x);
+    if q { z = (y + 1.0) * 0.5 }
+    y = x + 0.5;
+    if k > 0 {
+        if p { z = (y + z) * 0.5 }
+        y = x + 0.25;
+    }
+    if p {
+        if q { z += (y + 3.0) * 0.5 }
+        y = x + 2.0;
+    }
+    for i in 0..3 {
+        if q { y += z; z = y * 0.5 }
+        if i == k { break }
+        y = x * i as f32;
+    }
+    for _ in 0..k {
+        if p { z += (y + 1.0) * 0.5 }
+        y = z * 0.5;
+    }
+    vec![y, z]
+}
+
 /// Variables of each round alone, declared around the loop with and without a value.
 #[graphable]
 fn rounds(
@@ -200,6 +265,7 @@ fn main() -> Result<()> {
         let mut rt = Runtime::new(Device::cpu())?;
         let replaced = ReplacedGraph::builder().mode(mode).build(&mut rt)?;
         let kept = KeptGraph::builder().mode(mode).build(&mut rt)?;
+        let in_blocks = InBlocksGraph::builder().mode(mode).build(&mut rt)?;
         let rounds = RoundsGraph::builder().mode(mode).build(&mut rt)?;
         let chains = ChainsGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..24 {
@@ -213,6 +279,8 @@ fn main() -> Result<()> {
             assert_eq!(got, replaced_on_the_host(p, q, k, x), "replaced {mode} {at}");
             let got = values(kept.call(&step, p, q, k, &[x])?)?;
             assert_eq!(got, kept_on_the_host(p, q, k, x), "kept {mode} {at}");
+            let got = values(in_blocks.call(&step, p, q, k, &[x])?)?;
+            assert_eq!(got, in_blocks_on_the_host(p, q, k, x), "in_blocks {mode} {at}");
             let got = values(rounds.call(&step, n, q, &[x])?)?;
             assert_eq!(got, rounds_on_the_host(n, q, x), "rounds {mode} {at}");
             let got = step.read(&chains.call(&step, p, by, &[x])?)?[0];
