@@ -56,22 +56,22 @@ pub(crate) struct Run {
 /// and one more for each round of better placement.
 const SETTLED: usize = 5;
 
-/// How often a step that holds results, or whose regions vary, is repeated before it must not record any more, and how often it
-/// must not after.
-const CONVERGED: (usize, usize) = (40, 20);
+/// How often a step that holds results, or whose regions vary, is repeated before it must have recorded nothing so many times in
+/// a row.
+const CONVERGED: (usize, usize) = (300, 60);
 
 /// Repeats a step, and returns whether it comes to record nothing any more.
 fn converges(mut again: impl FnMut() -> Result<Stats>) -> Result<bool> {
-    let mut recordings = 0;
+    let (mut recordings, mut in_a_row) = (0, 0);
     for _ in 0..CONVERGED.0 {
-        recordings = again()?.recordings;
-    }
-    for _ in 0..CONVERGED.1 {
-        if again()?.recordings != recordings {
-            return Ok(false);
+        let now = again()?.recordings;
+        in_a_row = if now == recordings { in_a_row + 1 } else { 0 };
+        if in_a_row == CONVERGED.1 {
+            return Ok(true);
         }
+        recordings = now;
     }
-    Ok(true)
+    Ok(false)
 }
 
 /// Results that were moved out of their step, and what they were.
