@@ -63,7 +63,7 @@ pub(crate) fn host_code(
         plan: Vec::new(),
         host_statement: None,
         runs: Vec::new(),
-        host_uses: HostUses::default(),
+        host_uses: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -111,21 +111,6 @@ struct Target {
     tail: Tail,
 }
 
-/// What host code uses.
-#[derive(Default)]
-struct HostUses {
-    /// Ids of bindings.
-    bindings: HashSet<usize>,
-    /// Names without a known binding, and those that its closures capture, which may have been other bindings.
-    names: HashSet<String>,
-}
-
-impl HostUses {
-    fn has(&self, name: &str, id: Option<usize>) -> bool {
-        self.names.contains(name) || id.is_none_or(|id| self.bindings.contains(&id))
-    }
-}
-
 /// The known facts at one point of a body, and the model of the code before it.
 struct Analysis<'a, 'e> {
     header: &'a Header<'a>,
@@ -144,8 +129,8 @@ struct Analysis<'a, 'e> {
     plan: Vec<PlanItem>,
     host_statement: Option<Location>,
     runs: Vec<Run>,
-    /// Closures among these are kept in host code.
-    host_uses: HostUses,
+    /// Names that host code uses: closures among them are kept there.
+    host_uses: HashSet<String>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     /// The number of generated names.
@@ -212,15 +197,8 @@ impl Analysis<'_, '_> {
 
     /// Notes names that host code needs, with those that the closures among them use.
     fn needs_in_host_code(&mut self, uses: &Uses) {
-        for name in uses.names() {
-            match self.scope.lookup(name) {
-                Some(binding) => _ = self.host_uses.bindings.insert(binding.id),
-                None => _ = self.host_uses.names.insert(name.to_owned()),
-            }
-        }
-        let captured = self.scope.with_captures(uses.clone());
-        let captured = captured.names().filter(|name| !uses.has(name)).map(str::to_owned);
-        self.host_uses.names.extend(captured);
+        let uses = self.scope.with_captures(uses.clone());
+        self.host_uses.extend(uses.names().map(str::to_owned));
     }
 
     /// Runs with the names of an inner scope.

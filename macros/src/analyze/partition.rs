@@ -71,7 +71,7 @@ impl Analysis<'_, '_> {
     fn completed(&self, draft: Draft) -> Option<Part> {
         match draft {
             Draft::Part(part) => Some(part),
-            Draft::Closure { name, id, local, variables } if self.host_uses.has(&name, id) => {
+            Draft::Closure { name, id, local, variables } if self.host_uses.contains(&name) => {
                 let shared = id.is_some_and(|id| self.in_segments.contains(&id));
                 let local = closure(*local, |n| shared && variables.contains(n));
                 Some(Part::Closure(self.host_closure(local)))
