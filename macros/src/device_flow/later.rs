@@ -15,15 +15,21 @@ pub(crate) struct Later {
     pub(super) names: BTreeSet<String>,
     /// Names that stand for other values after the statements so far.
     bound: BTreeSet<String>,
-    /// Of these, variables from before that always get another value.
+    /// Of these, variables from before that get another value before any jump.
     replaced: BTreeSet<String>,
     /// Whether it may be left other than by an error.
     may_leave: bool,
 }
 
 impl Later {
+    /// Code of which no more is known than the names; it may be left.
     pub(super) fn of(names: BTreeSet<String>) -> Self {
-        Self { names, ..Self::default() }
+        Self { names, may_leave: true, ..Self::default() }
+    }
+
+    /// Code after a statement that may itself jump past it.
+    pub(super) fn after(self, stmt: &Stmt) -> Self {
+        Self { may_leave: self.may_leave || jumps::leaves(stmt), ..self }
     }
 
     pub(crate) fn stmt(&mut self, stmt: &Stmt) {

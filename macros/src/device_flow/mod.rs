@@ -156,7 +156,8 @@ impl Flows {
 
     fn followed_by(&mut self, later: impl FnOnce() -> Later, stmt: &mut Stmt) {
         if device::is_anywhere_in(stmt) {
-            self.before_all(later(), |s| s.visit_stmt_mut(stmt));
+            let later = later().after(stmt);
+            self.before_all(later, |s| s.visit_stmt_mut(stmt));
         }
     }
 

@@ -33,7 +33,8 @@ impl Names {
 
     /// The same of an item; of a macro from its definition on.
     pub(super) fn depend_on_item(&self, name: &str) -> bool {
-        self.all.contains(name)
+        // Format strings name only variables and constants.
+        self.all.contains(name) || self.used.contains(name)
     }
 
     /// The same of traits that a block brings into scope.

@@ -7,7 +7,7 @@
 //! gives back when all arms are described. Their copies are made outside the closure, which lives until the new values are
 //! assigned: so whatever else in it means a variable from before is refused by rustc. Of a variable of which arms assign
 //! fields, these alone are given: a change of the rest would be lost with the closure's own copy, so there is none
-//! (`device_flow/shared.rs`).
+//! (`macros/src/device_flow/shared.rs`).
 
 mod variables;
 

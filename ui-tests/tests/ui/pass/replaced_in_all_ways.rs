@@ -157,7 +157,16 @@ fn in_blocks(
         if p { y = ops::add(&y, 1.0)?; z = ops::add(&z, &taken(y)?)? }
         y = ops::scale(&z, 0.5)?;
     }
+    // The statement of the arms may itself leave them to the code after the loop.
+    for i in 0..3 {
+        if small(&(#[device] if q { taken(y.clone())? } else { y = ops::add(&y, 1.0)?; z.clone() }), i, k) { break }
+        y = ops::scale(x, 2.0)?;
+    }
     Ok(vec![y, z])
+}
+
+fn small(_: &Tensor<'_, f32>, i: usize, k: usize) -> bool {
+    i == k
 }
 
 fn in_blocks_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
@@ -180,6 +189,11 @@ fn in_blocks_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
     for _ in 0..k {
         if p { z += (y + 1.0) * 0.5 }
         y = z * 0.5;
+    }
+    for i in 0..3 {
+        if !q { y += 1.0 }
+        if i == k { break }
+        y = x * 2.0;
     }
     vec![y, z]
 }
