@@ -11,7 +11,7 @@ use syn::{
 };
 
 use crate::{
-    facts::{classify, operations, sizes, uses, uses::Uses},
+    facts::{classify, operations, sizes, uses, uses::Uses, values},
     model::Header,
     parse::{attributes, syntax},
 };
@@ -56,8 +56,8 @@ impl Names {
     /// Adds what `value` implies about the names that are bound to it; returns whether that is new.
     fn grow(&mut self, names: &[String], value: &Expr) -> bool {
         let (roots, owned) = (self.points_to(value), self.moves(value));
-        let exclusive =
-            borrows_mutably(value) || uses::of_expr(value).names().any(|name| self.exclusive.contains(name));
+        let exclusive = values::may_hold_exclusive(value)
+            || uses::of_expr(value).names().any(|name| self.exclusive.contains(name));
         let mut grown = false;
         for name in names {
             grown |= exclusive && self.exclusive.insert(name.clone());
@@ -188,24 +188,6 @@ fn last(block: &Block) -> Option<&Expr> {
         Some(syn::Stmt::Expr(e, None)) => Some(e),
         _ => None,
     }
-}
-
-/// Returns whether an expression borrows something mutably.
-fn borrows_mutably(expr: &Expr) -> bool {
-    struct MutableBorrow(bool);
-    impl<'a> Visit<'a> for MutableBorrow {
-        fn visit_expr_reference(&mut self, e: &'a syn::ExprReference) {
-            self.0 |= e.mutability.is_some();
-            visit::visit_expr_reference(self, e);
-        }
-        fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
-            self.0 |= e.method.to_string().ends_with("_mut");
-            visit::visit_expr_method_call(self, e);
-        }
-    }
-    let mut found = MutableBorrow(false);
-    found.visit_expr(expr);
-    found.0
 }
 
 /// Returns whether a method returns a part of its receiver, or another view of it.

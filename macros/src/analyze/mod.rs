@@ -197,8 +197,18 @@ impl Analysis<'_, '_> {
 
     /// Notes names that host code needs, with those that the closures among them use.
     fn needs_in_host_code(&mut self, uses: &Uses) {
-        let uses = self.scope.with_captures(uses.clone());
-        self.host_uses.extend(uses.names().map(str::to_owned));
+        let with_captures = self.scope.with_captures(uses.clone());
+        self.host_uses.extend(with_captures.names().map(str::to_owned));
+        // A closure captured by another one may have lost its name since.
+        let mut closures: Vec<usize> = uses.names().filter_map(|n| Some(self.scope.lookup(n)?.id)).collect();
+        let mut seen = HashSet::new();
+        while let Some(id) = closures.pop() {
+            let Some(captured) = self.captured.get(&id).filter(|_| seen.insert(id)) else { continue };
+            for (name, id) in captured.iter().filter(|(_, id)| self.captured.contains_key(id)) {
+                self.host_uses.insert(name.clone());
+                closures.push(*id);
+            }
+        }
     }
 
     /// Runs with the names of an inner scope.

@@ -8,12 +8,12 @@
 use proc_macro2::Ident;
 use syn::{
     Block, Expr, ExprIf, ExprMatch, ExprWhile, Local, Pat, Signature, Stmt, Type,
-    visit::{self, Visit},
+    visit::Visit,
     visit_mut::{self, VisitMut},
 };
 
 use crate::{
-    facts::{assigned, uses},
+    facts::{assigned, uses, values},
     model::{
         Alternatives, Changed, DeviceCode, DeviceFlow, DeviceFlowKind, End, How, Limit, LiveIn, ReadByArms,
         Rounds,
@@ -135,7 +135,7 @@ impl Flows {
 
     /// Notes that the names that a pattern binds may be `&mut`, if the value says so.
     fn note_exclusive(&mut self, pat: &Pat, value: &Expr) {
-        if !gives_exclusive(value) {
+        if !values::may_hold_exclusive(value) {
             return;
         }
         for bound in syntax::bound(pat) {
@@ -333,24 +333,6 @@ fn nameable(ty: &Type) -> Option<Type> {
     let mut opaque = Opaque(false);
     Visit::visit_type(&mut opaque, ty);
     (!opaque.0).then(|| ty.clone())
-}
-
-/// Returns whether parts of the value may be `&mut`, as a `&mut` in it or the name of a method shows.
-fn gives_exclusive(value: &Expr) -> bool {
-    struct Gives(bool);
-    impl<'a> Visit<'a> for Gives {
-        fn visit_expr_reference(&mut self, e: &'a syn::ExprReference) {
-            self.0 |= e.mutability.is_some();
-            visit::visit_expr_reference(self, e);
-        }
-        fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
-            self.0 |= e.method.to_string().ends_with("_mut");
-            visit::visit_expr_method_call(self, e);
-        }
-    }
-    let mut gives = Gives(false);
-    gives.visit_expr(value);
-    gives.0
 }
 
 /// The integers of an arm; none for `_`.

@@ -135,3 +135,21 @@ pub(crate) fn lends(expr: &Expr) -> bool {
         _ => false,
     }
 }
+
+/// Returns whether parts of the value may be `&mut`, as a `&mut` in it or the name of a method shows.
+pub(crate) fn may_hold_exclusive(value: &Expr) -> bool {
+    struct MutableBorrow(bool);
+    impl<'a> Visit<'a> for MutableBorrow {
+        fn visit_expr_reference(&mut self, e: &'a syn::ExprReference) {
+            self.0 |= e.mutability.is_some();
+            visit::visit_expr_reference(self, e);
+        }
+        fn visit_expr_method_call(&mut self, e: &'a syn::ExprMethodCall) {
+            self.0 |= e.method.to_string().ends_with("_mut");
+            visit::visit_expr_method_call(self, e);
+        }
+    }
+    let mut found = MutableBorrow(false);
+    found.visit_expr(value);
+    found.0
+}

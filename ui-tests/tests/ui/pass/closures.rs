@@ -22,15 +22,41 @@ fn decode(x: &Tensor<f32>, #[key] sizes: Vec<usize>) -> Result<Tensor<f32>> {
     ops::sub(&parts[0], &parts[1])
 }
 
+/// What an inner closure would mean outside the function below.
+#[allow(dead_code)]
+fn plus(v: usize) -> usize {
+    v + 1000
+}
+
+/// Closures of closures, whose names stand for other values by the time that host code calls the outermost.
+#[graphable]
+fn lost_names(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let plus = |v: usize| v + 1;
+    let inner = |v: usize| plus(v);
+    let outer = |v: usize| inner(v) * 2;
+    let y = #[eager] ops::neg(x)?;
+    let inner = 7;
+    let n = #[eager] sum(outer(3), inner);
+    let z = #[eager] ops::scale(&y, n as f32)?;
+    ops::neg(&z)
+}
+
+fn sum(a: usize, b: usize) -> usize {
+    a + b
+}
+
 fn main() -> Result<()> {
     let mut rt = Runtime::new(Device::cpu())?;
     let graph = DecodeGraph::builder().build(&mut rt)?;
+    let lost_names = LostNamesGraph::builder().build(&mut rt)?;
     for _ in 0..4 {
         for (sizes, expected) in [(vec![1, 1], -4.0), (vec![2], 0.0), (vec![4], -4.0)] {
             let step = rt.step()?;
             let x = step.tensor(&[1], &[1.0f32])?;
             let y = graph.call(&step, &x, sizes)?;
             assert_eq!(step.read(&y)?, [expected]);
+            let y = lost_names.call(&step, &x)?;
+            assert_eq!(step.read(&y)?, [15.0]);
         }
     }
     Ok(())
