@@ -213,7 +213,7 @@ impl fmt::Debug for Op {
 }
 
 /// One operation with its memory.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Launch {
     /// The operation.
     pub op: Op,
@@ -224,4 +224,16 @@ pub struct Launch {
     /// Address of the bytes that [`Stream::workspace`](super::Stream::workspace) asked for, if any;
     /// aligned to 256 bytes, contents unknown, free again when the operation is done.
     pub workspace: u64,
+}
+
+impl Clone for Launch {
+    /// As bytes: views are large, and cloning them one by one costs more than all else of an eager launch on the host.
+    fn clone(&self) -> Self {
+        Self {
+            op: self.op.clone(),
+            inputs: SmallVec::from_slice(&self.inputs),
+            outputs: SmallVec::from_slice(&self.outputs),
+            workspace: self.workspace,
+        }
+    }
 }

@@ -15,6 +15,7 @@ use crate::{
     memory::PAD,
     observe::{event::CopySlot, occurrence::Occurrence},
     record::Symbol,
+    tensor::broadcast::Shape,
     value::{
         layout::{Layout, PaddedDims},
         owned::Owned,
@@ -140,9 +141,9 @@ impl<'c> Binding<'c> {
     }
 
     /// Returns the padded shape of an input, and the dimensions that are padded.
-    fn padded(&self, i: usize, shape: &[usize]) -> (Vec<usize>, PaddedDims) {
+    fn padded(&self, i: usize, shape: &[usize]) -> (Shape, PaddedDims) {
         let mut marks = PaddedDims::NONE;
-        let mut padded = shape.to_vec();
+        let mut padded = Shape::from_slice(shape);
         if let DimsSpec::Some(dims) = self.spec(i).dims {
             for (axis, dim) in dims.iter().enumerate() {
                 if let Dim::Symbol(s) = *dim {

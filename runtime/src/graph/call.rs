@@ -103,7 +103,7 @@ impl<'s> GraphCall<'s> {
             graph: function.id,
             plan: function.spec.plan,
             body: function.body,
-            inputs: Vec::new(),
+            inputs: Vec::with_capacity(given.len()),
             full_key: None,
             _span: timeline::call(name, mode),
         };

@@ -181,8 +181,10 @@ impl<'s> Eager<'s> {
                 reason: format!("shape {shape:?} has {count} elements, the data {}", data.len()),
             });
         }
-        let raw = core
-            .allocate_output(NewTensor { marks: given.marks, ..NewTensor::of("tensor", T::DTYPE, layout) })?;
+        let raw = core.allocate_output(&mut NewTensor {
+            marks: given.marks,
+            ..NewTensor::of("tensor", T::DTYPE, layout)
+        })?;
         let mut bytes = to_bytes(data);
         if real.shape() != layout.shape() {
             bytes = pad_rows(&bytes, T::DTYPE.size(), real.shape(), layout.shape());

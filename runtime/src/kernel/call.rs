@@ -12,7 +12,10 @@ use crate::{
     backend::{Op, View},
     base::rank::MAX_RANK,
     bf16, f16,
-    tensor::broadcast::{broadcast, spread},
+    tensor::{
+        Shown,
+        broadcast::{broadcast, spread},
+    },
     value::layout::PaddedDims,
 };
 
@@ -75,6 +78,7 @@ pub trait Argument<'s, T> {
 }
 
 impl<'s, T, A: AsOperand<'s, T> + ?Sized> Argument<'s, T> for &A {
+    #[inline]
     fn give(self, call: &mut Call<'s>) -> Result<()> {
         let operand = self.operand(call.definition.name, call.scope)?;
         call.arguments.push(Given::Tensor(operand));
@@ -111,6 +115,7 @@ impl<'s> Call<'s> {
     ///
     /// # Errors
     /// Returns the errors of the tensor, for example if its step has ended.
+    #[inline]
     pub fn new<T: Element>(definition: &'static Definition, first: &Tensor<'s, T>) -> Result<Self> {
         let mut call = Self { definition, scope: first.scope(), arguments: SmallVec::new() };
         first.give(&mut call)?;
@@ -198,13 +203,15 @@ impl<'s> Call<'s> {
     /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
     pub fn launch<R: Results<'s>>(&self) -> Result<R> {
         let name = self.definition.name;
-        let operands: SmallVec<[Operand; 4]> = self.operands().map(|(_, operand)| operand).collect();
-        let (shape, marks) = broadcast(name, self.scope, &operands)?;
+        let (shape, marks) = broadcast(name, self.scope, &self.shown())?;
         let mut inputs: SmallVec<[View; 4]> = SmallVec::new();
-        for operand in &operands {
-            inputs.push(spread(name, operand.view, &shape)?);
+        for (_, operand) in self.operands() {
+            match operand.view.layout.shape() == &shape[..] {
+                true => inputs.push(operand.view),
+                false => inputs.push(spread(name, operand.view, &shape)?),
+            }
         }
-        self.launch_with(inputs, &shape, marks)
+        self.launch_with(&mut inputs, &shape, marks)
     }
 
     /// Allocates outputs of this shape and launches, if no argument is a tensor.
@@ -213,24 +220,24 @@ impl<'s> Call<'s> {
     /// Returns the errors of the shape, as [`ops::full`](crate::ops::full).
     pub fn launch_shaped<R: Results<'s>>(&self, shape: impl IntoShape<'s>) -> Result<R> {
         let given = self.scope.resolve(self.definition.name, shape.into_sizes())?;
-        self.launch_with(SmallVec::new(), &given.sizes, given.marks)
+        self.launch_with(&mut SmallVec::new(), &given.sizes, given.marks)
     }
 
     /// With these tensors, which have the shape of the results.
     fn launch_with<R: Results<'s>>(
         &self,
-        mut inputs: SmallVec<[View; 4]>,
+        inputs: &mut SmallVec<[View; 4]>,
         shape: &[usize],
         marks: PaddedDims,
     ) -> Result<R> {
         let op = match self.generators().next() {
             None => self.operation(Padded::default()),
-            Some(_) => self.operation(self.draws(marks, &mut inputs)),
+            Some(_) => self.operation(self.draws(marks, inputs)),
         };
         let results = R::allocate(self.scope, &op, &|_| (shape, marks))?;
         // Devices refuse empty grids.
         if !shape.contains(&0) {
-            self.scope.launch(op, &inputs, &results.views())?;
+            self.scope.launch(op, inputs, &results.views())?;
         }
         self.advance()?;
         Ok(results)
@@ -265,7 +272,7 @@ impl<'s> Call<'s> {
             return Ok(());
         }
         let reason = "a parameter has a value for each row, so the dimensions of the first tensor without the last one";
-        Err(self.scope.shape_error(self.definition.name, &[(&first).into(), (&last).into()], reason))
+        Err(self.scope.shape_error(self.definition.name, &[first.into(), last.into()], reason))
     }
 
     /// The memory of the generator of each argument that is a random number.
@@ -315,11 +322,16 @@ impl<'s> Call<'s> {
     }
 
     /// The tensors among the arguments, each with the number of its parameter.
-    pub(crate) fn operands(&self) -> impl Iterator<Item = (usize, Operand)> {
+    pub(crate) fn operands(&self) -> impl Iterator<Item = (usize, &Operand)> {
         self.arguments.iter().enumerate().filter_map(|(i, given)| match given {
-            Given::Tensor(operand) => Some((i, *operand)),
+            Given::Tensor(operand) => Some((i, operand)),
             Given::Constant(_) | Given::Random(_) => None,
         })
+    }
+
+    /// The sizes and the padding of the tensors among the arguments.
+    pub(crate) fn shown(&self) -> SmallVec<[Shown<'_>; 4]> {
+        self.operands().map(|(_, operand)| operand.into()).collect()
     }
 
     pub(super) fn operation(&self, further: impl Further) -> Op {
@@ -362,7 +374,7 @@ impl<'s, T: Element> Results<'s> for Tensor<'s, T> {
     }
 
     fn views(&self) -> SmallVec<[View; 1]> {
-        SmallVec::from_elem(self.raw.view(), 1)
+        SmallVec::from_buf([self.raw.view()])
     }
 }
 

@@ -2,20 +2,17 @@
 
 use std::any::TypeId;
 
-use smallvec::SmallVec;
-
 use super::{
     by_type::{ByType, each_type},
     check::broadcast,
     composed::composed,
 };
 use crate::{
-    Argument, AsOperand, Element, Number, Operand, Result, Tensor,
+    Argument, AsOperand, Element, Number, Result, Tensor,
     kernel::{
         call::Call,
         definition::{Compute, Definition, Kernel, Kind},
     },
-    tensor::Shown,
 };
 
 /// Comparisons of all types. Any with NaN is false, but `ne`, which is true.
@@ -234,8 +231,7 @@ pub fn masked_fill<'s, T: Element>(
         call.argument(value)?;
         call.argument::<T>(x)
     })?;
-    let operands: SmallVec<[Operand; 3]> = call.operands().map(|(_, operand)| operand).collect();
-    let (shape, marks) = broadcast(NAME, scope, &operands)?;
+    let (shape, marks) = broadcast(NAME, scope, &call.shown())?;
     for axis in (0..shape.len()).filter(|axis| {
         let own = (axis + x.rank()).checked_sub(shape.len());
         marks.get(*axis) != own.and_then(|own| x.raw.marks.get(own))
@@ -243,8 +239,7 @@ pub fn masked_fill<'s, T: Element>(
         scope.refuse_padded(NAME, marks, axis)?;
     }
     if shape[..] != *x.sizes() {
-        let shown: SmallVec<[Shown<'_>; 3]> = operands.iter().map(Into::into).collect();
-        return Err(scope.shape_error(NAME, &shown, "mask and value must broadcast to the tensor"));
+        return Err(scope.shape_error(NAME, &call.shown(), "mask and value must broadcast to the tensor"));
     }
     composed(NAME, || call.moving::<T>().launch())
 }

@@ -293,7 +293,8 @@ impl Runtime {
         layout: Layout,
         marks: PaddedDims,
     ) -> Result<RawTensor> {
-        self.core.borrow_mut().allocate_output(NewTensor { marks, ..NewTensor::of(op, dtype, layout) })
+        let mut new = NewTensor { marks, ..NewTensor::of(op, dtype, layout) };
+        self.core.borrow_mut().allocate_output(&mut new)
     }
 
     pub(crate) fn launch(&self, op: Op, inputs: &[View], outputs: &[View]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Operand, Shown};
+use super::Shown;
 use crate::{Error, Result, Scope, backend::View, base::rank::MAX_RANK, value::layout::PaddedDims};
 
 /// Sizes, without an allocation.
@@ -28,18 +28,23 @@ pub(crate) fn meet(
 pub(crate) fn broadcast(
     op: &'static str,
     scope: Scope<'_>,
-    operands: &[Operand],
+    operands: &[Shown<'_>],
 ) -> Result<(Shape, PaddedDims)> {
-    let shapes: SmallVec<[&[usize]; 4]> = operands.iter().map(|o| o.view.layout.shape()).collect();
-    let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
+    // Most operands have one shape, which needs no look at each dimension.
+    if let Some((first, others)) = operands.split_first()
+        && others.iter().all(|other| other == first)
+    {
+        return Ok((Shape::from_slice(first.0), first.1));
+    }
+    let rank = operands.iter().map(|operand| operand.0.len()).max().unwrap_or(0);
     let mut shape = Shape::from_elem(1, rank);
     let mut marks = PaddedDims::NONE;
     for axis in 0..rank {
         // Each operand's own axis, where it has this dimension.
         let met = || {
-            operands.iter().zip(&shapes).filter_map(move |(operand, dims)| {
+            operands.iter().filter_map(move |Shown(dims, marks)| {
                 let own = (axis + dims.len()).checked_sub(rank)?;
-                Some((dims[own], operand.marks.get(own)))
+                Some((dims[own], marks.get(own)))
             })
         };
         // This comes first, so that the rejection does not depend on the size of the bucket. A dimension of
@@ -49,10 +54,9 @@ pub(crate) fn broadcast(
         let mark = symbols.try_fold(first, |mark, found| meet(op, scope, axis, mark, found))?;
         for (n, _) in met() {
             if n != 1 && shape[axis] != 1 && n != shape[axis] {
-                let shown: SmallVec<[Shown<'_>; 4]> = operands.iter().map(Into::into).collect();
                 return Err(scope.shape_error(
                     op,
-                    &shown,
+                    operands,
                     format!(
                         "dimension {axis} is {} and {n}; sizes aligned at the last dimension must be equal, or 1",
                         shape[axis]

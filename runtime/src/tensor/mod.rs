@@ -336,7 +336,7 @@ impl<'s> Scope<'s> {
 }
 
 /// The sizes that an error shows, and which of them are padded.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shown<'a>(pub(crate) &'a [usize], pub(crate) PaddedDims);
 
 impl<'a> From<&'a [usize]> for Shown<'a> {
@@ -388,11 +388,13 @@ pub trait AsOperand<'s, T>: AsWeight<'s, T> {
 
 impl<T> sealed::Sealed for Tensor<'_, T> {}
 impl<'s, T: Element> AsOperand<'s, T> for Tensor<'s, T> {
+    #[inline]
     fn operand(&self, op: &'static str, scope: Scope<'s>) -> Result<Operand> {
         if !std::ptr::eq(self.rt, scope.rt) {
             return Err(Error::DifferentRuntimes { op });
         }
-        Ok(Operand { view: self.view(op)?, marks: self.raw.marks })
+        self.rt.check_live(op, &self.raw)?;
+        Ok(Operand { view: self.raw.view(), marks: self.raw.marks })
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Access<'a> {
     blocks: &'a Blocks,
     /// Besides the memory of the device: what the parts of a launch pass to each other.
     between: Option<&'a Block>,
-    given: RefCell<SmallVec<[Given; 8]>>,
+    given: RefCell<SmallVec<[Given; 16]>>,
 }
 
 /// The parts of one launch, each of which has an access of its own: see [`Access::in_parts`].

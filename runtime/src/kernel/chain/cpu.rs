@@ -7,35 +7,58 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 
-use super::{Chain, ElementSource};
+use super::{Chain, ElementSource, Step};
 use crate::{
     backend::{Launch, cpu::Access},
     kernel::{
         block::{Block, Input, Output},
         cpu::{BLOCK, Buffer, Kind, Source, Task, in_tasks, results, with_buffers},
-        definition::Compute,
+        definition::{Compute, Number},
     },
 };
 
 /// Runs a chain.
 pub(super) fn run(chain: &Chain, access: &Access<'_>, launch: &Launch) {
     let Some(first) = launch.outputs.first() else { return };
-    let plan = Plan::new(chain, access, launch);
+    let plan = &chain.plan;
+    let origins: SmallVec<[Origin<'_>; INLINE]> =
+        plan.origins.iter().map(|origin| origin.of_launch(access, launch)).collect();
     let computes = chain.outputs.iter().map(|output| plan.results[plan.result(*output)].kind.compute);
-    in_tasks(first.layout.count(), results(access, &launch.outputs, computes), |task| plan.run(task));
+    in_tasks(first.layout.count(), results(access, &launch.outputs, computes), |task| {
+        Running { chain, origins: &origins }.run(task);
+    });
 }
 
-/// The values that the steps of a launch read and write.
-struct Plan<'c, 'a> {
-    chain: &'c Chain,
+/// Values from outside for which a launch allocates nothing: most chains have fewer.
+const INLINE: usize = 16;
+
+/// The values that the steps of a chain read and write in every launch.
+pub(super) struct Plan {
     /// The values from outside, each as one computing type.
-    origins: Vec<Origin<'a>>,
+    origins: Vec<OriginPlan>,
     /// For each parameter of each step, in order.
     operands: Vec<Operand>,
     /// Of all steps, in order.
     results: Vec<Held>,
     /// For each step, the number of results before its own.
     before: Vec<usize>,
+}
+
+/// A value from outside.
+#[derive(Clone, Copy)]
+enum OriginPlan {
+    Constant(Number),
+    /// An input of the chain, computed as this type.
+    Input(u8, Compute),
+    /// A parameter for which there is no argument.
+    None,
+}
+
+/// A launch of a chain.
+#[derive(Clone, Copy)]
+struct Running<'r, 'a> {
+    chain: &'r Chain,
+    origins: &'r [Origin<'a>],
 }
 
 /// The places of values from outside.
@@ -62,39 +85,23 @@ struct Held {
     has_values: bool,
 }
 
-impl<'c, 'a> Plan<'c, 'a> {
-    fn new(chain: &'c Chain, access: &Access<'a>, launch: &Launch) -> Self {
-        let mut plan = Self {
-            chain,
-            origins: Vec::new(),
-            operands: Vec::new(),
-            results: Vec::new(),
-            before: Vec::new(),
-        };
+impl Plan {
+    pub(super) fn new(steps: &[Step]) -> Self {
+        let mut plan =
+            Self { origins: Vec::new(), operands: Vec::new(), results: Vec::new(), before: Vec::new() };
         let mut known: SmallVec<[(u8, Compute, Operand); 16]> = SmallVec::new();
-        for step in &chain.steps {
+        for step in steps {
             plan.before.push(plan.results.len());
             let mut arguments = step.arguments.iter();
             for (i, (_, compute)) in step.definition.inputs.iter().enumerate() {
-                let number = step.constant(i).map(|number| Origin::Source(Source::Constant(number)));
-                let operand = match (number, arguments.as_slice()) {
-                    (Some(number), _) => plan.origin(number),
-                    (None, [ElementSource::Result { step, part }, ..]) => plan.read((*step, *part), *compute),
-                    (None, [ElementSource::Input(input), ..]) => {
-                        match known.iter().find(|known| (known.0, known.1) == (*input, *compute)) {
-                            Some((_, _, operand)) => *operand,
-                            None => {
-                                let operand = plan.origin(Origin::of_input(access, launch, *input, *compute));
-                                known.push((*input, *compute, operand));
-                                operand
-                            }
-                        }
-                    }
-                    (None, []) => plan.origin(Origin::Source(Source::None)),
+                let operand = match step.constant(i) {
+                    Some(number) => plan.origin(OriginPlan::Constant(number)),
+                    None => match arguments.next() {
+                        Some(ElementSource::Result { step, part }) => plan.read((*step, *part), *compute),
+                        Some(ElementSource::Input(input)) => plan.input(&mut known, *input, *compute),
+                        None => plan.origin(OriginPlan::None),
+                    },
                 };
-                if step.constant(i).is_none() {
-                    arguments.next();
-                }
                 plan.operands.push(operand);
             }
             let stored = step.stored.iter().zip(step.definition.outputs);
@@ -104,9 +111,24 @@ impl<'c, 'a> Plan<'c, 'a> {
         plan
     }
 
-    fn origin(&mut self, origin: Origin<'a>) -> Operand {
+    fn origin(&mut self, origin: OriginPlan) -> Operand {
         self.origins.push(origin);
         Operand::Origin(self.origins.len() - 1)
+    }
+
+    /// An input, which is converted once for all steps that compute it as the same type.
+    fn input(
+        &mut self,
+        known: &mut SmallVec<[(u8, Compute, Operand); 16]>,
+        input: u8,
+        compute: Compute,
+    ) -> Operand {
+        if let Some((_, _, operand)) = known.iter().find(|known| (known.0, known.1) == (input, compute)) {
+            return *operand;
+        }
+        let operand = self.origin(OriginPlan::Input(input, compute));
+        known.push((input, compute, operand));
+        operand
     }
 
     /// The number of a result among those of all steps.
@@ -121,9 +143,12 @@ impl<'c, 'a> Plan<'c, 'a> {
         held.has_values |= kind.is_converted();
         Operand::Result(at, kind)
     }
+}
 
-    fn run(&self, mut task: Task<'_>) {
-        with_buffers(self.origins.len() + self.results.len(), |buffers| {
+impl Running<'_, '_> {
+    fn run(self, mut task: Task<'_>) {
+        let plan = &self.chain.plan;
+        with_buffers(self.origins.len() + plan.results.len(), |buffers| {
             let (origins, results) = buffers.split_at_mut(self.origins.len());
             let count = task.count();
             for first in (0..count).step_by(BLOCK) {
@@ -131,7 +156,7 @@ impl<'c, 'a> Plan<'c, 'a> {
                 self.compute(&task, first, len, origins, results);
                 for ((kind, bytes), output) in task.outputs.iter_mut().zip(&self.chain.outputs) {
                     let size = kind.dtype.size();
-                    let held: &[u8] = cast_slice(&results[self.result(*output)].raw);
+                    let held: &[u8] = cast_slice(&results[plan.result(*output)].raw);
                     bytes[first * size..(first + len) * size].copy_from_slice(&held[..len * size]);
                 }
             }
@@ -140,18 +165,19 @@ impl<'c, 'a> Plan<'c, 'a> {
 
     /// Computes all results of the elements `first .. first + len` of a task into their buffers.
     fn compute(
-        &self,
+        self,
         task: &Task<'_>,
         first: usize,
         len: usize,
         origins: &mut [Buffer],
         results: &mut [Buffer],
     ) {
+        let plan = &self.chain.plan;
         let read = self.origins.iter().zip(origins);
-        let inputs: SmallVec<[Input<'_>; 16]> =
+        let inputs: SmallVec<[Input<'_>; INLINE]> =
             read.map(|(origin, buffer)| origin.read(task, first, len, buffer)).collect();
-        let mut operands = self.operands.iter();
-        for (step, before) in self.chain.steps.iter().zip(&self.before) {
+        let mut operands = plan.operands.iter();
+        for (step, before) in self.chain.steps.iter().zip(&plan.before) {
             let (done, rest) = results.split_at_mut(*before);
             let mut block = Block::new();
             for operand in operands.by_ref().take(step.definition.inputs.len()) {
@@ -163,7 +189,7 @@ impl<'c, 'a> Plan<'c, 'a> {
                     }
                 });
             }
-            let held = &self.results[*before..][..step.stored.len()];
+            let held = &plan.results[*before..][..step.stored.len()];
             for (held, buffer) in held.iter().zip(&mut *rest) {
                 block.write(held.output(buffer, len));
             }
@@ -176,16 +202,23 @@ impl<'c, 'a> Plan<'c, 'a> {
     }
 }
 
-impl<'a> Origin<'a> {
-    /// An input of the chain, computed as `compute`.
-    fn of_input(access: &Access<'a>, launch: &Launch, input: u8, compute: Compute) -> Self {
-        let Some(view) = launch.inputs.get(usize::from(input)) else { return Self::Source(Source::None) };
+impl OriginPlan {
+    /// The place of the value in a launch.
+    fn of_launch<'a>(&self, access: &Access<'a>, launch: &Launch) -> Origin<'a> {
+        let (input, compute) = match *self {
+            Self::Constant(number) => return Origin::Source(Source::Constant(number)),
+            Self::None => return Origin::Source(Source::None),
+            Self::Input(input, compute) => (input, compute),
+        };
+        let Some(view) = launch.inputs.get(usize::from(input)) else { return Origin::Source(Source::None) };
         match launch.outputs.iter().position(|output| Chain::may_write_over(view, output)) {
-            Some(at) => Self::Output(at, Kind { dtype: view.dtype, compute }),
-            None => Self::Source(Source::new(access, view, compute)),
+            Some(at) => Origin::Output(at, Kind { dtype: view.dtype, compute }),
+            None => Origin::Source(Source::new(access, view, compute)),
         }
     }
+}
 
+impl Origin<'_> {
     /// The elements `first .. first + len` of a task, whose outputs are not written yet.
     fn read<'b>(&'b self, task: &'b Task<'_>, first: usize, len: usize, buffer: &'b mut Buffer) -> Input<'b> {
         match self {

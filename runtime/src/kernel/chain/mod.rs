@@ -102,6 +102,7 @@ pub(crate) struct Chain {
     outputs: SmallVec<[(u8, u8); 2]>,
     /// Its name, and what else the process keeps of chains that differ from it by numbers only.
     known: &'static Known,
+    plan: cpu::Plan,
 }
 
 impl Chain {
@@ -145,7 +146,8 @@ impl Chain {
             return None;
         }
         let known = structure::known(Structure::of(&steps, outputs), &steps)?;
-        Some(Self { steps, outputs: SmallVec::from_slice(outputs), known })
+        let plan = cpu::Plan::new(&steps);
+        Some(Self { steps, outputs: SmallVec::from_slice(outputs), known, plan })
     }
 
     /// Returns whether an output may be the memory of an input: that of the same elements in the same order, of the same size.

@@ -59,10 +59,10 @@ impl<'s> Call<'s> {
         let mut all = SmallVec::new();
         for (i, operand) in self.operands() {
             match index.views[i] {
-                Some(rank) => self.check_view(i, &operand, rank)?,
-                None => self.check_value(i, &operand)?,
+                Some(rank) => self.check_view(i, operand, rank)?,
+                None => self.check_value(i, operand)?,
             }
-            all.push(operand);
+            all.push(*operand);
         }
         Ok(all)
     }

@@ -96,13 +96,13 @@ impl<'s> Call<'s> {
         let mut all = SmallVec::new();
         for (i, operand) in self.operands() {
             if rows.inputs[i] == Extent::One {
-                all.push(Given { operand, row: None });
+                all.push(Given { operand: *operand, row: None });
                 continue;
             }
             let layout = operand.view.layout;
             let Some(axis) = layout.rank().checked_sub(back) else {
                 let reason = format!("parameter {i} has no rows: it needs {back} dimensions");
-                return Err(self.scope.shape_error(name, &[Shown::from(&operand)], reason));
+                return Err(self.scope.shape_error(name, &[Shown::from(operand)], reason));
             };
             self.scope.refuse_padded(name, operand.marks, axis)?;
             let row = (layout.shape()[axis], layout.strides()[axis]);
@@ -133,7 +133,7 @@ impl<'s> Call<'s> {
 
     /// The shape that all operands without their rows broadcast to, and its padding.
     fn lead(&self, given: &[Given]) -> Result<(Shape, PaddedDims)> {
-        let operands: SmallVec<[Operand; 4]> = given.iter().map(|given| given.operand).collect();
+        let operands: SmallVec<[Shown<'_>; 4]> = given.iter().map(|given| (&given.operand).into()).collect();
         match broadcast(self.definition.name, self.scope, &operands) {
             Err(Error::Shape { .. }) => Err(self.misfit(
                 "without the dimension of their rows, the sizes, aligned at the last dimension, must be equal, or 1".into(),
@@ -155,9 +155,7 @@ impl<'s> Call<'s> {
     }
 
     fn misfit(&self, reason: String) -> Error {
-        let operands: SmallVec<[Operand; 4]> = self.operands().map(|(_, operand)| operand).collect();
-        let shown: SmallVec<[Shown<'_>; 4]> = operands.iter().map(Into::into).collect();
-        self.scope.shape_error(self.definition.name, &shown, reason)
+        self.scope.shape_error(self.definition.name, &self.shown(), reason)
     }
 
     /// An operand repeated to `lead`, with its rows as the last dimension; single values have one of size 1.

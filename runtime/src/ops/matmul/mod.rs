@@ -10,7 +10,7 @@ use super::{
 use crate::{
     AsOperand, AsWeight, Number, Result, Scope, Tensor,
     backend::View,
-    tensor::{Operand, weight::Stored},
+    tensor::{Operand, Shown, weight::Stored},
     value::layout::{Layout, PaddedDims},
 };
 
@@ -234,7 +234,7 @@ pub(super) fn product<'s, T: Number>(
     if k != k_b {
         return wrong(format!("the contracted dimensions are {k} and {k_b}; {expected} is needed"));
     }
-    let (mut shape, mut marks) = broadcast(name, scope, &[batch_of(a)?, batch_of(b)?])?;
+    let (mut shape, mut marks) = broadcast(name, scope, &[batch_of(&a), batch_of(&b)])?;
     let batch = shape.len();
     marks = marks.with(batch, a.marks.get(batch_a.len())).with(batch + 1, b.marks.get(batch_b.len() + 1));
 
@@ -245,10 +245,8 @@ pub(super) fn product<'s, T: Number>(
 }
 
 /// The dimensions in front of the matrices, alone.
-fn batch_of(x: Operand) -> Result<Operand> {
-    let layout = x.view.layout;
-    let batch = layout.rank() - 2;
+fn batch_of(x: &Operand) -> Shown<'_> {
+    let batch = x.view.layout.rank() - 2;
     let marks = (0..batch).fold(PaddedDims::NONE, |m, axis| m.with(axis, x.marks.get(axis)));
-    let layout = Layout::strided(&layout.shape()[..batch], &layout.strides()[..batch])?;
-    Ok(Operand { view: View { layout, ..x.view }, marks })
+    Shown(&x.view.layout.shape()[..batch], marks)
 }

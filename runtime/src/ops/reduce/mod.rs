@@ -12,7 +12,7 @@ use crate::{
     AsOperand, Float, Number, Result, Tensor,
     backend::{Op, View},
     kernel::call::Call,
-    tensor::Operand,
+    tensor::{Operand, Shown},
 };
 
 mod cpu;
@@ -177,7 +177,7 @@ pub fn masked_sum<'s, T: Float>(
 fn masked<'s, T: Float>(op: Op, x: &Tensor<'s, T>, mask: Operand, axis: usize) -> Result<Tensor<'s, T>> {
     let (name, scope) = (op.name(), x.scope());
     check_axis(name, axis, x.rank())?;
-    let (_, marks) = broadcast(name, scope, &[own(name, x)?, mask])?;
+    let (_, marks) = broadcast(name, scope, &[Shown::from(&own(name, x)?), (&mask).into()])?;
     let Some(layout) = mask.view.layout.broadcast_to(x.sizes()) else {
         return Err(scope.shape_error(name, &[(&mask).into(), x.into()], NOT_SPREAD));
     };

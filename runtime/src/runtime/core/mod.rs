@@ -147,7 +147,7 @@ impl Core {
     /// # Errors
     /// Returns [`Error::OutsideSegment`](crate::Error::OutsideSegment) or
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(crate) fn allocate_output(&mut self, new: NewTensor) -> Result<RawTensor> {
+    pub(crate) fn allocate_output(&mut self, new: &mut NewTensor) -> Result<RawTensor> {
         self.call.may_operate(new.producer)?;
         let Self { memory, stream, recorder, log, tree, .. } = self;
         let mut launcher = Launcher { memory, stream, recorder, log };
@@ -158,13 +158,13 @@ impl Core {
 }
 
 /// Allocates an output where what is running expects it.
-fn allocate(launcher: &mut Launcher<'_>, tree: &Tree, mut new: NewTensor) -> Result<RawTensor> {
+fn allocate(launcher: &mut Launcher<'_>, tree: &Tree, new: &mut NewTensor) -> Result<RawTensor> {
     if let Some(run) = launcher.recorder.run_mut().filter(|run| !run.is_audit()) {
         let (group, ordinal) = (run.group(), run.next_ordinal());
         let is_result = group.is_some_and(|group| tree.is_result(group, ordinal));
         let arena = if is_result { BlockArena::Results } else { BlockArena::Pool };
         new.origin = group.map_or(Origin::Other, |group| Origin::Segment { group, ordinal });
-        let raw = launcher.new_tensor(arena, &new)?;
+        let raw = launcher.new_tensor(arena, new)?;
         if let Some(run) = launcher.recorder.run_mut() {
             run.made(ordinal, raw.slot, launcher.memory);
         }
@@ -172,13 +172,13 @@ fn allocate(launcher: &mut Launcher<'_>, tree: &Tree, mut new: NewTensor) -> Res
     }
     let arena = launcher.memory.eager_arena(new.bytes());
     let Some(allocation) = launcher.memory.region_allocation(new.bytes()) else {
-        return launcher.new_tensor(arena, &new);
+        return launcher.new_tensor(arena, new);
     };
     new.origin = allocation.origin;
     match allocation.target {
-        RegionTarget::Anywhere => launcher.new_tensor(arena, &new),
-        RegionTarget::Results => launcher.new_tensor(BlockArena::Results, &new),
-        RegionTarget::Reserved(block) => Ok(launcher.memory.tensor_in(BlockArena::Pool, block, &new)),
+        RegionTarget::Anywhere => launcher.new_tensor(arena, new),
+        RegionTarget::Results => launcher.new_tensor(BlockArena::Results, new),
+        RegionTarget::Reserved(block) => Ok(launcher.memory.tensor_in(BlockArena::Pool, block, new)),
     }
 }
 
