@@ -1,10 +1,10 @@
-//! What launching or recording an operation of a user's costs the host, next to a built-in one.
+//! What launching, recording or replaying an operation of a user's costs the host, next to a built-in one.
 //!
 //! `cargo bench -p graphable --bench custom`
 //!
 //! Both negate 16 numbers on the CPU device, whose kernels run on a thread of their own: host time around the launches is
 //! the cost itself. Batches of both alternate, and medians are compared, so that what else the machine does is in neither.
-//! A custom operation may cost 100 ns more.
+//! A custom operation may cost 100 ns more. Passes are off: they would make one launch of the built-in ones.
 
 use std::{
     hint::black_box,
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use graphable::{custom::CustomOp, prelude::*};
+use graphable::{Passes, custom::CustomOp, prelude::*};
 
 /// Launches of a batch: fewer than the stream's queue holds.
 const LAUNCHES: u32 = 1000;
@@ -72,7 +72,7 @@ fn launched(rt: &mut Runtime, kind: Kind) -> Result<Duration> {
 
 /// The call that records a function for the first time.
 fn recorded(rt: &mut Runtime, kind: Kind, number: u64) -> Result<Duration> {
-    let graph = ChainGraph::builder().mode(Mode::Full).build(rt)?;
+    let graph = without_passes(rt)?;
     let mut taken = Duration::ZERO;
     for round in 0..2 {
         let step = rt.step()?;
@@ -85,6 +85,24 @@ fn recorded(rt: &mut Runtime, kind: Kind, number: u64) -> Result<Duration> {
         assert_eq!(step.stats().recordings - before, round, "the second call records");
         step.read(&y)?;
     }
+    Ok(taken)
+}
+
+fn without_passes(rt: &mut Runtime) -> Result<ChainGraph> {
+    ChainGraph::builder().mode(Mode::Full).passes(Passes::none()).build(rt)
+}
+
+/// A call of a recording of [`LAUNCHES`] operations, until the host goes on; or one that makes it.
+fn called(rt: &mut Runtime, graph: &ChainGraph, kind: Kind, replays: u64) -> Result<Duration> {
+    let step = rt.step()?;
+    let x = step.tensor(&[16], &[1.0f32; 16])?;
+    step.read(&x)?;
+    let before = step.stats().replays;
+    let start = Instant::now();
+    let y = graph.call(&step, &x, kind, 0)?;
+    let taken = start.elapsed();
+    step.read(&y)?;
+    assert_eq!(step.stats().replays - before, replays);
     Ok(taken)
 }
 
@@ -117,5 +135,11 @@ fn main() -> Result<()> {
     compare("recording an operation", BATCHES / 10, |kind| {
         number += 1;
         recorded(&mut rt, kind, number)
-    })
+    })?;
+    let graph = without_passes(&mut rt)?;
+    for kind in [Kind::BuiltIn, Kind::Custom] {
+        called(&mut rt, &graph, kind, 0)?;
+        called(&mut rt, &graph, kind, 0)?;
+    }
+    compare("replaying, for each of 1000 operations", BATCHES, |kind| called(&mut rt, &graph, kind, 1))
 }

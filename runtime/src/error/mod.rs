@@ -1,5 +1,6 @@
 //! The errors of the runtime. Each names its cause and the remedy.
 
+mod masked_form;
 mod memory_fault;
 mod operation;
 mod text;
@@ -143,8 +144,8 @@ pub enum Error {
     /// An operation that would mix padding into real values.
     #[error(
         "{op}: axis {axis} is padded to a bucket of {symbol}, and this would mix padding into real values; \
-         keep {symbol} as a dimension of its own, use an operation that knows the real rows (`ops::masked_mean`, \
-         `ops::masked_sum`, `ops::attention` with lengths or positions), or do it in an `#[eager]` region"
+         keep {symbol} as a dimension of its own, use {}, or do it in an `#[eager]` region",
+        masked_form::of(op)
     )]
     PaddedMix {
         /// The operation.

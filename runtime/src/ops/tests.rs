@@ -122,6 +122,29 @@ fn a_refusal_names_operation_and_symbol() {
 }
 
 #[test]
+fn a_refusal_names_the_masked_form_of_the_operation() {
+    in_call(|step| {
+        let x = padded::<f32>(step, &[4, 2], &[B]);
+        let (ones, index) = (ones_like(&x).unwrap(), zeros::<f32>(step.scope(), &[3, 4]).unwrap());
+        let refusals = [
+            (sum(&x, 0).map(drop), "use `ops::masked_sum`"),
+            (sum_keepdim(&x, 0).map(drop), "use `ops::masked_sum`"),
+            (mean(&x, 0).map(drop), "use `ops::masked_mean`"),
+            (max(&x, 0).map(drop), "use `ops::masked_max`"),
+            (min(&x, 0).map(drop), "use `ops::masked_min`"),
+            (argmax(&x, 0).map(drop), "use `ops::masked_argmax`"),
+            (softmax(&x, 0).map(drop), "use `ops::masked_softmax`"),
+            (matmul(&index, &ones).map(drop), "use `ops::masked_matmul`"),
+            (cumsum(&x, 0).map(drop), "use an operation that knows the real rows (`ops::masked_sum`"),
+        ];
+        for (refusal, remedy) in refusals {
+            let text = refusal.unwrap_err().to_string();
+            assert!(text.contains(remedy), "{text}");
+        }
+    });
+}
+
+#[test]
 fn element_wise_marks_unite() {
     in_step(|step| {
         let x = padded::<f32>(step, &[4, 3], &[B, None]);
