@@ -6,6 +6,7 @@
 //! - `GRAPHABLE_KERNEL_PROGRAMS=10000` tries more of them than the default; `GRAPHABLE_KERNEL_FROM=7` begins with seed 7.
 //! - `GRAPHABLE_KERNEL_ONE=7` tries one, and prints it.
 //! - `GRAPHABLE_KERNEL_ARCH=sm_90a` compiles their text for GPUs as well, by NVRTC.
+//! - `GRAPHABLE_KERNEL_BATCH=250` has more of them in one crate than the default.
 //! - `GRAPHABLE_KERNEL_KEEP=FOLDER` keeps the program of each crate and what it has to print, for another machine: there
 //!   `GRAPHABLE_KERNEL_GPU=1 ./0 | diff - 0.expected` runs the kernels from seed 0 on a GPU. These call no function that
 //!   devices compute differently.
@@ -270,16 +271,22 @@ fn kernels_compute_what_they_mean() {
     let from = one.or_else(|| number("GRAPHABLE_KERNEL_FROM")).unwrap_or(0);
     let count = one.map(|_| 1).or_else(|| number("GRAPHABLE_KERNEL_PROGRAMS")).unwrap_or(SHORT);
     let exact = env::var_os("GRAPHABLE_KERNEL_KEEP").is_some();
+    let batch = number("GRAPHABLE_KERNEL_BATCH").unwrap_or(BATCH).max(1);
     let (mut failures, mut right) = (String::new(), 0);
-    for start in (from..from + count).step_by(BATCH as usize) {
+    let (mut of_indices, mut of_rows) = (0, 0);
+    for start in (from..from + count).step_by(batch as usize) {
         let programs: Vec<Program> =
-            (start..(start + BATCH).min(from + count)).map(|seed| generate::program(seed, exact)).collect();
+            (start..(start + batch).min(from + count)).map(|seed| generate::program(seed, exact)).collect();
+        of_indices += programs.iter().filter(|program| program.last().index.is_some()).count();
+        of_rows += programs.iter().filter(|program| program.last().row.is_some()).count();
         if one.is_some() {
             println!("{}", render::module(&programs[0]));
         }
         right += run(&programs, &mut failures);
     }
-    println!("{right} of {count} kernels are right, every bit");
+    println!(
+        "{right} of {count} kernels are right, every bit; {of_indices} of them of indices, {of_rows} of rows"
+    );
     assert!(failures.is_empty(), "{failures}");
     assert_eq!(right as u64, count);
 }
