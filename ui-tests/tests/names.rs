@@ -474,6 +474,29 @@ fn every_operation_has_an_example() {
     assert!(without.is_empty(), "no example: {without:?}");
 }
 
+/// Whether a name in backticks, which may end with `*` or have one in it, is this one.
+fn stands_for(written: &str, name: &str) -> bool {
+    match written.split_once('*') {
+        None => written == name,
+        Some((start, end)) => {
+            let rest = name.strip_prefix(start).unwrap_or_default();
+            name.starts_with(start) && rest.ends_with(end)
+        }
+    }
+}
+
+/// `torch/names.py` makes the list. A row may say that there is no such operation here.
+#[test]
+fn every_operation_of_pytorch_is_in_the_table() {
+    let page = fs::read_to_string(root().join("docs/OPERATIONS.md")).unwrap();
+    let first_columns = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let written: Vec<&str> = first_columns.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let missing = |name: &&str| !written.iter().any(|written| stands_for(written, name));
+    let missing: Vec<&str> = include_str!("torch/names.txt").lines().filter(missing).collect();
+    assert!(missing.is_empty(), "not in the first column of a table of docs/OPERATIONS.md: {missing:?}");
+    assert!(!stands_for("avg_pool*", "max_pool1d") && stands_for("multi*_loss", "multi_margin_loss"));
+}
+
 /// What writes is listed in the first lines of `ops`, and in ARCHITECTURE.md.
 #[test]
 fn operations_that_write_are_listed() {

@@ -150,10 +150,10 @@ fn every_point_of_the_review_is_answered() {
 
 #[test]
 fn what_is_not_there_is_found() {
-    assert_eq!(missing("core/walk.rs::random_walks"), None);
+    assert_eq!(missing("core/tree/walk.rs::random_walks"), None);
     for test in [
-        "core/walk.rs::no_such_test",
-        "core/walk.rs::script",
+        "core/tree/walk.rs::no_such_test",
+        "core/tree/walk.rs::script",
         "core/nowhere.rs::random_walks",
         "elsewhere/walk.rs::random_walks",
         "ui:lifetimes/nothing.rs",

@@ -1,14 +1,21 @@
 //! Operations as a user brings them, with code for both devices.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock, Mutex, OnceLock},
+};
 
 use graphable::{
     Result, State, Tensor,
     cudarc::{
-        driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg as _},
+        driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg as _, sys},
         nvrtc::Ptx,
     },
-    custom::{CudaGrid, CudaKernel, CudaLaunch, CudaSource, CustomOp, CustomOpBuilder, LibraryError},
+    custom::{
+        CudaCall, CudaGrid, CudaKernel, CudaLaunch, CudaLibrary, CudaSource, CustomOp, CustomOpBuilder,
+        LibraryError, Shapes,
+    },
+    ops,
 };
 
 /// All kernels in one file.
@@ -166,6 +173,50 @@ pub(crate) fn times_by(name: &'static str, by: f32) -> CustomOpBuilder {
     })
 }
 
+/// A library that scales by way of its workspace: a copy, and a kernel.
+struct Scaling {
+    by: f32,
+}
+
+// SAFETY: the copy and the kernel are put on the stream of the call, stay within the operands and the workspace, which has the
+// size of the input, and may be captured.
+unsafe impl CudaLibrary for Scaling {
+    fn may_be_captured(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, _: &Arc<CudaContext>, shapes: &Shapes<'_>) -> Result<u64, LibraryError> {
+        Ok(4 * shapes.input(0).iter().product::<usize>() as u64)
+    }
+
+    fn launch(&self, call: &CudaCall<'_>) -> Result<(), LibraryError> {
+        let count = call.shapes().input(0).iter().product::<usize>();
+        let (from, workspace) = (call.input(0), call.workspace());
+        // SAFETY: both ranges have that many bytes, and the stream is the call's.
+        unsafe { sys::cuMemcpyDtoDAsync_v2(workspace, from, 4 * count, call.stream().cu_stream()) }
+            .result()?;
+        scale_on_stream(call.stream(), workspace, call.output(0), count, self.by)
+    }
+}
+
+/// `x * by`, by a library with a workspace.
+#[allow(dead_code, reason = "not every test binary calls it")]
+pub(crate) fn scaled_by_library<'s>(x: &Tensor<'s, f32>, by: f32) -> Result<Tensor<'s, f32>> {
+    // Operations are told apart by identity: one for each factor, by its bits.
+    static OPS: Mutex<BTreeMap<u32, CustomOp>> = Mutex::new(BTreeMap::new());
+    let make = || {
+        let op = CustomOp::builder("scaled_by_library").keeps_padding().cuda_library(Scaling { by });
+        op.cpu(move |call| {
+            let (x, y) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = x * by);
+            Ok(())
+        })
+        .build()
+    };
+    let op = OPS.lock().unwrap().entry(by.to_bits()).or_insert_with(make).clone();
+    op.call(x.scope()).input(&ops::contiguous(x)?).output(x.shape()).run()
+}
+
 /// Launches a kernel of cudarc's on a stream.
 fn scale_on_stream(
     stream: &Arc<CudaStream>,
@@ -182,35 +233,44 @@ fn scale_on_stream(
             KERNEL.get_or_init(|| module.load_function("scale").unwrap())
         }
     };
+    let count = u32::try_from(count)?;
     let mut launch = stream.launch_builder(kernel);
-    launch.arg(&from).arg(&to).arg(&by);
-    let block = (u32::try_from(count)?, 1, 1);
-    let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: block, shared_mem_bytes: 0 };
-    // SAFETY: the kernel takes two addresses of `count` numbers and a number, and has as many threads.
+    launch.arg(&from).arg(&to).arg(&by).arg(&count);
+    let shape =
+        LaunchConfig { grid_dim: (count.div_ceil(128), 1, 1), block_dim: (128, 1, 1), shared_mem_bytes: 0 };
+    // SAFETY: the kernel takes two addresses of `count` numbers, a number, and `count`, from which on its threads do nothing.
     unsafe { launch.launch(shape) }?;
     Ok(())
 }
 
-/// `to[i] = from[i] * by`, for one block.
+/// `to[i] = from[i] * by` for `i` below `count`, by as many threads or more.
 const SCALE: &str = "
 .version 7.0
 .target sm_80
 .address_size 64
-.visible .entry scale(.param .u64 from, .param .u64 to, .param .f32 by)
+.visible .entry scale(.param .u64 from, .param .u64 to, .param .f32 by, .param .u32 count)
 {
-    .reg .b32 %r<2>;
+    .reg .pred %p<2>;
+    .reg .b32 %r<6>;
     .reg .f32 %f<3>;
     .reg .b64 %d<6>;
     ld.param.u64 %d1, [from];
     ld.param.u64 %d2, [to];
     ld.param.f32 %f2, [by];
-    mov.u32 %r1, %tid.x;
-    mul.wide.u32 %d3, %r1, 4;
+    ld.param.u32 %r5, [count];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.u32 %r4, %r1, %r2, %r3;
+    setp.ge.u32 %p1, %r4, %r5;
+    @%p1 bra END;
+    mul.wide.u32 %d3, %r4, 4;
     add.u64 %d4, %d1, %d3;
     add.u64 %d5, %d2, %d3;
     ld.global.f32 %f1, [%d4];
     mul.rn.f32 %f1, %f1, %f2;
     st.global.f32 [%d5], %f1;
+END:
     ret;
 }
 ";

@@ -8,7 +8,10 @@ use graphable::{
     control, join, kernel, ops,
 };
 
-use crate::{custom_ops::times, support::*};
+use crate::{
+    custom_ops::{scaled_by_library, times},
+    support::*,
+};
 
 /// Elements of a row: as many as a GPU's own kernels of products of few rows need, of which there is one for two rows, and
 /// another one for four.
@@ -109,7 +112,10 @@ impl Program {
                     times(&h, &a.scalars[0])
                 })
             };
-            seg!("b", cx, (&e, counter), |k| by_parity(&with_row(k.0, k.1, k.0.shape())?, k.1))
+            seg!("b", cx, (&e, counter), |k| {
+                let sum = with_row(k.0, k.1, k.0.shape())?;
+                by_parity(&scaled_by_library(&sum, 1.0)?, k.1)
+            })
         })
     }
 

@@ -1,0 +1,6 @@
+//! What a runtime shows of itself: events, estimates, its tree, timelines.
+
+mod estimates;
+mod hooks;
+mod inspect;
+mod timeline;

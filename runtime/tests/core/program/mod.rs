@@ -1,0 +1,4 @@
+//! Passes over recordings.
+
+mod passes;
+mod users_passes;
