@@ -1,11 +1,11 @@
 //! Reductions over an axis of which only some elements count, and which may be padded.
 
 use super::{
-    argmax,
+    argmax, argmin,
     check::check_axis,
     composed::composed,
     create::{arange, size},
-    matmul, max, min, softmax, unsqueeze,
+    log_softmax, logsumexp, matmul, max, min, prod, softmax, unsqueeze,
 };
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
@@ -65,7 +65,7 @@ fn counted<'s, T: Float>(
 }
 
 macro_rules! masked {
-    ($($(#[$doc:meta])* $name:ident of $plain:ident -> $to:ty, $other:expr, $result:literal;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident of $plain:ident -> $to:ty, $other:expr, $result:literal, $shape:literal;)*) => {$(
         $(#[$doc])*
         ///
         /// As in [`masked_mean`](super::masked_mean), `mask` broadcasts to `x`, and `axis` may be padded: elements in the
@@ -82,9 +82,8 @@ macro_rules! masked {
         /// ```
         ///
         /// # Errors
-        /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not broadcast
-        /// to `x`, or if `axis` is empty; [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by
-        /// different symbols.
+        #[doc = concat!("Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if ", $shape, ";")]
+        /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
         pub fn $name<'s, T: Float>(
             x: &Tensor<'s, T>,
             mask: &(impl AsOperand<'s, bool> + ?Sized),
@@ -97,12 +96,49 @@ macro_rules! masked {
 
 masked! {
     /// Returns the maximum over `axis`, which is removed, of the elements whose `mask` is true; `-inf` if there are none.
-    masked_max of max -> T, f32::NEG_INFINITY, "[2.0, 4.0]";
+    masked_max of max -> T, f32::NEG_INFINITY, "[2.0, 4.0]",
+        "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the minimum over `axis`, which is removed, of the elements whose `mask` is true; `inf` if there are none.
-    masked_min of min -> T, f32::INFINITY, "[1.0, 3.0]";
+    masked_min of min -> T, f32::INFINITY, "[1.0, 3.0]",
+        "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the index of the first maximum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
     /// or if all of them are `-inf`.
-    masked_argmax of argmax -> u32, f32::NEG_INFINITY, "[1, 0]";
+    masked_argmax of argmax -> u32, f32::NEG_INFINITY, "[1, 0]",
+        "`mask` does not broadcast to `x`, or if `axis` is empty";
+    /// Returns the index of the first minimum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
+    /// or if all of them are `inf`.
+    masked_argmin of argmin -> u32, f32::INFINITY, "[0, 1]",
+        "`mask` does not broadcast to `x`, or if `axis` is empty";
+    /// Returns the product over `axis`, which is removed, of the elements whose `mask` is true; 1 if there are none.
+    masked_prod of prod -> T, 1.0, "[2.0, 12.0]", "`mask` does not broadcast to `x`";
+}
+
+/// Computes [`logsumexp`](super::logsumexp) over `axis`, which is removed, of the elements whose `mask` is true; `-inf` if there are
+/// none.
+///
+/// As in [`masked_mean`](super::masked_mean), `mask` broadcasts to `x`, and `axis` may be padded: elements in the padding do
+/// not count, whatever `mask` contains there. Padding of the other dimensions propagates.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 3], &[7.0f32, 5.0, 9.0])?;
+/// let mask = step.tensor(&[3], &[true, false, false])?;
+/// assert_eq!(step.read(&ops::masked_logsumexp(&x, &mask, 1)?)?, [7.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not broadcast to `x`, or if
+/// `axis` is empty; [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
+pub fn masked_logsumexp<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+) -> Result<Tensor<'s, T>> {
+    const NAME: &str = "masked_logsumexp";
+    composed(NAME, || logsumexp(&counted(NAME, x, mask, axis, f32::NEG_INFINITY)?, axis))
 }
 
 /// Computes [`softmax`](super::softmax) along `axis` over the elements whose `mask` is true; 0 at the others.
@@ -128,10 +164,47 @@ pub fn masked_softmax<'s, T: Float>(
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
-    const NAME: &str = "masked_softmax";
-    let some = composed(NAME, || counted(NAME, x, mask, axis, f32::NEG_INFINITY))?;
-    let y = composed(NAME, || softmax(&some, axis))?;
-    Ok(y.alias(y.raw.layout, 0, some.raw.marks.with(axis, x.raw.marks.get(axis))))
+    along_counted("masked_softmax", softmax, x, mask, axis)
+}
+
+/// Computes [`log_softmax`](super::log_softmax) along `axis` over the elements whose `mask` is true; `-inf` at the others.
+///
+/// As in [`masked_softmax`], `axis` may be padded.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[1, 3], &[5.0f32, 7.0, 9.0])?;
+/// let mask = step.tensor(&[3], &[true, false, false])?;
+/// let y = step.read(&ops::masked_log_softmax(&x, &mask, 1)?)?;
+/// assert_eq!(y, [0.0, f32::NEG_INFINITY, f32::NEG_INFINITY]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// As [`masked_softmax`].
+pub fn masked_log_softmax<'s, T: Float>(
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+) -> Result<Tensor<'s, T>> {
+    along_counted("masked_log_softmax", log_softmax, x, mask, axis)
+}
+
+/// An operation along `axis` of the elements that count, which keeps the axis and its mark.
+fn along_counted<'s, T: Float>(
+    name: &'static str,
+    along: impl FnOnce(&Tensor<'s, T>, usize) -> Result<Tensor<'s, T>>,
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+) -> Result<Tensor<'s, T>> {
+    composed(name, || {
+        let some = counted(name, x, mask, axis, f32::NEG_INFINITY)?;
+        let y = along(&some, axis)?;
+        Ok(y.alias(y.raw.layout, 0, some.raw.marks.with(axis, x.raw.marks.get(axis))))
+    })
 }
 
 /// `x`, with zeros in the padding of `axis`, whose mark is gone.

@@ -111,7 +111,10 @@ pub use loss::{
     binary_cross_entropy_with_logits, cross_entropy, cross_entropy_weighted, kl_div, l1_loss, mse_loss,
     nll_loss, nll_loss_weighted, smooth_l1_loss,
 };
-pub use masked::{masked_argmax, masked_matmul, masked_max, masked_min, masked_softmax};
+pub use masked::{
+    masked_argmax, masked_argmin, masked_log_softmax, masked_logsumexp, masked_matmul, masked_max,
+    masked_min, masked_prod, masked_softmax,
+};
 pub use math::{
     acos, acosh, asin, asinh, atan, atan2, atanh, ceil, cos, cosh, erf, erfc, exp2, expm1, floor, frac,
     log1p, log2, log10, pow, reciprocal, round, sin, sinh, tan, trunc,

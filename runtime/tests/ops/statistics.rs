@@ -1,6 +1,6 @@
 //! Further reductions, against loops in f64.
 
-use graphable::{Float, Number, Real, bf16, f16, ops};
+use graphable::{Float, Number, Real, Step, Tensor, bf16, f16, ops};
 use rand::Rng;
 
 use crate::{
@@ -119,6 +119,10 @@ fn masked<T: Float>() {
         let low = Array::from_fn(&dims, |i| if hm.at(i) != 0.0 { host.at(i) } else { f64::NEG_INFINITY });
         let y = ops::masked_softmax(&x, &mask, axis).unwrap();
         assert_close(step, &y, &low.map_lines(axis, softmax), 4.0);
+        let some = Array::from_fn(&dims, |i| if hm.at(i) != 0.0 { host.at(i) } else { 1.0 });
+        let product = |line: &[f64]| line.iter().product();
+        assert_close(step, &ops::masked_prod(&x, &mask, axis).unwrap(), &some.reduce(axis, product), 8.0);
+        logarithms_of_some(step, (&x, &mask), axis, &low);
         if dims[axis] == 0 {
             assert!(is_shape(ops::masked_max(&x, &mask, axis)));
             return;
@@ -129,7 +133,33 @@ fn masked<T: Float>() {
         assert_same(step, &ops::masked_argmax(&x, &mask, axis).unwrap(), &low.reduce(axis, first));
         let high = Array::from_fn(&dims, |i| if hm.at(i) != 0.0 { host.at(i) } else { f64::INFINITY });
         assert_same(step, &ops::masked_min(&x, &mask, axis).unwrap(), &high.reduce(axis, least));
+        let first = |line: &[f64]| line.iter().position(|v| *v == least(line)).unwrap() as f64;
+        assert_same(step, &ops::masked_argmin(&x, &mask, axis).unwrap(), &high.reduce(axis, first));
     });
+}
+
+/// `low` has `-inf` where the mask is false. Lines of which nothing counts are compared where both are infinite.
+fn logarithms_of_some<'s, T: Float>(
+    step: &Step<'s>,
+    (x, mask): (&Tensor<'s, T>, &Tensor<'s, bool>),
+    axis: usize,
+    low: &Array,
+) {
+    let sums = |line: &[f64]| line.iter().map(|v| v.exp()).sum::<f64>().ln();
+    let y = ops::masked_log_softmax(x, mask, axis).unwrap();
+    // Of nothing, no probability is known.
+    let logs = low.map_lines(axis, |line| {
+        let sum = sums(line);
+        line.iter().map(|v| if sum.is_finite() { (v - sum).clamp(-1e3, 1e3) } else { -1e3 }).collect()
+    });
+    let finite = ops::clamp(&y, -1e3, 1e3).unwrap();
+    let known = ops::where_(&ops::isnan(&y).unwrap(), -1e3, &finite).unwrap();
+    assert_close(step, &known, &logs, 8.0);
+    if low.shape[axis] > 0 {
+        let y = ops::masked_logsumexp(x, mask, axis).unwrap();
+        let want = low.reduce(axis, |line| sums(line).clamp(-1e3, 1e3));
+        assert_close(step, &ops::clamp(&y, -1e3, 1e3).unwrap(), &want, 8.0);
+    }
 }
 
 #[test]
@@ -149,6 +179,7 @@ fn misuse_is_refused() {
         assert!(is_axis(ops::logsumexp(&x, 2)) && is_axis(ops::sum_keepdim(&x, 2)));
         assert!(is_axis(ops::masked_max(&x, &mask, 2)) && is_axis(ops::masked_softmax(&x, &mask, 2)));
         assert!(is_shape(ops::masked_max(&x, &mask, 1)) && is_shape(ops::masked_min(&x, &wide, 1)));
+        assert!(is_axis(ops::masked_prod(&x, &mask, 2)) && is_shape(ops::masked_logsumexp(&x, &mask, 1)));
     });
 }
 

@@ -123,7 +123,10 @@ const FLOATS_ALONG: &[Entry] = along!(of_floats:
     var(correction) std(correction) var_keepdim(correction) std_keepdim(correction)
 );
 
-const MASKED: &[Entry] = masked!(masked_max masked_min masked_argmax masked_mean masked_sum masked_softmax);
+const MASKED: &[Entry] = masked!(
+    masked_max masked_min masked_argmax masked_argmin masked_mean masked_sum masked_prod masked_logsumexp masked_softmax
+    masked_log_softmax
+);
 
 const ELEMENTS: &[Entry] = entries! {
     scale: |g| ops::scale(&g.f(&g.shape(0, 3))?, g.real(0.5)).map(Made::made);

@@ -50,6 +50,16 @@ table! {
     masked_max: Smooth, masked_removed, |g| ops::maximum(&ops::masked_max(g.f(0)?, g.b(1)?, g.axis)?, -1e3);
     masked_min: Smooth, masked_removed, |g| ops::minimum(&ops::masked_min(g.f(0)?, g.b(1)?, g.axis)?, 1e3);
     masked_argmax: Steep, masked_index, |g| ops::masked_argmax(g.f(0)?, g.b(1)?, g.axis);
+    masked_argmin: Steep, masked_index, |g| ops::masked_argmin(g.f(0)?, g.b(1)?, g.axis);
+    masked_prod: Product, masked_removed, |g| ops::masked_prod(&unit(g)?, g.b(1)?, g.axis);
+    masked_logsumexp: Product, masked_removed, |g| {
+        ops::maximum(&ops::masked_logsumexp(g.f(0)?, g.b(1)?, g.axis)?, -1e3)
+    };
+    masked_log_softmax: Product, masked, |g| {
+        // Infinite where an element does not count, and NaN where nothing counts.
+        let y = ops::maximum(&ops::masked_log_softmax(g.f(0)?, g.b(1)?, g.axis)?, -1e3)?;
+        ops::where_(&ops::isnan(&y)?, 0.5, &y)
+    };
     masked_sum: Product, masked_removed, |g| ops::masked_sum(g.f(0)?, g.b(1)?, g.axis);
     masked_mean: Product, masked_removed, |g| ops::masked_mean(g.f(0)?, g.b(1)?, g.axis);
     masked_softmax: Product, masked, |g| {
