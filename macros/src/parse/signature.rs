@@ -412,7 +412,8 @@ fn this(
     let ident = Ident::new("this", Span::mixed_site());
     let in_step = owner.is_some_and(|o| lifetimes::mentions(&o.ty, step));
     let kind = if in_step { Kind::Output } else { Kind::Params };
-    Param { ident, ty: parse_quote!(&Self), kind, dims: None }
+    let lifetime = receiver.lifetime();
+    Param { ident, ty: parse_quote!(&#lifetime Self), kind, dims: None }
 }
 
 fn param(
