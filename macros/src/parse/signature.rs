@@ -311,6 +311,15 @@ fn split_generics<'a>(all: impl Iterator<Item = &'a Generics>, step: &Lifetime) 
         for param in &one.params {
             match param {
                 GenericParam::Lifetime(l) if l.lifetime.ident == step.ident => {}
+                // Not every sibling with this lifetime declares the step's.
+                GenericParam::Lifetime(l) if lifetimes::mentions(&l.bounds, step) => {
+                    let mut l = l.clone();
+                    let (lifetime, shorter) = (&l.lifetime, &l.bounds);
+                    bounds.push(parse_quote!(#lifetime: #shorter));
+                    l.bounds.clear();
+                    l.colon_token = None;
+                    lifetimes.push(l);
+                }
                 GenericParam::Lifetime(l) => lifetimes.push(l.clone()),
                 GenericParam::Type(t) => {
                     let mut t = t.clone();

@@ -43,6 +43,12 @@ fn lent<'a, 's: 'a>(x: &'a Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
     ops::exp(x)
 }
 
+/// A bound of another lifetime where that is declared.
+#[graphable]
+fn named<'s, 'b: 's>(#[host] x: &Tensor<'s, f32>, #[key] name: &'b str) -> Result<Tensor<'s, f32>> {
+    if name == "exp" { ops::exp(x) } else { ops::neg(x) }
+}
+
 /// Functions that are no graph, and are called as they are written.
 #[graphable(helper)]
 fn helper<'s>(x: &'s Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
@@ -70,10 +76,12 @@ fn main() -> Result<()> {
     let model = Model { w: Param::new(&rt, &[1], &[2.0f32])? };
     let state = State::<f32>::zeros(&rt, &[1])?;
     let graph = ModelWeightedGraph::builder().build(&mut rt)?;
+    let of_name = NamedGraph::builder().build(&mut rt)?;
     let step = rt.step()?;
     let x = step.tensor(&[1], &[3.0f32])?;
     stored(&x, &state)?;
     assert_eq!(step.read(&graph.call(&step, &model, &[2.0])?)?, [4.0]);
+    assert_eq!(step.read(&of_name.call(&step, &[2.0], "neg")?)?, [-2.0]);
     let x = scaled(&x, &model.w)?;
     let x = model.run(&x)?;
     let y = plain(&x, 0.5)?;
