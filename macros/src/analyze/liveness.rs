@@ -1,5 +1,5 @@
 //! Live-out analysis: the values that leave a segment, which are its own bindings that later code needs, and
-//! outer variables that it changes.
+//! outer variables that it changes. The values that enter it are found in `segment.rs`.
 
 use std::{
     cell::OnceCell,

@@ -159,6 +159,7 @@ catalogue! {
     G102 HiddenRead Type "Reading device data through an alias, a generic or a helper" "";
     G103 NotState Type "Writing to something that is not a `State`" "";
     G104 MissingLifetime Type "`E0106: missing lifetime specifier`: a tensor without the lifetime of its step" "";
+    G105 BorrowedForStep Lint "A reference to a tensor that lives as long as the step" "rustc rejects it, at the attribute (E0716)";
 
     G110 KernelItem Rule "`#[kernel]` on what is not a function of values" "";
     G111 KernelType Rule "A type that kernels do not have" "";

@@ -179,6 +179,7 @@ impl<'a> Item<'a> {
             return None;
         }
         errors.append(problems);
+        signature.check_references(errors);
         Some(signature)
     }
 

@@ -10,8 +10,13 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
+use super::types::plain;
+
 /// Types whose first argument is the step's lifetime.
 const WITH_ELEMENT: [&str; 3] = ["Tensor", "Scalar", "Ragged"];
+
+/// Types of `std` that hold values of their arguments.
+const HOLDERS: [&str; 3] = ["Vec", "Option", "Box"];
 
 /// Types whose only argument is the step's lifetime.
 const WITHOUT_ELEMENT: [&str; 4] = ["Scope", "Eager", "Capturable", "Step"];
@@ -425,6 +430,25 @@ pub(crate) fn outlives(
     let mut inside = Inside { declared, types, around: Vec::new(), found: Vec::new() };
     inside.visit_type(ty);
     inside.found
+}
+
+/// Returns whether values of a type hold a tensor of this step, as far as the tokens leave no doubt.
+pub(crate) fn holds_tensor(ty: &Type, step: &Lifetime) -> bool {
+    match plain(ty) {
+        Type::Tuple(tuple) => tuple.elems.iter().any(|ty| holds_tensor(ty, step)),
+        Type::Array(array) => holds_tensor(&array.elem, step),
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| {
+            let PathArguments::AngleBracketed(given) = &last.arguments else { return false };
+            let is_tensor = WITH_ELEMENT.iter().any(|t| last.ident == t);
+            let is_holder = HOLDERS.iter().any(|t| last.ident == t);
+            given.args.iter().any(|argument| match argument {
+                GenericArgument::Lifetime(lifetime) => is_tensor && lifetime.ident == step.ident,
+                GenericArgument::Type(ty) => is_holder && holds_tensor(ty, step),
+                _ => false,
+            })
+        }),
+        _ => false,
+    }
 }
 
 /// Returns whether `lifetime` occurs in the tokens.

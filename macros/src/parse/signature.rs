@@ -126,6 +126,29 @@ impl Signature {
         self.params.iter().filter(|p| p.kind.is_input())
     }
 
+    /// Refuses a reference to an input that has to live as long as the step: a graph lends its inputs for the call. rustc
+    /// suggests such references for functions without the attribute (E0106), and reports them at the attribute.
+    ///
+    /// Of a result that holds no tensor for certain, the step may be as short as the call, and rustc decides.
+    pub(crate) fn check_references(&self, errors: &mut Errors) {
+        let is_held = lifetimes::holds_tensor(&self.output, &self.step);
+        for param in self.inputs() {
+            let Type::Reference(reference) = plain(&param.ty) else { continue };
+            let Some(lifetime) = &reference.lifetime else { continue };
+            if lifetime.ident == "static" || is_held && lifetime.ident == self.step.ident {
+                let (name, ty) = (&param.ident, written(&param.ty));
+                errors.push(
+                    Code::BorrowedForStep,
+                    lifetime,
+                    format!(
+                        "`{name}` is borrowed for `{lifetime}`, and a graph borrows its inputs for one call"
+                    ),
+                    format!("write `{name}: {ty}`; the macro fills in the lifetime of the step"),
+                );
+            }
+        }
+    }
+
     /// A sibling's name.
     pub(crate) fn sibling(&self, suffix: &str) -> Ident {
         format_ident!("{}{suffix}", self.prefix, span = self.ident.span())
@@ -288,6 +311,15 @@ fn split_generics<'a>(all: impl Iterator<Item = &'a Generics>, step: &Lifetime) 
         for param in &one.params {
             match param {
                 GenericParam::Lifetime(l) if l.lifetime.ident == step.ident => {}
+                // Not every sibling with this lifetime declares the step's.
+                GenericParam::Lifetime(l) if lifetimes::mentions(&l.bounds, step) => {
+                    let mut l = l.clone();
+                    let (lifetime, shorter) = (&l.lifetime, &l.bounds);
+                    bounds.push(parse_quote!(#lifetime: #shorter));
+                    l.bounds.clear();
+                    l.colon_token = None;
+                    lifetimes.push(l);
+                }
                 GenericParam::Lifetime(l) => lifetimes.push(l.clone()),
                 GenericParam::Type(t) => {
                     let mut t = t.clone();
@@ -412,7 +444,8 @@ fn this(
     let ident = Ident::new("this", Span::mixed_site());
     let in_step = owner.is_some_and(|o| lifetimes::mentions(&o.ty, step));
     let kind = if in_step { Kind::Output } else { Kind::Params };
-    Param { ident, ty: parse_quote!(&Self), kind, dims: None }
+    let lifetime = receiver.lifetime();
+    Param { ident, ty: parse_quote!(&#lifetime Self), kind, dims: None }
 }
 
 fn param(

@@ -1,11 +1,12 @@
 //! Activation functions.
 
-use super::pointwise::real_functions;
-#[cfg(feature = "cuda")]
-use crate::kernel::definition::Definition;
+use super::{by_type::of_reals, pointwise::real_functions};
 use crate::{
     Error, Float, Real, Result, Tensor,
-    kernel::{call::Call, definition::Kernel as _},
+    kernel::{
+        call::Call,
+        definition::{Definition, Kernel as _},
+    },
 };
 
 real_functions! {
@@ -31,6 +32,15 @@ real_functions! {
     selu(x) {
         1.050_700_987_355_480_5 * (if x > 0.0 { x } else { 1.673_263_242_354_377_2 * x.exp_m1() })
     } "[0.0f32, 1.0]" => "[0.0, 1.050_701]";
+    /// Returns `x - tanh(x)`. Where the difference would cancel, it is a quotient of sums instead, so small results keep their digits.
+    tanhshrink(x) {
+        let square = x * x;
+        // The continued fraction of `tanh(x) / x` up to 15, as numerator and denominator: from 1, the former takes all but these
+        // terms. For `|x| < 0.625`, what is cut off is less than rounding, in `f64` as well.
+        let taken = square * (675_675.0 + square * (45_045.0 + square * (594.0 + square)));
+        let of = 2_027_025.0 + square * (945_945.0 + square * (51_975.0 + square * (630.0 + square)));
+        if x.abs() < 0.625 { x * (taken / of) } else { x - x.tanh() }
+    } "[0.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
 }
 
 /// Kernels with a parameter.
@@ -52,6 +62,57 @@ mod with_parameter {
     pub(super) fn activations_with_parameter(x: f32, parameter: f32) -> f32 {
         elu(x, parameter) + leaky_relu(x, parameter)
     }
+}
+
+/// Kernels with parameters, of one type.
+macro_rules! with_parameters {
+    ($($module:ident $t:ident)*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            #[kernel]
+            pub(super) fn celu(x: $t, alpha: $t) -> $t {
+                if x > 0.0 { x } else { alpha * (x / alpha).exp_m1() }
+            }
+
+            /// NaN stays NaN.
+            #[kernel]
+            pub(super) fn hardshrink(x: $t, lambda: $t) -> $t {
+                if x >= -lambda && x <= lambda { 0.0 } else { x }
+            }
+
+            /// NaN stays NaN.
+            #[kernel]
+            pub(super) fn softshrink(x: $t, lambda: $t) -> $t {
+                if x > lambda {
+                    x - lambda
+                } else if x < -lambda {
+                    x + lambda
+                } else if x.is_nan() {
+                    x
+                } else {
+                    0.0
+                }
+            }
+
+            /// NaN stays NaN.
+            #[kernel]
+            pub(super) fn threshold(x: $t, bound: $t, value: $t) -> $t {
+                if x <= bound { value } else { x }
+            }
+
+            #[cfg(feature = "cuda")]
+            #[kernel]
+            pub(super) fn activations_with_parameters(x: $t, a: $t, b: $t) -> $t {
+                celu(x, a) + hardshrink(x, a) + softshrink(x, a) + threshold(x, a, b)
+            }
+        }
+    )*};
+}
+
+with_parameters! {
+    floats_with_parameters f32
+    f64s_with_parameters f64
 }
 
 /// Returns `x` above 0, and `alpha * (e^x - 1)` below.
@@ -96,6 +157,126 @@ pub fn leaky_relu<'s, T: Float>(x: &Tensor<'s, T>, slope: f32) -> Result<Tensor<
     call.launch()
 }
 
+/// Returns `x` above 0, and `alpha * (e^(x / alpha) - 1)` below.
+///
+/// `alpha` is a constant of the recording. Same shape and padding marks as `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[2], &[2.0f32, f32::NEG_INFINITY])?;
+/// assert_eq!(step.read(&ops::celu(&x, 0.5)?)?, [2.0, -0.5]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Argument`] if `alpha` is 0 or not finite in the type that elements `T` are computed in.
+pub fn celu<'s, T: Real>(x: &Tensor<'s, T>, alpha: f64) -> Result<Tensor<'s, T>> {
+    let computed = if T::DTYPE.is_computed_in_f32() { f64::from(alpha as f32) } else { alpha };
+    if computed == 0.0 || !computed.is_finite() {
+        return Err(wrong("celu", "alpha", alpha, "must be finite and not 0"));
+    }
+    with_numbers(of_reals!(floats_with_parameters::celu, f64s_with_parameters::celu), x, &[alpha])
+}
+
+/// Returns `x`, but 0 from `-lambda` to `lambda`, both included. NaN stays NaN.
+///
+/// `lambda` is a constant of the recording, rounded to `T` as an element of a tensor is. With a negative one, the result is
+/// `x`. Same shape and padding marks as `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[4], &[-2.0f32, -0.5, 0.25, 1.0])?;
+/// assert_eq!(step.read(&ops::hardshrink(&x, 0.5)?)?, [-2.0, 0.0, 0.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Argument`] if `lambda` is not finite as a `T`.
+pub fn hardshrink<'s, T: Real>(x: &Tensor<'s, T>, lambda: f64) -> Result<Tensor<'s, T>> {
+    let rounded = T::from_f64(lambda).to_f64();
+    if !rounded.is_finite() {
+        return Err(wrong("hardshrink", "lambda", lambda, "must be finite as an element"));
+    }
+    with_numbers(
+        of_reals!(floats_with_parameters::hardshrink, f64s_with_parameters::hardshrink),
+        x,
+        &[rounded],
+    )
+}
+
+/// Returns `x - lambda` above `lambda`, `x + lambda` below `-lambda`, and 0 between them. NaN stays NaN.
+///
+/// `lambda` is a constant of the recording, rounded to `T` as an element of a tensor is. Same shape and padding marks as `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[4], &[-2.0f32, -0.5, 0.25, 1.0])?;
+/// assert_eq!(step.read(&ops::softshrink(&x, 0.5)?)?, [-1.5, 0.0, 0.0, 0.5]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns [`Error::Argument`] if `lambda` is negative, or not finite as a `T`.
+pub fn softshrink<'s, T: Real>(x: &Tensor<'s, T>, lambda: f64) -> Result<Tensor<'s, T>> {
+    let rounded = T::from_f64(lambda).to_f64();
+    if lambda < 0.0 || !rounded.is_finite() {
+        return Err(wrong("softshrink", "lambda", lambda, "must be at least 0, and finite as an element"));
+    }
+    with_numbers(
+        of_reals!(floats_with_parameters::softshrink, f64s_with_parameters::softshrink),
+        x,
+        &[rounded],
+    )
+}
+
+/// Returns `x` above `threshold`, and `value` elsewhere. NaN stays NaN.
+///
+/// Both numbers are constants of the recording, rounded to `T` as elements of a tensor are; they may be infinite or NaN. Same
+/// shape and padding marks as `x`.
+///
+/// ```
+/// # use graphable::prelude::*;
+/// # let mut rt = Runtime::new(Device::cpu())?;
+/// # let step = rt.step()?;
+/// let x = step.tensor(&[3], &[-2.0f32, 0.5, 1.0])?;
+/// assert_eq!(step.read(&ops::threshold(&x, 0.5, 20.0)?)?, [20.0, 20.0, 1.0]);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// # Errors
+/// Returns only the errors of every operation (see [`ops`](crate::ops)).
+pub fn threshold<'s, T: Real>(x: &Tensor<'s, T>, threshold: f64, value: f64) -> Result<Tensor<'s, T>> {
+    let numbers = [threshold, value].map(|number| T::from_f64(number).to_f64());
+    with_numbers(of_reals!(floats_with_parameters::threshold, f64s_with_parameters::threshold), x, &numbers)
+}
+
+/// A kernel of a tensor and numbers, in the type that its elements are computed in.
+fn with_numbers<'s, T: Real>(
+    definition: &'static Definition,
+    x: &Tensor<'s, T>,
+    numbers: &[f64],
+) -> Result<Tensor<'s, T>> {
+    let mut call = Call::new(definition, x)?;
+    for &number in numbers {
+        if T::DTYPE.is_computed_in_f32() {
+            call.key(number as f32);
+        } else {
+            call.key(number);
+        }
+    }
+    call.launch()
+}
+
+fn wrong(op: &'static str, what: &str, value: f64, rule: &str) -> Error {
+    Error::Argument { op, reason: format!("{what} is {value}; it {rule}") }
+}
+
 fn finite(op: &'static str, what: &str, value: f32) -> Result<f32> {
     if value.is_finite() {
         return Ok(value);
@@ -110,6 +291,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         floats::activations::DEFINITION,
         f64s::activations::DEFINITION,
         with_parameter::activations_with_parameter::DEFINITION,
+        floats_with_parameters::activations_with_parameters::DEFINITION,
+        f64s_with_parameters::activations_with_parameters::DEFINITION,
     ]
     .into_iter()
 }

@@ -82,7 +82,8 @@ mod statistics;
 mod upsample;
 
 pub use activation::{
-    elu, hardsigmoid, hardswish, leaky_relu, logsigmoid, mish, relu6, selu, sigmoid, softplus, softsign,
+    celu, elu, hardshrink, hardsigmoid, hardswish, leaky_relu, logsigmoid, mish, relu6, selu, sigmoid,
+    softplus, softshrink, softsign, tanhshrink, threshold,
 };
 pub use append::append;
 pub use arrange::{flip, index_select, one_hot, repeat, roll, stack, tri, tril, triu};

@@ -1,5 +1,6 @@
 //! Floats of 8 bits, as `float8_e4m3fn` of safetensors files has them: a sign, 4 bits of exponent with a bias of 7, 3 bits of
-//! mantissa. There are no infinities: the largest value is 448, and all bits but the sign mean NaN.
+//! mantissa. There are no infinities: the largest value is 448, and all bits but the sign mean NaN. Whether a weight and its scales
+//! in a file fit together is checked in `model/load/quantized/float8.rs`.
 
 use super::BlockFormat;
 

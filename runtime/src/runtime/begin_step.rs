@@ -1,4 +1,5 @@
-//! The beginning of a step, which ends everything of the step before.
+//! The beginning of a step, which ends everything of the step before. Its outputs are freed by
+//! `Memory::begin_step` (`memory/mod.rs`), those that were dropped earlier by their last handle (`memory/slots.rs`).
 
 use tracing::span::EnteredSpan;
 

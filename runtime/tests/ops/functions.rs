@@ -70,6 +70,9 @@ fn activations<T: Real>() -> Vec<Known<T>> {
             |x| 1.0507009873554805 * if x > 0.0 { x } else { 1.6732632423543772 * x.exp_m1() },
             wide,
         ),
+        ("tanhshrink", |x| ops::tanhshrink(x), |x| x - x.tanh(), wide),
+        ("celu", |x| ops::celu(x, 0.5), |x| if x > 0.0 { x } else { 0.5 * (2.0 * x).exp_m1() }, wide),
+        ("softshrink", |x| ops::softshrink(x, 0.75), |x| x - x.clamp(-0.75, 0.75), wide),
     ]
 }
 
@@ -92,6 +95,8 @@ fn exact<T: Real>() -> Vec<Known<T>> {
         ("frac", |x| ops::frac(x), f64::fract, wide),
         ("abs", |x| ops::abs(x), f64::abs, wide),
         ("sign", |x| ops::sign(x), |x| if x == 0.0 { x } else { x.signum() }, wide),
+        ("hardshrink", |x| ops::hardshrink(x, 1.5), |x| if x.abs() > 1.5 { x } else { 0.0 }, wide),
+        ("threshold", |x| ops::threshold(x, -0.5, 20.0), |x| if x > -0.5 { x } else { 20.0 }, wide),
     ]
 }
 
@@ -157,7 +162,91 @@ fn ends_are_those_of_f64() {
         check(ops::relu6(&x), 6.0, 0.0);
         check(ops::hardsigmoid(&x), 1.0, 0.0);
         check(ops::elu(&x, 2.0), infinite, -2.0);
+        check(ops::selu(&x), infinite, -1.758_099_3);
+        check(ops::celu(&x, 2.0), infinite, -2.0);
+        check(ops::celu(&x, -2.0), infinite, -infinite);
+        check(ops::hardshrink(&x, 0.5), infinite, -infinite);
+        check(ops::softshrink(&x, 0.5), infinite, -infinite);
+        check(ops::tanhshrink(&x), infinite, -infinite);
+        check(ops::threshold(&x, 0.5, 3.0), infinite, 3.0);
         check(ops::leaky_relu(&x, 0.5), infinite, -infinite);
+    });
+}
+
+/// The number with which elements are compared is one that they can be, and the ends of its range belong to it.
+fn numbers_are_rounded<T: Real>() {
+    in_step(|step| {
+        for lambda in [0.5, 0.1, 1.0 / 3.0] {
+            let rounded = T::from_f64(lambda);
+            let x = step.tensor(&[2], &[rounded, T::from_f64(-lambda)]).unwrap();
+            let is = |y: Result<Tensor<'_, T>>, want: f64| {
+                let y: Vec<f64> = step.read(&y.unwrap()).unwrap().into_iter().map(T::to_f64).collect();
+                assert_eq!(y, [want; 2], "{} with {lambda}", T::DTYPE);
+            };
+            is(ops::hardshrink(&x, lambda), 0.0);
+            is(ops::softshrink(&x, lambda), 0.0);
+            is(ops::threshold(&x, lambda, lambda), rounded.to_f64());
+        }
+        // A range without elements; and one of nothing but 0.
+        let values = [2.0, -2.0, 0.0].map(T::from_f64);
+        let x = step.tensor(&[3], &values).unwrap();
+        assert_eq!(step.read(&ops::hardshrink(&x, -3.0).unwrap()).unwrap(), values);
+        assert_eq!(step.read(&ops::softshrink(&x, 0.0).unwrap()).unwrap(), values);
+        let infinite = ops::threshold(&x, 0.0, f64::NEG_INFINITY).unwrap();
+        assert_eq!(
+            step.read(&infinite).unwrap(),
+            [2.0, f64::NEG_INFINITY, f64::NEG_INFINITY].map(T::from_f64)
+        );
+        let nothing = ops::threshold(&x, f64::NAN, 0.0).unwrap();
+        assert_eq!(step.read(&nothing).unwrap(), values);
+        let nan = step.read(&ops::threshold(&x, 9.0, f64::NAN).unwrap()).unwrap();
+        assert!(nan.into_iter().all(|v| v.to_f64().is_nan()));
+    });
+}
+
+#[test]
+fn numbers_of_shrinks_are_those_of_elements() {
+    for_types!(numbers_are_rounded: f32, f16, bf16, f64);
+}
+
+/// `x - tanh(x)` as `(x cosh(x) - sinh(x)) / cosh(x)`, the numerator as its series, of which no term cancels.
+fn of_tanhshrink(x: f64) -> f64 {
+    let (mut power, mut sum) = (x, 0.0);
+    for k in 1..60 {
+        let n = f64::from(2 * k);
+        power *= x * x / (n * (n + 1.0));
+        sum += n * power;
+    }
+    sum / x.cosh()
+}
+
+fn keep_their_digits<T: Real>(within: f64, farthest: f64) {
+    in_step(|step| {
+        let sizes = (1..60).map(|i| 1e-6 * 1.4f64.powi(i)).filter(|x| *x < 9.0);
+        let near: Vec<f64> = sizes.chain([0.624, 0.625, 0.626]).flat_map(|x| [x, -x]).collect();
+        let far: Vec<f64> = (1..=40).map(|i| farthest * f64::from(i) / 40.0).flat_map(|x| [x, -x]).collect();
+        let check = |name: &str, op: One<T>, x: &[f64], known: &dyn Fn(f64) -> f64| {
+            let x: Vec<T> = x.iter().map(|&x| T::from_f64(x)).collect();
+            let y = op(&step.tensor(&[x.len()], &x).unwrap()).unwrap();
+            for (x, y) in x.iter().zip(step.read(&y).unwrap()) {
+                let (x, y) = (x.to_f64(), y.to_f64());
+                let off = (y - known(x)).abs();
+                assert!(off <= within * known(x).abs(), "{name}({x}) = {y}, not {}", known(x));
+            }
+        };
+        check("tanhshrink", |x| ops::tanhshrink(x), &near, &of_tanhshrink);
+        check("logsigmoid", |x| ops::logsigmoid(x), &near, &|x| -softplus(-x));
+        check("logsigmoid", |x| ops::logsigmoid(x), &far, &|x| -softplus(-x));
+    });
+}
+
+#[test]
+fn small_results_of_activations_keep_their_digits() {
+    keep_their_digits::<f32>(2e-6, 80.0);
+    keep_their_digits::<f64>(5e-15, 700.0);
+    in_step(|step| {
+        let x = step.tensor(&[4], &[-3e38f32, -1e5, 1e5, 3e38]).unwrap();
+        assert_eq!(step.read(&ops::logsigmoid(&x).unwrap()).unwrap(), [-3e38, -1e5, 0.0, 0.0]);
     });
 }
 
@@ -398,6 +487,15 @@ fn misuse_is_refused() {
         );
         assert!(is_shape(ops::clamp(&x, &long, 1.0)) && is_shape(ops::pow(&x, &long)));
         assert!(is_argument(ops::elu(&x, f32::NAN)) && is_argument(ops::leaky_relu(&x, f32::INFINITY)));
+        for number in [f64::NAN, f64::INFINITY, 1e39] {
+            assert!(is_argument(ops::hardshrink(&x, number)) && is_argument(ops::softshrink(&x, number)));
+            assert!(is_argument(ops::celu(&x, number)));
+        }
+        // Zero in the type that is computed in, and infinite as an element.
+        assert!(is_argument(ops::celu(&x, 0.0)) && is_argument(ops::celu(&x, 1e-60)));
+        let half = ops::cast::<f32, f16>(&x).unwrap();
+        assert!(is_argument(ops::hardshrink(&half, 1e5)) && ops::celu(&half, 1e5).is_ok());
+        assert!(is_argument(ops::softshrink(&x, -0.5)));
         assert!(matches!(ops::minimum(&x, &param), Err(Error::DifferentRuntimes { op: "minimum" })));
     });
 }

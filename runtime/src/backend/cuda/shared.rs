@@ -1,5 +1,5 @@
 //! The state shared by the backend and all handles of its memory: released resources are freed here, in
-//! stream order and never during a capture.
+//! stream order and never during a capture. Executables that several recordings share are in `graph_exec.rs`.
 
 use std::{
     any::Any,

@@ -101,7 +101,7 @@ fn eps(g: &Draw<'_, '_>) -> f32 {
 const FLOATS: &[Entry] = unary!(of_floats:
     acos acosh asin asinh atan atanh ceil cos cosh erf erfc exp exp2 expm1 floor frac log log10 log1p log2
     reciprocal round rsqrt sin sinh sqrt tan tanh trunc
-    gelu gelu_tanh hardsigmoid hardswish logsigmoid mish relu relu6 selu sigmoid silu softplus softsign
+    gelu gelu_tanh hardsigmoid hardswish logsigmoid mish relu relu6 selu sigmoid silu softplus softsign tanhshrink
     isfinite isinf isnan
 );
 
@@ -132,6 +132,10 @@ const ELEMENTS: &[Entry] = entries! {
     scale: |g| ops::scale(&g.f(&g.shape(0, 3))?, g.real(0.5)).map(Made::made);
     elu: |g| ops::elu(&g.f(&g.shape(0, 3))?, g.real(0.5)).map(Made::made);
     leaky_relu: |g| ops::leaky_relu(&g.f(&g.shape(0, 3))?, g.real(0.5)).map(Made::made);
+    celu: |g| of_floats!(g, T => ops::celu(&g.t::<T>(&g.shape(0, 3))?, g.real(0.5).into()));
+    hardshrink: |g| of_floats!(g, T => ops::hardshrink(&g.t::<T>(&g.shape(0, 3))?, g.real(0.5).into()));
+    softshrink: |g| of_floats!(g, T => ops::softshrink(&g.t::<T>(&g.shape(0, 3))?, g.real(0.5).into()));
+    threshold: |g| of_floats!(g, T => ops::threshold(&g.t::<T>(&g.shape(0, 3))?, g.real(0.5).into(), g.real(2.0).into()));
     add: |g| ops::add(&g.f(&g.shape(0, 3))?, g.real(0.5)).map(Made::made);
     lt: |g| ops::lt(&g.t::<bf16>(&g.shape(0, 3))?, g.real(0.3)).map(Made::made);
     full_like: |g| ops::full_like(&g.f(&g.shape(0, 3))?, g.real(0.5)).map(Made::made);

@@ -71,8 +71,10 @@ table! {
     div: Smooth, same, |g| ops::div(g.f(0)?, 1.5);
     add: Smooth, half, |g| ops::add(g.h(0)?, g.x(0));
 
+    celu: Smooth, same, |g| ops::celu(g.f(0)?, 0.5);
     elu: Smooth, same, |g| ops::elu(g.f(0)?, 0.5);
     gelu_tanh: Smooth, same, |g| ops::gelu_tanh(g.f(0)?);
+    hardshrink: Steep, same, |g| ops::hardshrink(g.f(0)?, 0.5);
     hardsigmoid: Smooth, same, |g| ops::hardsigmoid(g.f(0)?);
     hardswish: Smooth, same, |g| ops::hardswish(g.f(0)?);
     leaky_relu: Smooth, same, |g| ops::leaky_relu(g.f(0)?, 0.125);
@@ -82,7 +84,10 @@ table! {
     selu: Smooth, same, |g| ops::selu(g.f(0)?);
     sigmoid: Smooth, same, |g| ops::sigmoid(g.f(0)?);
     softplus: Smooth, same, |g| ops::softplus(g.f(0)?);
+    softshrink: Smooth, same, |g| ops::softshrink(g.f(0)?, 0.25);
     softsign: Smooth, same, |g| ops::softsign(g.f(0)?);
+    tanhshrink: Smooth, same, |g| ops::tanhshrink(g.f(0)?);
+    threshold: Steep, same, |g| ops::threshold(g.f(0)?, -0.25, g.x(0).into());
 
     eq: Steep, pair_test, |g| ops::eq(g.f(0)?, g.f(1)?);
     ne: Steep, pair_test, |g| ops::ne(g.f(0)?, g.f(1)?);

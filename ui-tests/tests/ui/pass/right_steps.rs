@@ -89,3 +89,12 @@ mod g104 {
 }
 
 fn main() {}
+
+mod g105 {
+    use graphable::prelude::*;
+
+    #[graphable]
+    fn halved(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        ops::scale(x, 0.5)
+    }
+}
