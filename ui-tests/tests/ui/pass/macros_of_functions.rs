@@ -1,0 +1,96 @@
+//! Macros that a function defines, and which name what is around them.
+
+#![deny(warnings)]
+
+use graphable::prelude::*;
+
+/// A function made by a macro has two variables of one name: the macro's own, and the caller's.
+macro_rules! two_variables {
+    ($name:ident, $a:ident) => {
+        #[graphable]
+        fn $name(#[host] p: &Scalar<bool>, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Vec<Tensor<f32>>> {
+            let $a = ops::scale(x, 2.0)?;
+            let mut a = #[eager(support = Always)]
+            ops::scale(&$a, 3.0)?;
+            let all = {
+                macro_rules! difference {
+                    () => {{
+                        let a: Tensor<f32> = ops::sub(&a, &$a)?;
+                        a
+                    }};
+                    ($v:expr, $w:expr) => {
+                        ops::add($v, $w)?
+                    };
+                }
+                macro_rules! doubled {
+                    () => {
+                        a = ops::scale(&a, 2.0)?;
+                    };
+                }
+                doubled!();
+                let mut b = x.clone();
+                #[device]
+                if p { b = difference!() }
+                vec![difference!(), difference!(&b, &$a), b]
+            };
+            a = ops::neg(&a)?;
+            Ok(all.into_iter().chain([a]).collect())
+        }
+    };
+}
+
+two_variables!(hygienic, a);
+
+fn hygienic_on_the_host(p: bool, x: f32) -> Vec<f32> {
+    let (given, own) = (x * 2.0, x * 12.0);
+    let b = if p { own - given } else { x };
+    vec![own - given, b + given, b, -own]
+}
+
+/// What `by` would mean outside the function below.
+#[allow(dead_code)]
+fn by(n: usize) -> usize {
+    n + 1000
+}
+
+/// A macro that host code calls names a closure.
+#[graphable]
+fn closures(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let more = n + 1;
+    let by = |n: usize| n + more;
+    macro_rules! twice {
+        ($n:expr) => {
+            by(by($n))
+        };
+    }
+    let y = #[eager(support = Always)]
+    ops::scale(x, 0.5)?;
+    {
+        macro_rules! thrice {
+            ($n:expr) => {
+                by(twice!($n))
+            };
+        }
+        let z = #[eager(support = Always)]
+        ops::scale(&y, thrice!(3) as f32)?;
+        ops::add(&z, &y)
+    }
+}
+
+fn main() -> Result<()> {
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let mut rt = Runtime::new(Device::cpu())?;
+        let hygienic = HygienicGraph::builder().mode(mode).build(&mut rt)?;
+        let closures = ClosuresGraph::builder().mode(mode).build(&mut rt)?;
+        for at in 0..12 {
+            let (p, n, x) = (at % 2 == 0, at / 2 % 3, 1.0 + at as f32);
+            let step = rt.step()?;
+            let got = hygienic.call(&step, p, &[x])?;
+            let got: Vec<f32> = got.iter().map(|t| Ok(step.read(t)?[0])).collect::<Result<_>>()?;
+            assert_eq!(got, hygienic_on_the_host(p, x), "{mode} {at}");
+            let got = step.read(&closures.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, x * 0.5 * (3 * (n + 1) + 4) as f32, "{mode} {at}");
+        }
+    }
+    Ok(())
+}
