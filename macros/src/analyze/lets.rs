@@ -231,8 +231,10 @@ impl Analysis<'_, '_> {
     /// A closure, or another value that each segment makes for itself; `from` begins with its `let`.
     fn made_in_each_segment(&mut self, from: &[Statement], plain: Local, walk: &mut Walk<'_>) {
         let statement = &from[0];
-        // The name is bound at once, so a run that uses its earlier meaning ends here.
-        if statement.binds.iter().any(|b| self.run.uses().has(&b.ident.to_string())) {
+        // The name is bound at once, and those of a run when it ends: one that uses or gives the name its earlier meaning ends
+        // here.
+        let is_in_run = |name: &str| self.run.uses().has(name) || self.run.binds(name);
+        if statement.binds.iter().any(|b| is_in_run(&b.ident.to_string())) {
             self.flush(from, walk);
         }
         let name = statement.binds.first().map(|b| b.ident.to_string());
@@ -276,7 +278,7 @@ impl Analysis<'_, '_> {
         if !renamed && (!(must || evaluated) || depends && !alone && !passed_on) {
             return Place::Run;
         }
-        let behind_run = *has_boundary || leaves || depends || self.moves_from_run(&statement.uses);
+        let behind_run = *has_boundary || leaves || depends || self.takes_from_run(&statement.uses);
         Place::HostCode { behind_run }
     }
 

@@ -209,7 +209,7 @@ impl Analysis<'_, '_> {
             };
             return self.push(walk, statement.with(stmt));
         }
-        if self.moves_from_run(uses) {
+        if self.takes_from_run(uses) {
             self.flush(from, walk);
         }
         match expr {
