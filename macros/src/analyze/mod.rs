@@ -64,6 +64,7 @@ pub(crate) fn host_code(
         host_statement: None,
         runs: Vec::new(),
         host_uses: HashSet::new(),
+        named_by_macros: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -131,6 +132,8 @@ struct Analysis<'a, 'e> {
     runs: Vec<Run>,
     /// Names of closures that host code uses, which are kept there, and of what is no variable.
     host_uses: HashSet<String>,
+    /// Ids of bindings that macros of the function name: any later call of one may read them.
+    named_by_macros: HashSet<usize>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     /// The number of generated names.

@@ -93,6 +93,7 @@ impl Analysis<'_, '_> {
             self.flush(from, walk);
         }
         self.in_host_code(named);
+        self.named_by_macros.extend(self.scope.ids(named));
         self.scope.enter_macro(name);
     }
 

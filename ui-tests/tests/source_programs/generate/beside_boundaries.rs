@@ -67,12 +67,11 @@ impl Generator {
     fn consumed_by_a_closure(&mut self, scope: &Scope) -> Vec<String> {
         let (made, t) = (self.work(scope), self.tensor(scope));
         let body = match self.rng.random_range(0..3) {
-            0 => "drop(own); ops::neg(v)",
-            1 => "let doubled = ops::add(&own, v)?; let taken = own; ops::sub(&doubled, &taken)",
-            _ => "let taken = own; ops::mul(&taken, v)",
+            0 => "drop(own); scaled(v, -1.0)",
+            1 => "let mixed = mix(&own, v)?; let taken = own; mix(&mixed, &taken)",
+            _ => "let taken = own; mix(&taken, v)",
         };
-        let mut stmts =
-            vec![format!("let own = {made}?;"), format!("let g = |v: &Tensor<'_, f32>| {{ {body} }};")];
+        let mut stmts = vec![format!("let own = {made}?;"), format!("let g = |v| {{ {body} }};")];
         if self.chance(0.5) {
             stmts.push(format!("let _ = {};", self.region(scope)));
         }

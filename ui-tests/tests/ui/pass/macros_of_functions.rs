@@ -77,11 +77,62 @@ fn closures(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tenso
     }
 }
 
+/// Calls of a macro do not show what it names.
+#[graphable]
+fn changed(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut h = ops::neg(x)?;
+    let c = #[eager(support = Always)]
+    ops::scale(&h, 2.0)?;
+    macro_rules! h {
+        () => {
+            h
+        };
+    }
+    h = ops::sub(&h, &c)?;
+    let d = #[eager(support = Always)]
+    ops::scale(&h!(), 3.0)?;
+    h = ops::add(&d, &c)?;
+    let mut e = #[eager(support = Always)]
+    ops::scale(&h!(), 5.0)?;
+    for i in 0..n {
+        h = ops::add(&e, i as f32)?;
+        e = #[eager(support = Always)]
+        ops::neg(&h!())?;
+        h = ops::sub(&e, x)?;
+    }
+    let f = #[eager(support = Always)]
+    ops::scale(&h!(), 7.0)?;
+    // One that a segment defines may change what is around it.
+    {
+        macro_rules! more {
+            ($by:expr) => {
+                h = ops::add(&h, $by)?
+            };
+        }
+        more!(&f);
+        more!(x);
+    }
+    #[eager(support = Always)]
+    ops::add(&h, &f)
+}
+
+fn changed_on_the_host(n: usize, x: f32) -> f32 {
+    let c = -2.0 * x;
+    let mut h = (-x - c) * 3.0 + c;
+    let mut e = h * 5.0;
+    for i in 0..n {
+        e = -(e + i as f32);
+        h = e - x;
+    }
+    h + h * 7.0 + x + h * 7.0
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
         let hygienic = HygienicGraph::builder().mode(mode).build(&mut rt)?;
         let closures = ClosuresGraph::builder().mode(mode).build(&mut rt)?;
+        let changed = ChangedGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..12 {
             let (p, n, x) = (at % 2 == 0, at / 2 % 3, 1.0 + at as f32);
             let step = rt.step()?;
@@ -90,6 +141,8 @@ fn main() -> Result<()> {
             assert_eq!(got, hygienic_on_the_host(p, x), "{mode} {at}");
             let got = step.read(&closures.call(&step, n, &[x])?)?[0];
             assert_eq!(got, x * 0.5 * (3 * (n + 1) + 4) as f32, "{mode} {at}");
+            let got = step.read(&changed.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, changed_on_the_host(n, x), "{mode} {at}");
         }
     }
     Ok(())
