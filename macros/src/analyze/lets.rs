@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     facts::{
-        classify,
+        classify, macros,
         statement::Statement,
         uses::{self, Sequence, Use, Uses},
         values,
@@ -109,6 +109,28 @@ impl Analysis<'_, '_> {
             } else {
                 all.push(stmt.clone());
             }
+        }
+        all
+    }
+
+    /// Rewrites `let r = if c() { &mut a } else { &mut b };` as `let v = c(); let r = if v { … } else { … };`, which is
+    /// equivalent, so that host code, which calls nothing, makes the reference.
+    pub(super) fn conditions_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        let mut all = Vec::with_capacity(stmts.len());
+        for mut stmt in stmts {
+            if let Stmt::Local(local) = &mut stmt
+                && local.attrs.is_empty()
+                && let Some(init) = local.init.as_mut().filter(|i| i.diverge.is_none())
+                && let Expr::If(e) = &mut *init.expr
+                && chooses_exclusive(e)
+            {
+                let mut value = self.fresh("v");
+                value.set_span(value.span().located_at(syn::spanned::Spanned::span(&e.cond)));
+                let (at, cond) = (local.let_token.span, &e.cond);
+                all.push(syn::parse_quote_spanned!(at=> let #value = #cond;));
+                *e.cond = syn::parse_quote!(#value);
+            }
+            all.push(stmt);
         }
         all
     }
@@ -262,7 +284,11 @@ impl Analysis<'_, '_> {
         let iterator = self.takes_from_host_iterator(&init.expr)
             || self.binds_host_iterator(&found.plain, &from[1..]) && self.is_iterator_of_host(&init.expr);
         let must = found.says_host() || *has_boundary || leaves || iterator;
-        let depends = self.depends_on_run(&walk.run, value, binds) || self.overtakes_check(&init.expr, value);
+        // A call of a macro of the function does not show what it uses.
+        let is_hidden = || !walk.run.is_empty() && macros::calls_any(&statement.stmt, &self.own_macros);
+        let depends = self.depends_on_run(&walk.run, value, binds)
+            || self.overtakes_check(&init.expr, value)
+            || is_hidden();
         // An assignment must run once, but a borrow would be evaluated again after its segment. The same
         // holds for an expression that moves one part of a value and borrows another.
         let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
@@ -418,6 +444,23 @@ fn written_type(local: &Local) -> Option<syn::Type> {
 pub(super) fn makes_exclusive(statement: &Statement) -> bool {
     let init = statement.local().and_then(|local| local.init.as_ref());
     init.is_some_and(|init| borrows_mutably(&init.expr))
+}
+
+/// Returns whether an `if` chooses a `&mut` by a condition that makes calls, and neither binds names nor is a boundary.
+fn chooses_exclusive(e: &syn::ExprIf) -> bool {
+    struct Binds(bool);
+    impl<'a> Visit<'a> for Binds {
+        fn visit_expr_let(&mut self, _: &'a syn::ExprLet) {
+            self.0 = true;
+        }
+    }
+    let mut decided = e.clone();
+    *decided.cond = syn::parse_quote!(true);
+    let decided = Expr::If(decided);
+    let mut binds = Binds(false);
+    binds.visit_expr(&e.cond);
+    let is_plain = e.attrs.is_empty() && !binds.0 && !classify::expr_has_boundary(&e.cond);
+    is_plain && borrows_mutably(&decided) && classify::call_free(&decided) && !classify::call_free(&e.cond)
 }
 
 /// Returns whether the value of a `let` only refers to variables, to some of them by `&mut`.

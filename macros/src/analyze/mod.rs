@@ -65,6 +65,7 @@ pub(crate) fn host_code(
         runs: Vec::new(),
         host_uses: HashSet::new(),
         named_by_macros: HashSet::new(),
+        own_macros: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -134,6 +135,8 @@ struct Analysis<'a, 'e> {
     host_uses: HashSet<String>,
     /// Ids of bindings that macros of the function name: any later call of one may read them.
     named_by_macros: HashSet<usize>,
+    /// Names of these macros.
+    own_macros: HashSet<String>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     /// The number of generated names.

@@ -127,12 +127,37 @@ fn changed_on_the_host(n: usize, x: f32) -> f32 {
     h + h * 7.0 + x + h * 7.0
 }
 
+fn next(n: usize) -> usize {
+    n * 3 % 5
+}
+
+/// Nor does a host value that is made of one.
+#[graphable]
+fn counted(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut k = 1;
+    macro_rules! k {
+        () => {
+            k
+        };
+    }
+    let d = #[eager(support = Always)]
+    ops::scale(x, 2.0)?;
+    let e = ops::neg(&d)?;
+    k = next(k + n);
+    let y = ops::scale(&e, 3.0)?;
+    #[key]
+    let j = k!() + 1;
+    #[eager(support = Always)]
+    ops::scale(&y, (j * 10 + k) as f32)
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
         let hygienic = HygienicGraph::builder().mode(mode).build(&mut rt)?;
         let closures = ClosuresGraph::builder().mode(mode).build(&mut rt)?;
         let changed = ChangedGraph::builder().mode(mode).build(&mut rt)?;
+        let counted = CountedGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..12 {
             let (p, n, x) = (at % 2 == 0, at / 2 % 3, 1.0 + at as f32);
             let step = rt.step()?;
@@ -143,6 +168,8 @@ fn main() -> Result<()> {
             assert_eq!(got, x * 0.5 * (3 * (n + 1) + 4) as f32, "{mode} {at}");
             let got = step.read(&changed.call(&step, n, &[x])?)?[0];
             assert_eq!(got, changed_on_the_host(n, x), "{mode} {at}");
+            let got = step.read(&counted.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, -6.0 * x * (11 * next(1 + n) + 10) as f32, "{mode} {at}");
         }
     }
     Ok(())

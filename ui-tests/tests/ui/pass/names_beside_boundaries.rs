@@ -160,6 +160,35 @@ fn consumed_on_the_host(n: usize, x: f32) -> f32 {
     (b + x * 5.0) * 7.0 - x
 }
 
+/// A condition that makes calls chooses a `&mut`, which may have the name of what it refers to, and a boundary gives that a value.
+#[graphable]
+fn chosen(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let (mut h, mut o) = (ops::neg(x)?, ops::scale(x, 3.0)?);
+    {
+        h = ops::scale(&h, 2.0)?;
+        let h = if x.rank() == 1 && n > 1 { &mut h } else { &mut o };
+        *h = #[eager(support = Always)]
+        ops::scale(h, 5.0)?;
+        *h = ops::add(&*h, x)?;
+    }
+    {
+        let d = ops::neg(&h)?;
+        let chosen = if odd(n).is_some() && d.rank() == 1 { &mut h } else { &mut o };
+        *chosen = #[eager(support = Always)]
+        ops::add(chosen, &d)?;
+        *chosen = ops::scale(chosen, 7.0)?;
+    }
+    ops::add(&h, &o)
+}
+
+fn chosen_on_the_host(n: usize, x: f32) -> f32 {
+    let (mut h, mut o) = (-2.0 * x, 3.0 * x);
+    if n > 1 { h = h * 5.0 + x } else { o = o * 5.0 + x }
+    let d = -h;
+    if n % 2 == 1 { h = (h + d) * 7.0 } else { o = (o + d) * 7.0 }
+    h + o
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
@@ -167,6 +196,7 @@ fn main() -> Result<()> {
         let closures = ClosuresGraph::builder().mode(mode).build(&mut rt)?;
         let again = AgainGraph::builder().mode(mode).build(&mut rt)?;
         let consumed = ConsumedGraph::builder().mode(mode).build(&mut rt)?;
+        let chosen = ChosenGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..16 {
             let (n, x) = (at % 4, 1.0 + at as f32);
             let step = rt.step()?;
@@ -178,6 +208,8 @@ fn main() -> Result<()> {
             assert_eq!(got, x * 4.5, "again {mode} {at}");
             let got = step.read(&consumed.call(&step, n, &[x])?)?[0];
             assert_eq!(got, consumed_on_the_host(n, x), "consumed {mode} {at}");
+            let got = step.read(&chosen.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, chosen_on_the_host(n, x), "chosen {mode} {at}");
         }
     }
     Ok(())
