@@ -113,28 +113,6 @@ impl Analysis<'_, '_> {
         all
     }
 
-    /// Rewrites `let r = if c() { &mut a } else { &mut b };` as `let v = c(); let r = if v { … } else { … };`, which is
-    /// equivalent, so that host code, which calls nothing, makes the reference.
-    pub(super) fn conditions_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
-        let mut all = Vec::with_capacity(stmts.len());
-        for mut stmt in stmts {
-            if let Stmt::Local(local) = &mut stmt
-                && local.attrs.is_empty()
-                && let Some(init) = local.init.as_mut().filter(|i| i.diverge.is_none())
-                && let Expr::If(e) = &mut *init.expr
-                && chooses_exclusive(e)
-            {
-                let mut value = self.fresh("v");
-                value.set_span(value.span().located_at(syn::spanned::Spanned::span(&e.cond)));
-                let (at, cond) = (local.let_token.span, &e.cond);
-                all.push(syn::parse_quote_spanned!(at=> let #value = #cond;));
-                *e.cond = syn::parse_quote!(#value);
-            }
-            all.push(stmt);
-        }
-        all
-    }
-
     /// Rewrites `let b = { b = f(x)?; … };` as `let v = { b = f(x)?; … }; let b = v;`, so that there is a place
     /// where the outer variable has changed and its name is not taken yet.
     pub(super) fn shadowed_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
@@ -173,8 +151,39 @@ impl Analysis<'_, '_> {
         })
     }
 
+    /// Returns `let v = c();` and `let r = if v { &mut a } else { &mut b };` for `let r = if c() { &mut a } else { &mut b };`, which
+    /// is equivalent, so that host code, which calls nothing, makes the reference. `None` for other `let`s, and where host code
+    /// decides anyway.
+    fn condition_apart(&mut self, local: &Local) -> Option<[Statement; 2]> {
+        let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
+        let Expr::If(e) = &*init.expr else { return None };
+        if !chooses_exclusive(e) || self.is_split(&init.expr) {
+            return None;
+        }
+        let mut value = self.fresh("v");
+        value.set_span(value.span().located_at(syn::spanned::Spanned::span(&e.cond)));
+        let (at, cond) = (local.let_token.span, &e.cond);
+        let condition = syn::parse_quote_spanned!(at=> let #value = #cond;);
+        let mut chosen = (*local).clone();
+        if let Some(LocalInit { expr, .. }) = &mut chosen.init
+            && let Expr::If(e) = &mut **expr
+        {
+            *e.cond = syn::parse_quote!(#value);
+        }
+        Some([Statement::of(condition), Statement::of(Stmt::Local(chosen))])
+    }
+
     pub(super) fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
         let Some(init) = &local.init else { return self.declared(local, from, walk) };
+        if let Some(both) = self.condition_apart(local) {
+            let from = [&both[..], &from[1..]].concat();
+            for at in 0..both.len() {
+                if let Some(local) = from[at].local() {
+                    self.local(local, &from[at..], walk);
+                }
+            }
+            return;
+        }
         let (statement, found) = (&from[0], Let::of(&from[0], local, init));
         // With `#[host]`, only names: a function, a constant or a variant is the same on every call.
         let constant = !found.key
@@ -446,7 +455,7 @@ pub(super) fn makes_exclusive(statement: &Statement) -> bool {
     init.is_some_and(|init| borrows_mutably(&init.expr))
 }
 
-/// Returns whether an `if` chooses a `&mut` by a condition that makes calls, and neither binds names nor is a boundary.
+/// Returns whether an `if` chooses a `&mut` by a condition that makes calls and binds no names.
 fn chooses_exclusive(e: &syn::ExprIf) -> bool {
     struct Binds(bool);
     impl<'a> Visit<'a> for Binds {
@@ -459,7 +468,7 @@ fn chooses_exclusive(e: &syn::ExprIf) -> bool {
     let decided = Expr::If(decided);
     let mut binds = Binds(false);
     binds.visit_expr(&e.cond);
-    let is_plain = e.attrs.is_empty() && !binds.0 && !classify::expr_has_boundary(&e.cond);
+    let is_plain = e.attrs.is_empty() && !binds.0;
     is_plain && borrows_mutably(&decided) && classify::call_free(&decided) && !classify::call_free(&e.cond)
 }
 

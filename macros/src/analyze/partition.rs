@@ -56,7 +56,6 @@ impl Analysis<'_, '_> {
     /// Returns the host code of a block; `after` are the bindings that are live after it.
     pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> Block {
         let stmts = self.without_temporaries(stmts);
-        let stmts = self.conditions_apart(stmts);
         let stmts = self.shadowed_apart(stmts);
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);

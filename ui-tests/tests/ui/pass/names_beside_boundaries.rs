@@ -178,6 +178,13 @@ fn chosen(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<
         ops::add(chosen, &d)?;
         *chosen = ops::scale(chosen, 7.0)?;
     }
+    // A value of a boundary decides on the host.
+    let k = #[eager(support = Always)]
+    more(n);
+    let chosen = if sum(k, 1) > 1002 { &mut h } else { &mut o };
+    *chosen = ops::add(chosen, x)?;
+    *chosen = #[eager(support = Always)]
+    ops::scale(chosen, 3.0)?;
     ops::add(&h, &o)
 }
 
@@ -186,6 +193,7 @@ fn chosen_on_the_host(n: usize, x: f32) -> f32 {
     if n > 1 { h = h * 5.0 + x } else { o = o * 5.0 + x }
     let d = -h;
     if n % 2 == 1 { h = (h + d) * 7.0 } else { o = (o + d) * 7.0 }
+    if n > 1 { h = (h + x) * 3.0 } else { o = (o + x) * 3.0 }
     h + o
 }
 
