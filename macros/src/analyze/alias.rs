@@ -11,7 +11,7 @@ use syn::{
 };
 
 use crate::{
-    facts::{classify, operations, sizes, uses, uses::Uses, values},
+    facts::{classify, macros, operations, sizes, uses, uses::Uses, values},
     model::Header,
     parse::{attributes, syntax},
 };
@@ -108,15 +108,7 @@ impl Names {
 
     /// Returns whether the code calls a macro defined in the function.
     pub(super) fn calls_own_macro(&self, stmt: &syn::Stmt) -> bool {
-        struct Calls<'n>(&'n HashSet<String>, bool);
-        impl<'a> Visit<'a> for Calls<'_> {
-            fn visit_macro(&mut self, m: &'a syn::Macro) {
-                self.1 |= m.path.get_ident().is_some_and(|i| self.0.contains(&i.to_string()));
-            }
-        }
-        let mut calls = Calls(&self.macros, false);
-        calls.visit_stmt(stmt);
-        calls.1
+        macros::calls_any(stmt, &self.macros)
     }
 
     /// Returns the parameters into whose memory the value of an expression may be a reference.

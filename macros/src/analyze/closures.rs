@@ -16,7 +16,7 @@ use crate::{
 
 impl Analysis<'_, '_> {
     /// Handles closures whose captured variables are shadowed after a boundary: the captured value gets a
-    /// name of its own, `let c = &k;`, and the closure uses `*c`.
+    /// name of its own, `let c = &k;`, and the closure uses `*c`. One that the closure takes is moved, `let c = k;`.
     pub(super) fn captured_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
         let mut all: Vec<Stmt> = Vec::with_capacity(stmts.len());
         for at in 0..stmts.len() {
@@ -37,12 +37,16 @@ impl Analysis<'_, '_> {
                     }
                     let mut alias = self.fresh("v");
                     alias.set_span(alias.span().located_at(u.ident.span()));
-                    let mut renamed = init.expr.clone();
-                    Rename::new(name, &syn::parse_quote!((*#alias))).visit_expr_mut(&mut renamed);
+                    let (ident, mut renamed) = (&u.ident, init.expr.clone());
+                    let (captured, stands): (Stmt, Expr) = if u.by_value {
+                        (syn::parse_quote!(let #alias = #ident;), syn::parse_quote!(#alias))
+                    } else {
+                        (syn::parse_quote!(let #alias = &#ident;), syn::parse_quote!((*#alias)))
+                    };
+                    Rename::new(name, &stands).visit_expr_mut(&mut renamed);
                     // Inside a macro call it keeps its name.
                     if !uses::of_expr(&renamed).has(name) {
-                        let ident = &u.ident;
-                        all.push(syn::parse_quote!(let #alias = &#ident;));
+                        all.push(captured);
                         init.expr = renamed;
                     }
                 }

@@ -52,8 +52,9 @@ impl Analysis<'_, '_> {
             })
     }
 
-    /// Returns whether the code moves an owned value, or a `&mut`, that the run uses.
-    pub(super) fn moves_from_run(&self, uses: &Uses) -> bool {
+    /// Returns whether the code moves an owned value, or a `&mut`, that the run uses, or assigns what a reference in the run
+    /// refers to.
+    pub(super) fn takes_from_run(&self, uses: &Uses) -> bool {
         // By an operator, owned values are moved, and host values copied.
         let moves = |name: &str, u: &Use| {
             let is_in = |ids: &HashSet<usize>| self.scope.lookup(name).is_some_and(|b| ids.contains(&b.id));
@@ -61,12 +62,12 @@ impl Analysis<'_, '_> {
                 || is_in(&self.scope.host_results) && u.handed_on
                 || u.passes_on() && self.scope.lookup(name).is_some_and(|b| b.exclusive)
         };
-        let mut moved = uses.0.iter().filter(|(name, u)| moves(name, u)).peekable();
-        if moved.peek().is_none() {
+        let mut taken =
+            uses.0.iter().filter(|(name, u)| u.assigned || u.touched || moves(name, u)).peekable();
+        if taken.peek().is_none() {
             return false;
         }
         let theirs = self.run.uses();
-        // The referent of a reference in the run must not be moved.
         let lent: HashSet<usize> = self
             .scope
             .ids(theirs)
@@ -75,9 +76,10 @@ impl Analysis<'_, '_> {
             .flatten()
             .copied()
             .collect();
-        moved.any(|(name, u)| {
+        taken.any(|(name, u)| {
             let is_lent = self.scope.lookup(name).is_some_and(|b| lent.contains(&b.id));
-            is_lent || theirs.get(name).is_some_and(|t| u.by_value || t.taken || overlapping(u, t))
+            let is_moved = || theirs.get(name).is_some_and(|t| u.by_value || t.taken || overlapping(u, t));
+            is_lent || moves(name, u) && is_moved()
         })
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     facts::{
-        classify,
+        classify, macros,
         statement::Statement,
         uses::{self, Sequence, Use, Uses},
         values,
@@ -151,8 +151,39 @@ impl Analysis<'_, '_> {
         })
     }
 
+    /// Returns `let v = c();` and `let r = if v { &mut a } else { &mut b };` for `let r = if c() { &mut a } else { &mut b };`, which
+    /// is equivalent, so that host code, which calls nothing, makes the reference. `None` for other `let`s, and where host code
+    /// decides anyway.
+    fn condition_apart(&mut self, local: &Local) -> Option<[Statement; 2]> {
+        let init = local.init.as_ref().filter(|i| i.diverge.is_none() && local.attrs.is_empty())?;
+        let Expr::If(e) = &*init.expr else { return None };
+        if !chooses_exclusive(e) || self.is_split(&init.expr) {
+            return None;
+        }
+        let mut value = self.fresh("v");
+        value.set_span(value.span().located_at(syn::spanned::Spanned::span(&e.cond)));
+        let (at, cond) = (local.let_token.span, &e.cond);
+        let condition = syn::parse_quote_spanned!(at=> let #value = #cond;);
+        let mut chosen = (*local).clone();
+        if let Some(LocalInit { expr, .. }) = &mut chosen.init
+            && let Expr::If(e) = &mut **expr
+        {
+            *e.cond = syn::parse_quote!(#value);
+        }
+        Some([Statement::of(condition), Statement::of(Stmt::Local(chosen))])
+    }
+
     pub(super) fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
         let Some(init) = &local.init else { return self.declared(local, from, walk) };
+        if let Some(both) = self.condition_apart(local) {
+            let from = [&both[..], &from[1..]].concat();
+            for at in 0..both.len() {
+                if let Some(local) = from[at].local() {
+                    self.local(local, &from[at..], walk);
+                }
+            }
+            return;
+        }
         let (statement, found) = (&from[0], Let::of(&from[0], local, init));
         // With `#[host]`, only names: a function, a constant or a variant is the same on every call.
         let constant = !found.key
@@ -231,8 +262,10 @@ impl Analysis<'_, '_> {
     /// A closure, or another value that each segment makes for itself; `from` begins with its `let`.
     fn made_in_each_segment(&mut self, from: &[Statement], plain: Local, walk: &mut Walk<'_>) {
         let statement = &from[0];
-        // The name is bound at once, so a run that uses its earlier meaning ends here.
-        if statement.binds.iter().any(|b| self.run.uses().has(&b.ident.to_string())) {
+        // The name is bound at once, and those of a run when it ends: one that uses or gives the name its earlier meaning ends
+        // here.
+        let is_in_run = |name: &str| self.run.uses().has(name) || self.run.binds(name);
+        if statement.binds.iter().any(|b| is_in_run(&b.ident.to_string())) {
             self.flush(from, walk);
         }
         let name = statement.binds.first().map(|b| b.ident.to_string());
@@ -260,7 +293,11 @@ impl Analysis<'_, '_> {
         let iterator = self.takes_from_host_iterator(&init.expr)
             || self.binds_host_iterator(&found.plain, &from[1..]) && self.is_iterator_of_host(&init.expr);
         let must = found.says_host() || *has_boundary || leaves || iterator;
-        let depends = self.depends_on_run(&walk.run, value, binds) || self.overtakes_check(&init.expr, value);
+        // A call of a macro of the function does not show what it uses.
+        let is_hidden = || !walk.run.is_empty() && macros::calls_any(&statement.stmt, &self.own_macros);
+        let depends = self.depends_on_run(&walk.run, value, binds)
+            || self.overtakes_check(&init.expr, value)
+            || is_hidden();
         // An assignment must run once, but a borrow would be evaluated again after its segment. The same
         // holds for an expression that moves one part of a value and borrows another.
         let mixed = binds.iter().any(|b| b.by_ref) && binds.iter().any(|b| !b.by_ref);
@@ -276,7 +313,7 @@ impl Analysis<'_, '_> {
         if !renamed && (!(must || evaluated) || depends && !alone && !passed_on) {
             return Place::Run;
         }
-        let behind_run = *has_boundary || leaves || depends || self.moves_from_run(&statement.uses);
+        let behind_run = *has_boundary || leaves || depends || self.takes_from_run(&statement.uses);
         Place::HostCode { behind_run }
     }
 
@@ -416,6 +453,23 @@ fn written_type(local: &Local) -> Option<syn::Type> {
 pub(super) fn makes_exclusive(statement: &Statement) -> bool {
     let init = statement.local().and_then(|local| local.init.as_ref());
     init.is_some_and(|init| borrows_mutably(&init.expr))
+}
+
+/// Returns whether an `if` chooses a `&mut` by a condition that makes calls and binds no names.
+fn chooses_exclusive(e: &syn::ExprIf) -> bool {
+    struct Binds(bool);
+    impl<'a> Visit<'a> for Binds {
+        fn visit_expr_let(&mut self, _: &'a syn::ExprLet) {
+            self.0 = true;
+        }
+    }
+    let mut decided = e.clone();
+    *decided.cond = syn::parse_quote!(true);
+    let decided = Expr::If(decided);
+    let mut binds = Binds(false);
+    binds.visit_expr(&e.cond);
+    let is_plain = e.attrs.is_empty() && !binds.0;
+    is_plain && borrows_mutably(&decided) && classify::call_free(&decided) && !classify::call_free(&e.cond)
 }
 
 /// Returns whether the value of a `let` only refers to variables, to some of them by `&mut`.

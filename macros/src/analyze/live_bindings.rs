@@ -69,6 +69,7 @@ impl Analysis<'_, '_> {
             bound.extend(statement.binds.iter().map(|b| b.ident.to_string()));
         }
         live.extend(after.difference(&dead));
+        live.extend(&self.named_by_macros);
         live
     }
 
@@ -92,6 +93,7 @@ impl Analysis<'_, '_> {
             }
         }
         live.extend(after);
+        live.extend(&self.named_by_macros);
         live
     }
 }

@@ -64,6 +64,8 @@ pub(crate) fn host_code(
         host_statement: None,
         runs: Vec::new(),
         host_uses: HashSet::new(),
+        named_by_macros: HashSet::new(),
+        own_macros: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -129,8 +131,12 @@ struct Analysis<'a, 'e> {
     plan: Vec<PlanItem>,
     host_statement: Option<Location>,
     runs: Vec<Run>,
-    /// Names that host code uses: closures among them are kept there.
+    /// Names of closures that host code uses, which are kept there, and of what is no variable.
     host_uses: HashSet<String>,
+    /// Ids of bindings that macros of the function name: any later call of one may read them.
+    named_by_macros: HashSet<usize>,
+    /// Names of these macros.
+    own_macros: HashSet<String>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     /// The number of generated names.
@@ -195,12 +201,22 @@ impl Analysis<'_, '_> {
         self.needs_in_host_code(uses);
     }
 
-    /// Notes names that host code needs, with those that the closures among them use.
+    /// Notes the closures that host code needs, by their names, with those that the closures among them use.
     fn needs_in_host_code(&mut self, uses: &Uses) {
-        let with_captures = self.scope.with_captures(uses.clone());
-        self.host_uses.extend(with_captures.names().map(str::to_owned));
+        let (mut captured, mut closures) = (Uses::default(), Vec::new());
+        for name in uses.names() {
+            let known = self.scope.lookup(name);
+            // Another variable may have a closure's name.
+            if known.is_some_and(|b| b.made.is_none()) {
+                continue;
+            }
+            self.host_uses.insert(name.to_owned());
+            let Some((id, made)) = known.and_then(|b| Some((b.id, b.made.as_ref()?))) else { continue };
+            captured.merge(&made.uses);
+            closures.push(id);
+        }
+        self.host_uses.extend(self.scope.with_captures(captured).names().map(str::to_owned));
         // A closure captured by another one may have lost its name since.
-        let mut closures: Vec<usize> = uses.names().filter_map(|n| Some(self.scope.lookup(n)?.id)).collect();
         let mut seen = HashSet::new();
         while let Some(id) = closures.pop() {
             let Some(captured) = self.captured.get(&id).filter(|_| seen.insert(id)) else { continue };

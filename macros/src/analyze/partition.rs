@@ -84,12 +84,17 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Passes the definition of a macro: code before it means another one of the name.
+    /// Passes the definition of a macro: code before it means another one of the name. What it names stands for what host code
+    /// before it has.
     fn defined(&mut self, name: &Ident, from: &[Statement], walk: &mut Walk<'_>) {
         let names = |s: &Statement| syntax::identifiers(s.stmt.to_token_stream()).contains(&name.to_string());
-        if walk.run.iter().any(names) {
+        let named = &from[0].uses;
+        if walk.run.iter().any(names) || named.names().any(|name| self.run.binds(name)) {
             self.flush(from, walk);
         }
+        self.in_host_code(named);
+        self.named_by_macros.extend(self.scope.ids(named));
+        self.own_macros.insert(name.to_string());
         self.scope.enter_macro(name);
     }
 
@@ -206,7 +211,7 @@ impl Analysis<'_, '_> {
             };
             return self.push(walk, statement.with(stmt));
         }
-        if self.moves_from_run(uses) {
+        if self.takes_from_run(uses) {
             self.flush(from, walk);
         }
         match expr {

@@ -17,8 +17,10 @@ pub(crate) struct Later {
     bound: BTreeSet<String>,
     /// Of these, variables from before that get another value before any jump.
     replaced: BTreeSet<String>,
-    /// Whether it may be left other than by an error.
+    /// Whether other code of the function may follow some of it, by `break` or `continue`.
     may_leave: bool,
+    /// Whether what is inside is a closure's code, which an error or `return` leaves for the code behind the closure.
+    is_closure: bool,
 }
 
 impl Later {
@@ -27,9 +29,14 @@ impl Later {
         Self { names, may_leave: true, ..Self::default() }
     }
 
+    /// Of a closure around code, which nothing follows in the closure.
+    pub(super) fn of_closure() -> Self {
+        Self { is_closure: true, ..Self::default() }
+    }
+
     /// Code after a statement that may itself jump past it.
     pub(super) fn after(self, stmt: &Stmt) -> Self {
-        Self { may_leave: self.may_leave || jumps::leaves(stmt), ..self }
+        Self { may_leave: self.may_leave || jumps::goes_on(stmt), ..self }
     }
 
     pub(crate) fn stmt(&mut self, stmt: &Stmt) {
@@ -44,7 +51,7 @@ impl Later {
         }
         self.bound.extend(replaced);
         self.bound.extend(syntax::bound_by(stmt).iter().map(|b| b.ident.to_string()));
-        self.may_leave |= jumps::leaves(stmt);
+        self.may_leave |= jumps::goes_on(stmt);
     }
 
     pub(crate) fn name(&mut self, name: &str) {
@@ -57,12 +64,14 @@ impl Later {
 /// Returns whether code uses the value that a variable has now, given what follows it, the outermost first.
 pub(super) fn is_used(name: &str, followed_by: &[Later]) -> bool {
     let mut may_leave = false;
-    for later in followed_by.iter().rev() {
+    let closure = followed_by.iter().position(|later| later.is_closure).unwrap_or(followed_by.len());
+    for (at, later) in followed_by.iter().enumerate().rev() {
         may_leave |= later.may_leave;
         if later.names.contains(name) {
             return true;
         }
-        if !may_leave && later.replaced.contains(name) {
+        let is_in_closure = at > closure;
+        if !may_leave && !is_in_closure && later.replaced.contains(name) {
             return false;
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use syn::{Arm, BinOp, Block, Expr, ExprMatch, Local, Pat, visit_mut, visit_mut::VisitMut};
+use syn::{Arm, BinOp, Block, Expr, ExprClosure, ExprMatch, Local, Pat, visit_mut, visit_mut::VisitMut};
 
 use super::{Flows, Later, nameable};
 use crate::{
@@ -19,17 +19,7 @@ impl Flows {
     /// Visits the parts of an expression that is not itself control flow of the device.
     pub(super) fn visit_parts(&mut self, expr: &mut Expr) {
         match expr {
-            Expr::Closure(c) => {
-                let ret = match &c.output {
-                    syn::ReturnType::Type(_, ty) => nameable(ty),
-                    syn::ReturnType::Default => None,
-                };
-                let outside = std::mem::replace(&mut self.ret, ret);
-                let inputs: Vec<Pat> = c.inputs.iter().cloned().collect();
-                let inputs: Vec<&Pat> = inputs.iter().collect();
-                self.scoped(&inputs, |s| s.visit_expr_mut(&mut c.body));
-                self.ret = outside;
-            }
+            Expr::Closure(c) => self.visit_closure(c),
             Expr::ForLoop(e) => {
                 let pat = (*e.pat).clone();
                 let mut round = of_block(&e.body);
@@ -76,6 +66,18 @@ impl Flows {
             }
             other => self.visit_operands(other),
         }
+    }
+
+    fn visit_closure(&mut self, c: &mut ExprClosure) {
+        let ret = match &c.output {
+            syn::ReturnType::Type(_, ty) => nameable(ty),
+            syn::ReturnType::Default => None,
+        };
+        let outside = std::mem::replace(&mut self.ret, ret);
+        let inputs: Vec<Pat> = c.inputs.iter().cloned().collect();
+        let inputs: Vec<&Pat> = inputs.iter().collect();
+        self.before_all(Later::of_closure(), |s| s.scoped(&inputs, |s| s.visit_expr_mut(&mut c.body)));
+        self.ret = outside;
     }
 
     /// Visits the parts of an expression without scopes of its own, in the order of their evaluation.

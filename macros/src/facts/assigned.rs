@@ -4,11 +4,15 @@ use std::collections::HashSet;
 
 use syn::{Arm, Expr, Local, Stmt};
 
-use super::{jumps, uses};
+use super::{
+    classify, jumps, macros,
+    uses::{self, Uses},
+};
 use crate::parse::syntax;
 
 /// Returns the outer variables that the statement assigns as a whole, on every path through it, before it
-/// reads them. Closures that it calls may read them as well.
+/// reads them. Closures that it calls may read them as well. A path that ends the call is none through it, but reads none of them
+/// either.
 pub(crate) fn by_stmt(stmt: &Stmt) -> HashSet<String> {
     match stmt {
         Stmt::Local(Local { init: Some(init), .. }) if init.diverge.is_none() => by_expr(&init.expr),
@@ -22,7 +26,7 @@ pub(crate) fn by_block(stmts: &[Stmt]) -> HashSet<String> {
     let (mut assigned, mut taken) = (HashSet::new(), HashSet::<String>::new());
     for stmt in stmts {
         assigned.extend(by_stmt(stmt).into_iter().filter(|name| !taken.contains(name)));
-        if jumps::leaves(stmt) {
+        if jumps::goes_on(stmt) {
             break;
         }
         taken.extend(uses::of_stmt(stmt).names().map(str::to_owned));
@@ -57,41 +61,88 @@ fn by_expr(expr: &Expr) -> HashSet<String> {
         Expr::Block(e) if e.label.is_none() => by_block(&e.block.stmts),
         Expr::If(e) if !jumps::expr_leaves(&e.cond) => {
             let Some((_, otherwise)) = &e.else_branch else { return HashSet::new() };
-            let then = by_block(&e.then_branch.stmts);
-            if then.is_empty() {
-                return then;
+            let (mut then, other) = (Way::of_block(&e.then_branch), Way::of(otherwise));
+            if let Way::Assigns(names) = &mut then {
+                // A name that the condition binds is another variable in the first branch.
+                let bound = syntax::bound_anywhere([&Stmt::Expr((*e.cond).clone(), None)]);
+                names.retain(|name| !bound.contains(name));
             }
-            let (other, read) = (by_expr(otherwise), uses::of_expr(&e.cond));
-            // A name that the condition binds is another variable in the first branch.
-            let bound = syntax::bound_anywhere([&Stmt::Expr((*e.cond).clone(), None)]);
-            let both = |name: &String| other.contains(name) && !read.has(name) && !bound.contains(name);
-            then.into_iter().filter(both).collect()
+            let read = uses::of_expr(&e.cond);
+            by_all([then, other]).into_iter().filter(|name| !read.has(name)).collect()
         }
         Expr::Match(e) if !jumps::expr_leaves(&e.expr) => {
-            let mut arms = e.arms.iter().map(by_arm);
-            let first = arms.next().unwrap_or_default();
             let read = uses::of_expr(&e.expr);
-            arms.fold(first, |all, arm| all.intersection(&arm).cloned().collect())
-                .into_iter()
-                .filter(|name| !read.has(name))
-                .collect()
+            by_all(e.arms.iter().map(by_arm)).into_iter().filter(|name| !read.has(name)).collect()
         }
         _ => HashSet::new(),
     }
 }
 
-fn by_arm(arm: &Arm) -> HashSet<String> {
-    let mut assigned = by_expr(&arm.body);
+/// One of the ways through a statement.
+enum Way {
+    Assigns(HashSet<String>),
+    /// It ends the call, with these uses.
+    Ends(Uses),
+}
+
+impl Way {
+    fn of(expr: &Expr) -> Self {
+        match expr {
+            Expr::Block(e) if e.label.is_none() && e.attrs.is_empty() => Self::of_block(&e.block),
+            Expr::Return(_) if only_returns(expr) => Self::Ends(uses::of_expr(expr)),
+            Expr::Macro(m) if macros::never_returns(&m.mac) => Self::Ends(uses::of_expr(expr)),
+            other => Self::Assigns(by_expr(other)),
+        }
+    }
+
+    fn of_block(block: &syn::Block) -> Self {
+        let whole = || syn::parse_quote!(#block);
+        if classify::ends_the_call(&block.stmts) && only_returns(&whole()) {
+            return Self::Ends(uses::of_expr(&whole()));
+        }
+        Self::Assigns(by_block(&block.stmts))
+    }
+}
+
+/// Returns whether all jumps out of code end the call.
+fn only_returns(expr: &Expr) -> bool {
+    !jumps::expr_goes_on(expr)
+}
+
+/// Returns what all ways through a statement assign, and those that end the call do not read.
+fn by_all(ways: impl IntoIterator<Item = Way>) -> HashSet<String> {
+    let (mut all, mut ended): (Option<HashSet<String>>, Vec<Uses>) = (None, Vec::new());
+    for way in ways {
+        match way {
+            Way::Assigns(names) => {
+                all = Some(match all {
+                    None => names,
+                    Some(all) => all.intersection(&names).cloned().collect(),
+                });
+            }
+            Way::Ends(uses) => ended.push(uses),
+        }
+    }
+    all.unwrap_or_default().into_iter().filter(|name| !ended.iter().any(|uses| uses.has(name))).collect()
+}
+
+fn by_arm(arm: &Arm) -> Way {
+    let mut way = Way::of(&arm.body);
     if let Some((_, guard)) = &arm.guard {
         // A jump out of a guard passes over every arm.
         if jumps::expr_leaves(guard) {
-            return HashSet::new();
+            return Way::Assigns(HashSet::new());
         }
         let read = uses::of_expr(guard);
-        assigned.retain(|name| !read.has(name));
+        match &mut way {
+            Way::Assigns(names) => names.retain(|name| !read.has(name)),
+            Way::Ends(uses) => uses.merge(&read),
+        }
     }
-    syntax::bound(&arm.pat).iter().for_each(|b| _ = assigned.remove(&b.ident.to_string()));
-    assigned
+    if let Way::Assigns(names) = &mut way {
+        syntax::bound(&arm.pat).iter().for_each(|b| _ = names.remove(&b.ident.to_string()));
+    }
+    way
 }
 
 #[cfg(test)]
@@ -111,6 +162,30 @@ mod tests {
         assert_eq!(assigned("match k { 0 => y = a, 1 => { y = b; } _ => { { y = c; } } }"), ["y"]);
         assert_eq!(assigned("{ let w = 2.0; y = f(w)?; g(&y); }"), ["y"]);
         assert_eq!(assigned("#[device] if q { y = f(x)?; } else { y = z.clone(); }"), ["y"]);
+    }
+
+    #[test]
+    fn ways_that_end_the_call_do_not_count() {
+        assert_eq!(assigned("match k { 0 => y = a, 1 => return f(x), _ => { y = b; } }"), ["y"]);
+        assert_eq!(assigned("if k > 0 { g(&x); return; } else { y = b; }"), ["y"]);
+        assert_eq!(assigned("if k > 0 { y = a; } else { unreachable!(\"{k}\") }"), ["y"]);
+        assert_eq!(assigned("match k { n if g(&x) => return z, _ => y = b }"), ["y"]);
+        assert_eq!(assigned("{ if k > 0 { return z; } y = a; }"), ["y"]);
+        for code in [
+            "match k { 0 => y = a, 1 => return f(y), _ => y = b }",
+            "match k { n if g(&y) => return z, _ => y = b }",
+            "match k { 0 => { if c { break; } return z } _ => y = b }",
+            "match k { 0 => return { break }, _ => y = b }",
+            "match k { 0 => 'a: { return z } _ => {} }",
+            "match k { 0 => return z, _ => return x }",
+            "if k > 0 { return z; } else { panic!(\"{y}\") }",
+            "if k > 0 { panic!(\"{y}\") } else { y = a }",
+            "if k > 0 { return z; }",
+            "{ if k > 0 { return y; } y = a; }",
+            "{ if k > 0 { return z; } continue; y = a; }",
+        ] {
+            assert_eq!(assigned(code), [""; 0], "{code}");
+        }
     }
 
     #[test]

@@ -32,6 +32,20 @@ pub(crate) fn expr_leaves(expr: &Expr) -> bool {
     !jumps.found.is_empty()
 }
 
+/// Returns whether code can leave what is around it for other code of the function: by `break` or `continue`.
+pub(crate) fn expr_goes_on(expr: &Expr) -> bool {
+    let mut jumps = Jumps::default();
+    jumps.visit_expr(expr);
+    jumps.found.iter().any(|jump| !matches!(jump, Expr::Return(_)))
+}
+
+/// As [`expr_goes_on`], of a statement.
+pub(crate) fn goes_on(stmt: &Stmt) -> bool {
+    let mut jumps = Jumps::default();
+    jumps.visit_stmt(stmt);
+    jumps.found.iter().any(|jump| !matches!(jump, Expr::Return(_)))
+}
+
 /// `return Err(…)`.
 pub(crate) fn returns_error(r: &ExprReturn) -> bool {
     let is_err = |path: &syn::Path| path.segments.last().is_some_and(|s| s.ident == "Err");

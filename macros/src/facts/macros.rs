@@ -1,6 +1,9 @@
 //! Known facts about macros, by their names.
 
+use std::collections::HashSet;
+
 use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::{Stmt, visit::Visit};
 
 /// Macros of the standard library that compute with their expressions.
 const COMPUTES: [&str; 14] = [
@@ -75,6 +78,19 @@ pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
     let Some(last) = mac.path.segments.last() else { return false };
     let known = COMPUTES.iter().chain(&STANDARD_PRINTS).chain(&ALLOWED).chain(&LOGS);
     known.into_iter().any(|name| last.ident == name)
+}
+
+/// Returns whether code calls one of these macros.
+pub(crate) fn calls_any(stmt: &Stmt, names: &HashSet<String>) -> bool {
+    struct Calls<'n>(&'n HashSet<String>, bool);
+    impl<'a> Visit<'a> for Calls<'_> {
+        fn visit_macro(&mut self, m: &'a syn::Macro) {
+            self.1 |= m.path.get_ident().is_some_and(|i| self.0.contains(&i.to_string()));
+        }
+    }
+    let mut calls = Calls(names, false);
+    calls.visit_stmt(stmt);
+    calls.1
 }
 
 /// Returns whether a macro with this name prints, or writes to its argument.

@@ -238,6 +238,31 @@ impl Free {
         }
     }
 
+    /// The rules of a macro: every identifier counts that may stand for a variable from outside.
+    fn definition(&mut self, tokens: TokenStream) {
+        let all: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut declared = None;
+        self.scoped(|s| {
+            for (at, token) in all.iter().enumerate() {
+                let around = Neighbours { all: &all, at };
+                match token {
+                    TokenTree::Ident(ident) if around.is_declared() => declared = Some(ident),
+                    TokenTree::Ident(ident) if around.may_be_variable() => s.note(ident, |u| {
+                        u.whole = true;
+                        u.in_macro |= around.may_change();
+                    }),
+                    TokenTree::Group(g) => s.definition(g.stream()),
+                    TokenTree::Literal(_) => s.scan(&token.clone().into()),
+                    // In scope from here on.
+                    TokenTree::Punct(p) if p.as_char() == ';' => {
+                        declared.take().into_iter().for_each(|ident| s.bind_ident(ident));
+                    }
+                    TokenTree::Ident(_) | TokenTree::Punct(_) => {}
+                }
+            }
+        });
+    }
+
     fn scan(&mut self, tokens: &TokenStream) {
         for token in tokens.clone() {
             match token {
@@ -251,6 +276,54 @@ impl Free {
                 TokenTree::Punct(_) => {}
             }
         }
+    }
+}
+
+/// An identifier among the tokens of a macro's rules.
+struct Neighbours<'t> {
+    all: &'t [TokenTree],
+    at: usize,
+}
+
+impl Neighbours<'_> {
+    /// The character at a distance from it, if that is one.
+    fn punct(&self, distance: isize) -> Option<char> {
+        match self.all.get(self.at.checked_add_signed(distance)?)? {
+            TokenTree::Punct(p) => Some(p.as_char()),
+            _ => None,
+        }
+    }
+
+    fn is_after(&self, word: &str) -> bool {
+        let before = self.at.checked_sub(1).and_then(|at| self.all.get(at));
+        matches!(before, Some(TokenTree::Ident(ident)) if ident == word)
+    }
+
+    /// `let x` and `let mut x`.
+    fn is_declared(&self) -> bool {
+        self.is_after("let") && !matches!(&self.all[self.at], TokenTree::Ident(word) if word == "mut")
+            || self.is_after("mut") && self.punct(-2).is_none()
+    }
+
+    /// Returns whether it is no parameter of the macro, no field, no part of a path and no macro.
+    fn may_be_variable(&self) -> bool {
+        let is_field = self.punct(-1) == Some('.') && self.punct(-2) != Some('.');
+        let is_call = self.punct(1) == Some('!') && self.punct(2) != Some('=');
+        let is_in_path = self.punct(-1) == Some(':') || self.punct(1) == Some(':');
+        !is_field && !is_call && !is_in_path && self.punct(-1) != Some('$')
+    }
+
+    /// Returns whether it is assigned, lent mutably, or may be changed by a method.
+    fn may_change(&self) -> bool {
+        let next = self.punct(1);
+        let is_assigned = next == Some('=') && self.punct(2) != Some('=')
+            || self.punct(2) == Some('=') && next.is_some_and(|op| "+-*/%&|^".contains(op));
+        is_assigned || self.is_after("mut") || matches!(next, Some('.')) || self.is_indexed()
+    }
+
+    fn is_indexed(&self) -> bool {
+        let next = self.all.get(self.at + 1);
+        matches!(next, Some(TokenTree::Group(g)) if g.delimiter() == proc_macro2::Delimiter::Bracket)
     }
 }
 
@@ -373,6 +446,8 @@ impl<'a> Visit<'a> for Free {
         #[cfg(test)]
         VISITED.with(|v| v.set(v.get() + 1));
         match stmt {
+            // Wherever it is called, it means what its names stand for here.
+            Stmt::Item(syn::Item::Macro(m)) => self.definition(m.mac.tokens.clone()),
             Stmt::Item(_) => {}
             Stmt::Macro(m) => self.call_of(&m.mac),
             Stmt::Expr(e, _) => {

@@ -101,6 +101,36 @@ impl<'a> Visit<'a> for Bound {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
+/// The macro's tokens that are visited.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MacroTokens {
+    Call,
+    /// The rules of a macro that the function defines.
+    Definition,
+}
+
+/// Returns whether the identifier at `at` cannot be a variable.
+fn is_no_variable(all: &[TokenTree], at: usize, of: MacroTokens) -> bool {
+    let is = |at: Option<usize>, c: char| {
+        let token = at.and_then(|at| all.get(at));
+        matches!(token, Some(TokenTree::Punct(p)) if p.as_char() == c)
+    };
+    let (before, next) = (at.checked_sub(1), Some(at + 1));
+    let declares = |word: &Ident| word == "let" || word == "mut";
+    let is_declared = matches!(before.map(|at| &all[at]), Some(TokenTree::Ident(word)) if declares(word));
+    let is_member = is(before, '.') && !is(at.checked_sub(2), '.');
+    let is_field = is(next, ':') && !(of == MacroTokens::Definition && is_declared);
+    let is_before_value = is(next, '=') && !is(Some(at + 2), '=');
+    match of {
+        // `name = value` of a format string.
+        MacroTokens::Call => is_member || is_field || is(next, '!') || is_before_value,
+        // A statement may assign a variable.
+        MacroTokens::Definition => {
+            is_member || is_field || is(next, '!') || is_before_value && is(before, ',') || is(before, '$')
+        }
+    }
+}
+
 /// Renames identifiers that stand for variables.
 struct Apart {
     names: HashMap<(String, u32), String>,
@@ -132,18 +162,15 @@ impl Apart {
     }
 
     /// In a macro call, an identifier is a variable unless its context shows otherwise.
-    fn tokens(&self, tokens: TokenStream) -> TokenStream {
+    fn tokens(&self, tokens: TokenStream, of: MacroTokens) -> TokenStream {
         let all: Vec<TokenTree> = tokens.into_iter().collect();
-        let is = |at: Option<usize>, c: char| matches!(at.and_then(|at| all.get(at)), Some(TokenTree::Punct(p)) if p.as_char() == c);
         let renamed = all.iter().enumerate().map(|(at, token)| match token {
             TokenTree::Ident(i) => {
-                let member = is(at.checked_sub(1), '.') && !is(at.checked_sub(2), '.');
-                let named = is(Some(at + 1), '=') && !is(Some(at + 2), '=') || is(Some(at + 1), ':');
-                let new = if member || named || is(Some(at + 1), '!') { None } else { self.new_name(i) };
+                let new = if is_no_variable(&all, at, of) { None } else { self.new_name(i) };
                 new.unwrap_or_else(|| i.clone()).into()
             }
             TokenTree::Group(g) => {
-                let mut group = Group::new(g.delimiter(), self.tokens(g.stream()));
+                let mut group = Group::new(g.delimiter(), self.tokens(g.stream(), of));
                 group.set_span(g.span());
                 group.into()
             }
@@ -219,7 +246,11 @@ impl VisitMut for Apart {
         visit_mut::visit_expr_mut(self, expr);
     }
     fn visit_macro_mut(&mut self, mac: &mut syn::Macro) {
-        mac.tokens = self.tokens(std::mem::take(&mut mac.tokens));
+        mac.tokens = self.tokens(std::mem::take(&mut mac.tokens), MacroTokens::Call);
     }
-    fn visit_item_mut(&mut self, _: &mut syn::Item) {}
+    fn visit_item_mut(&mut self, item: &mut syn::Item) {
+        if let syn::Item::Macro(m) = item {
+            m.mac.tokens = self.tokens(std::mem::take(&mut m.mac.tokens), MacroTokens::Definition);
+        }
+    }
 }

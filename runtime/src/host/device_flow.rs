@@ -344,7 +344,7 @@ impl<T> OfArms<T> {
 }
 
 /// A variable of which an arm may take a part. Method resolution determines what the arm gets, in the order of the traits
-/// below.
+/// below; each has one reference less, since two that fit would be ambiguous where later code decides the type.
 #[derive(Debug)]
 pub struct Own<'a, T: ?Sized>(pub &'a T);
 
@@ -356,7 +356,7 @@ pub trait OwnCopy {
     fn own(&self) -> Self::Copy;
 }
 
-impl<T: Clone> OwnCopy for Own<'_, T> {
+impl<T: Clone> OwnCopy for &&Own<'_, T> {
     type Copy = T;
     fn own(&self) -> T {
         self.0.clone()
@@ -371,7 +371,7 @@ pub trait OwnReborrow<'a> {
     fn own(&self) -> &'a Self::Referent;
 }
 
-impl<'a, T: ?Sized> OwnReborrow<'a> for Own<'a, &mut T> {
+impl<'a, T: ?Sized> OwnReborrow<'a> for &Own<'a, &mut T> {
     type Referent = T;
     fn own(&self) -> &'a T {
         self.0
@@ -386,7 +386,7 @@ pub trait OwnReference<'a> {
     fn own(&self) -> &'a Self::Value;
 }
 
-impl<'a, T: ?Sized> OwnReference<'a> for &Own<'a, T> {
+impl<'a, T: ?Sized> OwnReference<'a> for Own<'a, T> {
     type Value = T;
     fn own(&self) -> &'a T {
         self.0

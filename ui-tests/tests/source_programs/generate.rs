@@ -2,6 +2,7 @@
 //! anywhere among them.
 
 mod assigned;
+mod beside_boundaries;
 mod closures;
 mod device_flow;
 mod exclusive;
@@ -319,7 +320,7 @@ impl Generator {
             .filter(|v| self.device == 0 || !v.mutable)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..45) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..47) };
         match choice {
             // Nothing leaves an arm, and an error in it would be one of every call.
             5 | 11 | 15 | 24 | 31 if self.device > 0 => {
@@ -584,6 +585,7 @@ impl Generator {
             39 => self.named_before(scope),
             41..44 if self.device == 0 => self.written_through(scope),
             44 if self.device == 0 => self.called_in_arm(scope),
+            45 | 46 if self.device == 0 => self.beside_boundaries(scope),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);

@@ -164,7 +164,7 @@ fn decode<'__a0, 's: '__a0>(
                             let pair = {
                                 #[allow(unused_imports)]
                                 use p::{OwnCopy as _, OwnReborrow as _, OwnReference as _};
-                                (&p::Own(&pair)).own()
+                                (&&&p::Own(&pair)).own()
                             };
                             #[allow(clippy::let_unit_value, unreachable_code)]
                             let __value = match __arm {
@@ -193,7 +193,7 @@ fn decode<'__a0, 's: '__a0>(
                                                     let pair = {
                                                         #[allow(unused_imports)]
                                                         use p::{OwnCopy as _, OwnReborrow as _, OwnReference as _};
-                                                        (&p::Own(&pair)).own()
+                                                        (&&&p::Own(&pair)).own()
                                                     };
                                                     #[allow(clippy::let_unit_value, unreachable_code)]
                                                     let __value = if __arm { pair.1 } else { y };

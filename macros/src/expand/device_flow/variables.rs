@@ -279,7 +279,7 @@ pub(super) fn copies(ReadByArms { moved, parted }: &ReadByArms) -> TokenStream {
             let #ident = {
                 #[allow(unused_imports)]
                 use #p::{OwnCopy as _, OwnReborrow as _, OwnReference as _};
-                (&#p::Own(&#ident)).own()
+                (&&&#p::Own(&#ident)).own()
             };
         }
     };

@@ -54,7 +54,7 @@ impl Generator {
     }
 
     /// A macro, a reference or a closure that names a variable, used before, in and after arms that assign this variable or
-    /// another one.
+    /// another one. Arms that assign what a macro or a reference names may not use it (docs/guide/control-flow.md).
     fn made_before(&mut self, scope: &mut Scope) -> Vec<Stmt> {
         let Some((named, other)) = self.two_assignable(scope) else {
             return self.changed_elements(scope);
@@ -63,7 +63,9 @@ impl Generator {
         let was = format!("was{}", self.fresh);
         let mut hidden = scope.clone();
         hidden.update(&named, |v| v.kind = Kind::Gone);
-        let t = self.tensor(&hidden);
+        let mut unassigned = hidden.clone();
+        unassigned.update(&other, |v| v.kind = Kind::Gone);
+        let t = self.tensor(&unassigned);
         let (made, used) = match self.rng.random_range(0..6) {
             0 | 1 => (
                 format!("macro_rules! {was} {{ () => {{ ops::sub(&{named}, {t})? }} }}"),
@@ -78,11 +80,12 @@ impl Generator {
             ),
         };
         let work = self.arm(&hidden, |g, inner| g.work(inner));
+        let is_closure = made.contains("|by: f32|");
         let made = self.remade(&was, made);
         let arm = match self.rng.random_range(0..6) {
-            0 => format!("{named} = {work}?; {other} = {used};"),
-            1 => format!("{other} = {used}; {named} = {work}?;"),
-            2 => format!("{named} = {work}?;"),
+            0 if is_closure => format!("{named} = {work}?; {other} = {used};"),
+            1 if is_closure => format!("{other} = {used}; {named} = {work}?;"),
+            0..3 => format!("{named} = {work}?;"),
             3 => format!("{other} = {used}; {other} = ops::add(&{other}, &{used})?;"),
             _ => format!("{other} = {used};"),
         };
@@ -238,7 +241,8 @@ impl Generator {
         self.block_of(scope, vec![format!("let mut {held} = {made};"), flow, last])
     }
 
-    /// Arms write through references that the standard library takes.
+    /// Arms exchange values. The functions of the standard library that do so take references, which arms only give to variables of
+    /// their own (G126).
     fn swapped(&mut self, scope: &mut Scope) -> Vec<Stmt> {
         let Some((named, other)) = self.two_assignable(scope) else {
             return self.parts_of_a_local(scope);
@@ -247,11 +251,17 @@ impl Generator {
         let mut others = scope.clone();
         others.update(&named, |v| v.kind = Kind::Gone);
         let (one, t) = (self.work(scope), self.tensor(&others));
-        let arm = match self.rng.random_range(0..4) {
-            0 => format!("std::mem::swap(&mut {named}, &mut {other});"),
-            1 => format!("{other} = std::mem::replace(&mut {named}, ({t}).clone());"),
-            2 => format!("{other} = change(&mut {named}, {t})?;"),
-            _ => format!("{named} = {one}?; {other} = std::mem::replace(&mut {named}, {other});"),
+        let arm = match self.rng.random_range(0..5) {
+            0 => format!("({named}, {other}) = ({other}, {named});"),
+            1 => format!("{other} = {{ let before = {named}.clone(); {named} = ({t}).clone(); before }};"),
+            2 => format!("let mut own = {named}.clone(); {other} = change(&mut own, {t})?; {named} = own;"),
+            3 => format!(
+                "let mut own = {one}?; {other} = std::mem::replace(&mut own, {named}.clone()); {named} = own;"
+            ),
+            _ => format!(
+                "let (mut second, mut own) = ({one}?, {named}); std::mem::swap(&mut own, &mut second); \
+                 ({named}, {other}) = (own, second);"
+            ),
         };
         vec![Stmt::text(self.around(scope, &arm))]
     }

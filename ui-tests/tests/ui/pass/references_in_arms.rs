@@ -183,11 +183,40 @@ fn plainly_passed_on(p: bool, x: f32) -> Vec<f32> {
     all
 }
 
+/// The one for whom the type is written.
+fn first<'s>(v: Option<Tensor<'s, f32>>, w: &Option<Tensor<'s, f32>>) -> Option<Tensor<'s, f32>> {
+    v.or_else(|| w.clone())
+}
+
+/// A variable whose type only the code behind the arms decides: it could still be a `&mut`.
+#[graphable]
+fn typed_later(#[host] p: &Scalar<bool>, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Vec<Tensor<f32>>> {
+    let v = Default::default();
+    let mut w = Default::default();
+    let mut y = x.clone();
+    #[device]
+    if p {
+        if let Some(_) = v && let Some(_kept) = w {
+            y = ops::neg(&y)?;
+        } else if let None = v && let None = w {
+            y = ops::add(&y, 1.0)?;
+        }
+    } else {
+        match v {
+            Some(_given) => y = ops::scale(&y, 7.0)?,
+            None => y = ops::scale(&y, 3.0)?,
+        }
+    }
+    if first(v, &w).is_none() { w = Some(ops::neg(&y)?) }
+    Ok(w.into_iter().chain([y]).collect())
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
         let items = ItemsGraph::builder().mode(mode).build(&mut rt)?;
         let passed_on = PassedOnGraph::builder().mode(mode).build(&mut rt)?;
+        let typed_later = TypedLaterGraph::builder().mode(mode).build(&mut rt)?;
         for (p, x) in [(true, 1.0), (false, 1.0), (true, 2.0), (false, 3.0), (true, 1.0)] {
             let step = rt.step()?;
             let y = items.call(&step, p, &[x])?;
@@ -196,6 +225,10 @@ fn main() -> Result<()> {
             let y = passed_on.call(&step, p, &[x])?;
             let y: Vec<f32> = y.iter().map(|t| Ok(step.read(t)?[0])).collect::<Result<_>>()?;
             assert_eq!(y, plainly_passed_on(p, x), "{mode} {p} {x}");
+            let y = typed_later.call(&step, p, &[x])?;
+            let y: Vec<f32> = y.iter().map(|t| Ok(step.read(t)?[0])).collect::<Result<_>>()?;
+            let z = if p { x + 1.0 } else { x * 3.0 };
+            assert_eq!(y, [-z, z], "{mode} {p} {x}");
         }
     }
     Ok(())

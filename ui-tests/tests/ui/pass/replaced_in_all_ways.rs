@@ -274,12 +274,143 @@ fn chains_on_the_host(p: bool, k: u32, x: f32) -> f32 {
     y - x
 }
 
+fn refused(k: usize) -> Result<()> {
+    if k == 1 { Err(graphable::Error::Argument { op: "refused", reason: "k is 1".into() }) } else { Ok(()) }
+}
+
+/// An error leaves the closure, and not the function: what the arms gave `held` is then used behind it.
+#[graphable]
+fn left_by_an_error(
+    #[host] p: &Scalar<bool>,
+    #[key] k: usize,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut held = Some(x.clone());
+    let mut z = x.clone();
+    let mut round = |k: usize| -> Result<()> {
+        #[device]
+        if p {
+            if let Some(ref t) = held { z = ops::add(&z, t)? }
+            held = Some(ops::scale(&z, 2.0)?);
+        } else {
+            z = ops::add(&z, 1.0)?;
+        }
+        refused(k)?;
+        held = Some(ops::neg(x)?);
+        Ok(())
+    };
+    let failed = round(k).is_err();
+    let round = 5.0;
+    z = ops::add(&z, if failed { round } else { 0.0 })?;
+    if let Some(t) = &held { z = ops::sub(&z, t)? }
+    Ok(vec![z])
+}
+
+fn left_by_an_error_on_the_host(p: bool, k: usize, x: f32) -> Vec<f32> {
+    let (mut held, mut z) = (x, x);
+    if p { z += held; held = z * 2.0 } else { z += 1.0 }
+    if k == 1 { z += 5.0 } else { held = -x }
+    vec![z - held]
+}
+
+/// A way that leaves the function needs no value, unless it uses it.
+#[graphable]
+fn returned(
+    #[host] p: &Scalar<bool>,
+    #[host] q: &Scalar<bool>,
+    #[key] k: usize,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut z = x.clone();
+    #[device]
+    if p { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    match k {
+        0 => y = ops::scale(x, 4.0)?,
+        1 => return Ok(vec![z]),
+        _ => { y = ops::scale(x, 5.0)?; }
+    }
+    #[device]
+    if q { z = ops::add(&z, &taken(y)?)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    if k == 0 { y = ops::scale(&z, 2.0)? } else if k == 2 { return Ok(vec![z]) } else { y = ops::scale(&z, 3.0)? }
+    for i in 0..3 {
+        #[device]
+        if q { z = ops::add(&z, &taken(y)?)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+        match i {
+            2 => return Ok(vec![z]),
+            _ => y = ops::scale(&z, 3.0)?,
+        }
+    }
+    Ok(vec![y, z])
+}
+
+fn returned_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
+    let step = |p: bool, y: f32, z: f32| if p { y * 0.5 } else { y + 1.0 + z };
+    let z = step(p, -x, x);
+    if k == 1 { return vec![z] }
+    let y = x * if k == 0 { 4.0 } else { 5.0 };
+    let mut z = if q { z + y * 0.5 } else { y + 1.0 + z };
+    if k == 2 { return vec![z] }
+    let mut y = z * if k == 0 { 2.0 } else { 3.0 };
+    for i in 0..3 {
+        z = if q { z + y * 0.5 } else { y + 1.0 + z };
+        if i == 2 { return vec![z] }
+        y = z * 3.0;
+    }
+    vec![]
+}
+
+/// One that uses it gets what the arms gave it.
+#[graphable]
+fn returned_itself(
+    #[host] p: &Scalar<bool>,
+    #[key] k: usize,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut z = x.clone();
+    #[device]
+    if p { z = taken(y.clone())? } else { y = ops::add(&y, 1.0)? }
+    match k {
+        0 => y = ops::scale(x, 4.0)?,
+        1 => return Ok(vec![y]),
+        _ => { y = ops::scale(x, 5.0)?; }
+    }
+    let mut round = |k: usize| -> Result<usize> {
+        #[device]
+        if p { z = ops::add(&z, &y)?; } else { y = ops::add(&z, 1.0)?; }
+        match k {
+            0 => return Ok(7),
+            _ => y = ops::scale(x, 2.0)?,
+        }
+        Ok(9)
+    };
+    let n = round(k)?;
+    y = ops::add(&y, n as f32)?;
+    Ok(vec![y, z])
+}
+
+fn returned_itself_on_the_host(p: bool, k: usize, x: f32) -> Vec<f32> {
+    let (mut y, mut z) = (-x, x);
+    if p { z = y * 0.5 } else { y += 1.0 }
+    match k {
+        0 => y = x * 4.0,
+        1 => return vec![y],
+        _ => y = x * 5.0,
+    }
+    if p { z += y } else { y = z + 1.0 }
+    if k == 0 { vec![y + 7.0, z] } else { vec![x * 2.0 + 9.0, z] }
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
         let replaced = ReplacedGraph::builder().mode(mode).build(&mut rt)?;
         let kept = KeptGraph::builder().mode(mode).build(&mut rt)?;
         let in_blocks = InBlocksGraph::builder().mode(mode).build(&mut rt)?;
+        let returned = ReturnedGraph::builder().mode(mode).build(&mut rt)?;
+        let returned_itself = ReturnedItselfGraph::builder().mode(mode).build(&mut rt)?;
+        let left_by_an_error = LeftByAnErrorGraph::builder().mode(mode).build(&mut rt)?;
         let rounds = RoundsGraph::builder().mode(mode).build(&mut rt)?;
         let chains = ChainsGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..24 {
@@ -295,6 +426,12 @@ fn main() -> Result<()> {
             assert_eq!(got, kept_on_the_host(p, q, k, x), "kept {mode} {at}");
             let got = values(in_blocks.call(&step, p, q, k, &[x])?)?;
             assert_eq!(got, in_blocks_on_the_host(p, q, k, x), "in_blocks {mode} {at}");
+            let got = values(returned.call(&step, p, q, k, &[x])?)?;
+            assert_eq!(got, returned_on_the_host(p, q, k, x), "returned {mode} {at}");
+            let got = values(returned_itself.call(&step, p, k, &[x])?)?;
+            assert_eq!(got, returned_itself_on_the_host(p, k, x), "returned_itself {mode} {at}");
+            let got = values(left_by_an_error.call(&step, p, k, &[x])?)?;
+            assert_eq!(got, left_by_an_error_on_the_host(p, k, x), "left_by_an_error {mode} {at}");
             let got = values(rounds.call(&step, n, q, &[x])?)?;
             assert_eq!(got, rounds_on_the_host(n, q, x), "rounds {mode} {at}");
             let got = step.read(&chains.call(&step, p, by, &[x])?)?[0];
