@@ -24,6 +24,7 @@ pub mod report;
 pub mod sampling;
 pub mod sentence;
 pub mod silero;
+pub mod small;
 pub mod timeline;
 pub mod tokenizer;
 pub mod tree;

@@ -23,6 +23,7 @@ pages! {
     from_candle: "from-candle.md";
     from_pytorch: "from-pytorch.md";
     host_values: "host-values.md";
+    models: "models.md";
     numerics: "numerics.md";
     own_kernels: "own-kernels.md";
     passes: "passes.md";
@@ -70,6 +71,30 @@ mod tests {
                     "{page} links {link}"
                 );
             }
+        }
+    }
+
+    /// What the page on small models shows of the examples is what is there.
+    #[test]
+    fn small_models_are_those_of_the_examples() {
+        let page = fs::read_to_string(folder().join("models.md")).unwrap();
+        let sources = fs::read_dir(folder().join("../../examples/src/small")).unwrap();
+        let sources: Vec<String> = sources.map(|f| fs::read_to_string(f.unwrap().path()).unwrap()).collect();
+        let programs = page.split("\n```").skip(1).step_by(2);
+        for program in programs {
+            let of_examples = program.split("\n\n").filter(|item| {
+                let name = item.split_once("fn ").and_then(|(_, rest)| rest.split('(').next());
+                name.is_some_and(|name| sources.iter().any(|file| file.contains(&format!("fn {name}("))))
+            });
+            let mut count = 0;
+            for item in of_examples {
+                count += 1;
+                assert!(
+                    sources.iter().any(|file| file.contains(item)),
+                    "models.md has another text of\n{item}"
+                );
+            }
+            assert!(count > 0, "models.md has a program without a function of the examples:\n{program}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use graphable::{Param, Runtime, Step, Tensor};
+use graphable::{Step, Tensor, load::TensorMap};
 
 use crate::reference::Array;
 
@@ -36,13 +36,16 @@ impl Fixture {
         let data: Vec<f32> = array.data.iter().map(|&v| v as f32).collect();
         step.tensor(&array.shape[..], &data).unwrap()
     }
-}
 
-/// A tensor of the case as a parameter.
-pub(crate) fn param(rt: &Runtime, case: &Fixture, name: &str) -> Param<f32> {
-    let array = case.array(name);
-    let data: Vec<f32> = array.data.iter().map(|&v| v as f32).collect();
-    Param::new(rt, &array.shape, &data).unwrap()
+    /// All tensors of the case, for a model that is loaded by their names.
+    pub(crate) fn weights(&self) -> TensorMap {
+        let mut weights = TensorMap::new();
+        for (&name, array) in &self.0 {
+            let data: Vec<f32> = array.data.iter().map(|&v| v as f32).collect();
+            weights.insert(name, &array.shape, &data).unwrap();
+        }
+        weights
+    }
 }
 
 /// The values of the input.

@@ -53,7 +53,9 @@ mod sampling;
 mod scalars;
 mod scatter_add;
 mod shape;
+#[allow(unreachable_pub, reason = "an example's items are public where it stands")]
+#[path = "../../../examples/src/small/mod.rs"]
+mod small;
 mod statistics;
 mod training;
-mod transformers;
 mod written;

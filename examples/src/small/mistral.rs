@@ -1,29 +1,32 @@
-//! Mistral's attention: fewer heads of keys than of queries, rotary embeddings, a sliding window.
+//! Attention as in Mistral ("Mistral 7B", Jiang et al., 2023): fewer heads of keys than of queries, rotary embeddings, and a
+//! window of tokens that slides.
 
 use graphable::{
-    Param, Params, Result, Runtime, Tensor, graphable,
-    ops::{self, AttentionConfig, AttentionMask, RopeConfig, RopeStyle},
+    ops::{AttentionConfig, AttentionMask, RopeConfig, RopeStyle},
+    prelude::*,
 };
-
-use super::{check, param, values};
-use crate::fixtures::Fixture;
 
 const ROPE: RopeConfig = RopeConfig::new(10_000.0, RopeStyle::HalfSplit);
 
+/// All weights: four heads of queries and two of keys, each four wide.
 #[derive(Params)]
-struct Attention {
+#[params(config = ())]
+pub struct Attention {
+    #[param(shape = [8])]
     norm: Param<f32>,
-    /// `[4 * 4, 8]`
+    #[param(shape = [16, 8])]
     q: Param<f32>,
-    /// `[2 * 4, 8]`
+    #[param(shape = [8, 8])]
     k: Param<f32>,
+    #[param(shape = [8, 8])]
     v: Param<f32>,
+    #[param(shape = [8, 16])]
     o: Param<f32>,
 }
 
-/// Each token attends to itself and to the three before it.
+/// `[T, 8]` to `[T, 8]`: each of `T` tokens attends to itself and to the three before it. `T` may have buckets.
 #[graphable]
-fn attend(
+pub fn attend(
     #[host]
     #[dims(T, 8)]
     x: &Tensor<f32>,
@@ -38,13 +41,4 @@ fn attend(
     let config = AttentionConfig::new(AttentionMask::Causal).window(3, 0);
     let a = ops::attention(&q, &k, &heads(&model.v, 2)?, config, 0.5)?;
     ops::add(x, &ops::linear(&ops::reshape(&a, (x.dim(0), 16))?, &model.o)?)
-}
-
-#[test]
-fn attention_in_a_sliding_window() {
-    let new = |rt: &Runtime, case: &Fixture| {
-        let of = |name| param(rt, case, name);
-        Attention { norm: of("norm"), q: of("q"), k: of("k"), v: of("v"), o: of("o") }
-    };
-    check!(AttendGraph, "T" to 12 apart, model: |rt, case| new(rt, case), ["mistral0", "mistral1"], |case| values(case));
 }

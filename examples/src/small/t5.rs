@@ -1,24 +1,32 @@
-//! A layer of T5's encoder: attention with a bias for each distance.
+//! A layer of T5's encoder ("Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", Raffel et al.,
+//! 2019): scores get a bias for the distance of two tokens, which a kernel of indices puts into classes.
 
 use graphable::{
-    Param, Params, Result, Runtime, Tensor, graphable, kernel,
-    ops::{self, AttentionConfig, AttentionMask},
+    ops::{AttentionConfig, AttentionMask},
+    prelude::*,
 };
 
-use super::{check, param, values};
-use crate::fixtures::Fixture;
-
+/// All weights: two heads, eight classes of distances.
 #[derive(Params)]
-struct Encoder {
+#[params(config = ())]
+pub struct Encoder {
+    #[param(shape = [8])]
     norm1: Param<f32>,
+    #[param(shape = [8, 8])]
     q: Param<f32>,
+    #[param(shape = [8, 8])]
     k: Param<f32>,
+    #[param(shape = [8, 8])]
     v: Param<f32>,
+    #[param(shape = [8, 8])]
     o: Param<f32>,
-    /// `[classes of distances, heads]`
+    #[param(shape = [8, 2])]
     bias: Param<f32>,
+    #[param(shape = [8])]
     norm2: Param<f32>,
+    #[param(shape = [16, 8])]
     up: Param<f32>,
+    #[param(shape = [8, 16])]
     down: Param<f32>,
 }
 
@@ -32,16 +40,16 @@ fn distance_class([i, j]: [i32; 2]) -> u32 {
     (if j > i { class + 4 } else { class }) as u32
 }
 
-/// `[heads, T, T]`
+/// `[2, T, T]`: what is added to the scores of each head. `table` is `[8, 2]`.
 #[graphable]
 fn bias_of(x: &Tensor<f32>, table: &Param<f32>) -> Result<Tensor<f32>> {
     let classes: Tensor<u32> = distance_class(x.scope(), (x.dim(0), x.dim(0)))?;
     ops::permute(&ops::embedding(&classes, table)?, &[2, 0, 1])
 }
 
-/// Every token attends to all others, but to none of the padding.
+/// `[T, 8]` to `[T, 8]`: every token attends to all others, but to none of the padding. `T` may have buckets.
 #[graphable]
-fn encode(
+pub fn encode(
     #[host]
     #[dims(T, 8)]
     x: &Tensor<f32>,
@@ -56,23 +64,4 @@ fn encode(
     let h = ops::add(x, &ops::linear(&ops::reshape(&a, (x.dim(0), 8))?, &model.o)?)?;
     let n = ops::rms_norm(&h, &model.norm2, 1e-6)?;
     ops::add(&h, &ops::linear(&ops::relu(&ops::linear(&n, &model.up)?)?, &model.down)?)
-}
-
-#[test]
-fn a_layer_with_a_bias_for_each_distance() {
-    let new = |rt: &Runtime, case: &Fixture| {
-        let of = |name| param(rt, case, name);
-        Encoder {
-            norm1: of("norm1"),
-            q: of("q"),
-            k: of("k"),
-            v: of("v"),
-            o: of("o"),
-            bias: of("bias"),
-            norm2: of("norm2"),
-            up: of("up"),
-            down: of("down"),
-        }
-    };
-    check!(EncodeGraph, "T" to 24, model: |rt, case| new(rt, case), ["t5_0", "t5_1"], |case| values(case));
 }
