@@ -227,7 +227,8 @@ pub struct Launch {
 }
 
 impl Clone for Launch {
-    /// As bytes: views are large, and cloning them one by one costs more than all else of an eager launch on the host.
+    /// Copies the views as bytes. They are large, and cloning them one by one was a large part of the host time of an eager
+    /// launch.
     fn clone(&self) -> Self {
         Self {
             op: self.op.clone(),

@@ -145,7 +145,7 @@ pub enum Error {
     #[error(
         "{op}: axis {axis} is padded to a bucket of {symbol}, and this would mix padding into real values; \
          keep {symbol} as a dimension of its own, use {}, or do it in an `#[eager]` region",
-        masked_form::of(op)
+        masked_form::sentence(*instead)
     )]
     PaddedMix {
         /// The operation.
@@ -154,6 +154,8 @@ pub enum Error {
         axis: usize,
         /// The `#[dims]` symbol.
         symbol: String,
+        /// The operation on floats that does the same to the real elements, if there is one.
+        instead: Option<&'static str>,
     },
 
     /// The size of a padded dimension was used as a number.

@@ -206,10 +206,7 @@ impl<'s> Call<'s> {
         let (shape, marks) = broadcast(name, self.scope, &self.shown())?;
         let mut inputs: SmallVec<[View; 4]> = SmallVec::new();
         for (_, operand) in self.operands() {
-            match operand.view.layout.shape() == &shape[..] {
-                true => inputs.push(operand.view),
-                false => inputs.push(spread(name, operand.view, &shape)?),
-            }
+            inputs.push(spread(name, operand.view, &shape)?);
         }
         self.launch_with(&mut inputs, &shape, marks)
     }

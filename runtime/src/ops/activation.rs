@@ -35,8 +35,8 @@ real_functions! {
     /// Returns `x - tanh(x)`. Where the difference would cancel, it is a quotient of sums instead, so small results keep their digits.
     tanhshrink(x) {
         let square = x * x;
-        // The continued fraction of `tanh(x) / x` up to 15, as numerator and denominator: from 1, the former takes all but these
-        // terms. For `|x| < 0.625`, what is cut off is less than rounding, in `f64` as well.
+        // `taken / of` is `1 - tanh(x) / x`, by the continued fraction of `tanh(x) / x` up to 15. For `|x| < 0.625`, what is
+        // cut off is less than rounding, in `f64` as well.
         let taken = square * (675_675.0 + square * (45_045.0 + square * (594.0 + square)));
         let of = 2_027_025.0 + square * (945_945.0 + square * (51_975.0 + square * (630.0 + square)));
         if x.abs() < 0.625 { x * (taken / of) } else { x - x.tanh() }
@@ -235,7 +235,7 @@ pub fn softshrink<'s, T: Real>(x: &Tensor<'s, T>, lambda: f64) -> Result<Tensor<
     )
 }
 
-/// Returns `x` above `threshold`, and `value` elsewhere. NaN stays NaN.
+/// Returns `value` where `x <= threshold`, and `x` elsewhere, so that NaN stays NaN.
 ///
 /// Both numbers are constants of the recording, rounded to `T` as elements of a tensor are; they may be infinite or NaN. Same
 /// shape and padding marks as `x`.

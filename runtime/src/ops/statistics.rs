@@ -2,7 +2,7 @@
 
 use super::by_type::{each_type, of_reals};
 use crate::{
-    Element, Number, Real, Result, Tensor,
+    Element, Error, Number, Real, Result, Tensor,
     kernel::{
         call::Call,
         definition::{Definition, Kernel as _},
@@ -190,7 +190,7 @@ fn over<'s, T: Element, U: Element>(
 ) -> Result<Tensor<'s, U>> {
     let name = definition.name;
     check_axis(name, axis, x.rank())?;
-    x.scope().refuse_padded(name, x.raw.marks, axis)?;
+    x.scope().refuse_padded(name, x.raw.marks, axis).map_err(Error::or_masked)?;
     if x.size(axis) == 0 && !of_nothing {
         let reason = format!("axis {axis} is empty, so it has no {name}");
         return Err(x.scope().shape_error(name, &[x.into()], reason));

@@ -125,7 +125,9 @@ fn a_refusal_names_operation_and_symbol() {
 fn a_refusal_names_the_masked_form_of_the_operation() {
     in_call(|step| {
         let x = padded::<f32>(step, &[4, 2], &[B]);
-        let (ones, index) = (ones_like(&x).unwrap(), zeros::<f32>(step.scope(), &[3, 4]).unwrap());
+        let ones = ones_like(&x).unwrap();
+        let index = padded::<f32>(step, &[3, 4], &[None, B]);
+        let general = "use an operation that knows the real rows (`ops::masked_sum`";
         let refusals = [
             (sum(&x, 0).map(drop), "use `ops::masked_sum`"),
             (sum_keepdim(&x, 0).map(drop), "use `ops::masked_sum`"),
@@ -139,7 +141,11 @@ fn a_refusal_names_the_masked_form_of_the_operation() {
             (log_softmax(&x, 0).map(drop), "use `ops::masked_log_softmax`"),
             (softmax(&x, 0).map(drop), "use `ops::masked_softmax`"),
             (matmul(&index, &ones).map(drop), "use `ops::masked_matmul`"),
-            (cumsum(&x, 0).map(drop), "use an operation that knows the real rows (`ops::masked_sum`"),
+            (sum(&padded::<i32>(step, &[4], &[B]), 0).map(drop), "`ops::masked_sum` (of `f32`"),
+            // One that has no such form, one operand alone, and dimensions that meet.
+            (cumsum(&x, 0).map(drop), general),
+            (matmul(&zeros::<f32>(step.scope(), &[3, 4]).unwrap(), &ones).map(drop), general),
+            (maximum(&x, &padded::<f32>(step, &[4, 2], &[T])).map(drop), general),
         ];
         for (refusal, remedy) in refusals {
             let text = refusal.unwrap_err().to_string();
@@ -253,6 +259,18 @@ fn masked_reductions_see_what_is_real() {
         marked(masked_softmax(&x, &all, 0), &[B]);
         let equal = mul(&x, 0.0).unwrap();
         assert_eq!(read(masked_softmax(&equal, &all, 0)), [0.5, 0.5]);
+        // Not a number in the padding.
+        let x = where_(&beyond, f32::NAN, &places).unwrap();
+        marked(masked_prod(&x, &all, 0), &[]);
+        marked(masked_argmin(&x, &all, 0), &[]);
+        marked(masked_logsumexp(&x, &all, 0), &[]);
+        marked(masked_log_softmax(&x, &all, 0), &[B]);
+        assert_eq!(read(masked_prod(&add(&x, 2.0).unwrap(), &all, 0)), [6.0]);
+        assert_eq!(step.read(&masked_argmin(&neg(&x).unwrap(), &all, 0).unwrap()).unwrap(), [1]);
+        let same = where_(&beyond, f32::NAN, 0.0).unwrap();
+        let near = |y: Vec<f32>, want: f32| assert!(y.iter().all(|v| (v - want).abs() < 1e-6), "{y:?}");
+        near(read(masked_logsumexp(&same, &all, 0)), 2.0f32.ln());
+        near(read(masked_log_softmax(&same, &all, 0)), -(2.0f32.ln()));
         // Labels in the padding are not looked at, and neither are its rows when lines are sorted.
         let logits = zeros::<f32>(step.scope(), (x.dim(0), 2)).unwrap();
         let labels = cast::<_, i32>(&mul(&places, &places).unwrap()).unwrap();

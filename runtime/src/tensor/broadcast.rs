@@ -74,6 +74,10 @@ pub(crate) fn broadcast(
 
 /// `view` repeated to `shape`.
 pub(crate) fn spread(op: &'static str, view: View, shape: &[usize]) -> Result<View> {
+    // Most operands have the shape already.
+    if view.layout.shape() == shape {
+        return Ok(view);
+    }
     match view.layout.broadcast_to(shape) {
         Some(layout) => Ok(View { layout, ..view }),
         None => Err(Error::shape(op, &[view.layout.shape(), shape], NOT_SPREAD)),

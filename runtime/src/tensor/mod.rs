@@ -294,7 +294,9 @@ impl<'s> Scope<'s> {
     pub(crate) fn refuse_padded(self, op: &'static str, marks: PaddedDims, axis: usize) -> Result<()> {
         match marks.get(axis) {
             None => Ok(()),
-            Some(symbol) => Err(Error::PaddedMix { op, axis, symbol: self.rt.symbol_name(symbol) }),
+            Some(symbol) => {
+                Err(Error::PaddedMix { op, axis, symbol: self.rt.symbol_name(symbol), instead: None })
+            }
         }
     }
 

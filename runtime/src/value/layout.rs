@@ -142,9 +142,6 @@ impl Layout {
     /// Returns the layout that views `self` as `shape`: missing outer dimensions are added, and dimensions of
     /// size 1 are repeated with stride 0. Returns `None` if the shapes do not broadcast.
     pub(crate) fn broadcast_to(&self, shape: &[usize]) -> Option<Self> {
-        if self.shape() == shape {
-            return Some(*self);
-        }
         let lead = shape.len().checked_sub(self.rank())?;
         let mut strides = [0; MAX_RANK];
         for (axis, &n) in shape.iter().enumerate() {

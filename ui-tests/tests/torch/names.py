@@ -28,7 +28,10 @@ def methods(source):
 
 def main():
     wheel = zipfile.ZipFile(sys.argv[1])
-    read = lambda path: wheel.read(path).decode()
+
+    def read(path):
+        return wheel.read(path).decode()
+
     stub = read("torch/_C/__init__.pyi")
     base = re.search(r"^class TensorBase.*?(?=^class )", stub, re.M | re.S).group()
     names = functions(read("torch/nn/functional.py")) | methods(base) | methods(read("torch/_tensor.py"))

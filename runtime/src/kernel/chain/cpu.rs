@@ -20,12 +20,12 @@ use crate::{
 /// Runs a chain.
 pub(super) fn run(chain: &Chain, access: &Access<'_>, launch: &Launch) {
     let Some(first) = launch.outputs.first() else { return };
-    let plan = &chain.plan;
+    let plan = chain.plan.get_or_init(|| Plan::new(&chain.steps));
     let origins: SmallVec<[Origin<'_>; INLINE]> =
         plan.origins.iter().map(|origin| origin.of_launch(access, launch)).collect();
     let computes = chain.outputs.iter().map(|output| plan.results[plan.result(*output)].kind.compute);
     in_tasks(first.layout.count(), results(access, &launch.outputs, computes), |task| {
-        Running { chain, origins: &origins }.run(task);
+        Running { chain, plan, origins: &origins }.run(task);
     });
 }
 
@@ -58,6 +58,7 @@ enum OriginPlan {
 #[derive(Clone, Copy)]
 struct Running<'r, 'a> {
     chain: &'r Chain,
+    plan: &'r Plan,
     origins: &'r [Origin<'a>],
 }
 
@@ -86,7 +87,7 @@ struct Held {
 }
 
 impl Plan {
-    pub(super) fn new(steps: &[Step]) -> Self {
+    fn new(steps: &[Step]) -> Self {
         let mut plan =
             Self { origins: Vec::new(), operands: Vec::new(), results: Vec::new(), before: Vec::new() };
         let mut known: SmallVec<[(u8, Compute, Operand); 16]> = SmallVec::new();
@@ -147,7 +148,7 @@ impl Plan {
 
 impl Running<'_, '_> {
     fn run(self, mut task: Task<'_>) {
-        let plan = &self.chain.plan;
+        let plan = self.plan;
         with_buffers(self.origins.len() + plan.results.len(), |buffers| {
             let (origins, results) = buffers.split_at_mut(self.origins.len());
             let count = task.count();
@@ -172,7 +173,7 @@ impl Running<'_, '_> {
         origins: &mut [Buffer],
         results: &mut [Buffer],
     ) {
-        let plan = &self.chain.plan;
+        let plan = self.plan;
         let read = self.origins.iter().zip(origins);
         let inputs: SmallVec<[Input<'_>; INLINE]> =
             read.map(|(origin, buffer)| origin.read(task, first, len, buffer)).collect();

@@ -11,6 +11,8 @@
 //!
 //! [`Elementwise`] tells a pass which operations can be steps, and [`structure`] bounds what a process keeps of chains.
 
+use std::sync::OnceLock;
+
 use smallvec::SmallVec;
 
 use super::{
@@ -102,7 +104,8 @@ pub(crate) struct Chain {
     outputs: SmallVec<[(u8, u8); 2]>,
     /// Its name, and what else the process keeps of chains that differ from it by numbers only.
     known: &'static Known,
-    plan: cpu::Plan,
+    /// Made by the first launch on a CPU.
+    plan: OnceLock<cpu::Plan>,
 }
 
 impl Chain {
@@ -146,8 +149,7 @@ impl Chain {
             return None;
         }
         let known = structure::known(Structure::of(&steps, outputs), &steps)?;
-        let plan = cpu::Plan::new(&steps);
-        Some(Self { steps, outputs: SmallVec::from_slice(outputs), known, plan })
+        Some(Self { steps, outputs: SmallVec::from_slice(outputs), known, plan: OnceLock::new() })
     }
 
     /// Returns whether an output may be the memory of an input: that of the same elements in the same order, of the same size.

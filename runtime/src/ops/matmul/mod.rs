@@ -229,8 +229,10 @@ pub(super) fn product<'s, T: Number>(
     let (&[ref batch_a @ .., m, k], &[ref batch_b @ .., k_b, n]) = (la.shape(), lb.shape()) else {
         return wrong(format!("both operands need at least two dimensions: {expected}"));
     };
-    refuse(name, scope, a.marks, [batch_a.len() + 1])?;
-    refuse(name, scope, b.marks, [batch_b.len()])?;
+    let (of_a, of_b) = (batch_a.len() + 1, batch_b.len());
+    let inner = refuse(name, scope, a.marks, [of_a]).and_then(|()| refuse(name, scope, b.marks, [of_b]));
+    let both = a.marks.get(of_a) == b.marks.get(of_b);
+    inner.map_err(|error| if both { error.or_masked() } else { error })?;
     if k != k_b {
         return wrong(format!("the contracted dimensions are {k} and {k_b}; {expected} is needed"));
     }

@@ -9,7 +9,7 @@ use super::{
     launch::{compute, own},
 };
 use crate::{
-    AsOperand, Float, Number, Result, Tensor,
+    AsOperand, Error, Float, Number, Result, Tensor,
     backend::{Op, View},
     kernel::call::Call,
     tensor::{Operand, Shown},
@@ -37,7 +37,7 @@ fn reduce<'s, T: Number>(
     of_nothing: bool,
 ) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
-    refuse(name, x.scope(), x.raw.marks, [axis])?;
+    refuse(name, x.scope(), x.raw.marks, [axis]).map_err(Error::or_masked)?;
     if x.size(axis) == 0 && !of_nothing {
         let reason = format!("axis {axis} is empty, so it has no {name}");
         return Err(x.scope().shape_error(name, &[x.into()], reason));

@@ -7,12 +7,12 @@ use super::{
     },
     operation::{L2Normalize, Softmax},
 };
-use crate::{Float, Result, Tensor, backend::Op};
+use crate::{Error, Float, Result, Tensor, backend::Op};
 
 /// An operation over one unpadded axis that keeps the shape.
 fn along<'s, T: Float>(name: &'static str, op: Op, x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     check_axis(name, axis, x.rank())?;
-    refuse(name, x.scope(), x.raw.marks, [axis])?;
+    refuse(name, x.scope(), x.raw.marks, [axis]).map_err(Error::or_masked)?;
     compute(x.scope(), op, &[x.view(name)?], x.sizes(), x.raw.marks)
 }
 

@@ -56,17 +56,12 @@ table! {
         ops::maximum(&ops::masked_logsumexp(g.f(0)?, g.b(1)?, g.axis)?, -1e3)
     };
     masked_log_softmax: Product, masked, |g| {
-        // Infinite where an element does not count, and NaN where nothing counts.
-        let y = ops::maximum(&ops::masked_log_softmax(g.f(0)?, g.b(1)?, g.axis)?, -1e3)?;
-        ops::where_(&ops::isnan(&y)?, 0.5, &y)
+        // Infinite where an element does not count.
+        ops::maximum(&ops::masked_log_softmax(g.f(0)?, g.b(1)?, g.axis)?, -1e3)
     };
     masked_sum: Product, masked_removed, |g| ops::masked_sum(g.f(0)?, g.b(1)?, g.axis);
     masked_mean: Product, masked_removed, |g| ops::masked_mean(g.f(0)?, g.b(1)?, g.axis);
-    masked_softmax: Product, masked, |g| {
-        // NaN where nothing counts.
-        let y = ops::masked_softmax(g.f(0)?, g.b(1)?, g.axis)?;
-        ops::where_(&ops::isnan(&y)?, 0.5, &y)
-    };
+    masked_softmax: Product, masked, |g| ops::masked_softmax(g.f(0)?, g.b(1)?, g.axis);
 
     cumsum: Sum, lines, |g| ops::cumsum(&unit(g)?, g.axis);
     sort: Smooth, lines, |g| ops::sort(g.f(0)?, g.axis, g.n(0, 2) == 1).map(|(values, _)| values);

@@ -153,8 +153,13 @@ impl Locals<'_> {
         self.any_listed(rng).or_else(|| self.any_listed(rng))
     }
 
-    /// Adds a value of `f64`, `i64` or `i8`, or an operation on one, which hardly anything else makes.
+    /// Adds a value of `f64`, `i64` or `i8`, or an operation on one, which hardly anything else makes; another one, if the
+    /// operands of the first are not there.
     pub(crate) fn further(&mut self, rng: &mut StdRng) -> Option<()> {
+        self.one_further(rng).or_else(|| self.one_further(rng))
+    }
+
+    fn one_further(&mut self, rng: &mut StdRng) -> Option<()> {
         let most = if rng.random_bool(0.5) { further::CASTS } else { further::TABLE.len() };
         let number = rng.random_range(0..most);
         self.one_listed(rng, number)
