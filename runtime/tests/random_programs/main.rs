@@ -214,8 +214,9 @@ fn random_programs() {
     if let Some(text) = text {
         panic!("{} of the programs failed; the first:\n{text}", failed.len());
     }
-    // A generator that no longer reaches a rule of the tree would pass in silence.
+    // A generator that no longer reaches a rule of the tree would pass in silence. The rarest are in two of a hundred programs.
     if programs >= 1000 {
+        let least = (programs / 100).min(20);
         for (what, count) in [
             ("warm-ups", sums.warmups),
             ("recordings", sums.recordings),
@@ -243,11 +244,11 @@ fn random_programs() {
             (FLOWS, met.flows),
         ] {
             let is_left_out = no_flow && what == FLOWS;
-            assert!(count >= 20 || is_left_out, "only {count} {what} in {programs} programs");
+            assert!(count >= least || is_left_out, "only {count} {what} in {programs} programs");
         }
-        assert!(met.passes.by_users >= 20, "only {} replacements by a user's pass", met.passes.by_users);
+        assert!(met.passes.by_users >= least, "only {} replacements by a user's pass", met.passes.by_users);
         for (what, count) in met.passes.expected() {
-            assert!(count >= 20, "only {count} {what} in {programs} programs");
+            assert!(count >= least, "only {count} {what} in {programs} programs");
         }
     }
 }
