@@ -80,17 +80,28 @@ pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
     known.into_iter().any(|name| last.ident == name)
 }
 
-/// Returns whether code calls one of these macros.
+/// Returns whether code calls one of these macros, also within the tokens of another call.
 pub(crate) fn calls_any(stmt: &Stmt, names: &HashSet<String>) -> bool {
     struct Calls<'n>(&'n HashSet<String>, bool);
     impl<'a> Visit<'a> for Calls<'_> {
         fn visit_macro(&mut self, m: &'a syn::Macro) {
             self.1 |= m.path.get_ident().is_some_and(|i| self.0.contains(&i.to_string()));
+            self.1 |= names_call(&m.tokens, self.0);
         }
     }
     let mut calls = Calls(names, false);
     calls.visit_stmt(stmt);
     calls.1
+}
+
+/// Returns whether one of these names and `!` are among tokens.
+fn names_call(tokens: &TokenStream, names: &HashSet<String>) -> bool {
+    let mut named = false;
+    tokens.clone().into_iter().any(|token| {
+        let is_call = named && matches!(&token, TokenTree::Punct(p) if p.as_char() == '!');
+        named = matches!(&token, TokenTree::Ident(ident) if names.contains(&ident.to_string()));
+        is_call || matches!(&token, TokenTree::Group(group) if names_call(&group.stream(), names))
+    })
 }
 
 /// Returns whether a macro with this name prints, or writes to its argument.

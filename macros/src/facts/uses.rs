@@ -309,7 +309,9 @@ impl Neighbours<'_> {
     fn may_be_variable(&self) -> bool {
         let is_field = self.punct(-1) == Some('.') && self.punct(-2) != Some('.');
         let is_call = self.punct(1) == Some('!') && self.punct(2) != Some('=');
-        let is_in_path = self.punct(-1) == Some(':') || self.punct(1) == Some(':');
+        // A field of a struct, `a: b`, may have the value of a variable.
+        let is_in_path =
+            self.punct(-1) == Some(':') && self.punct(-2) == Some(':') || self.punct(1) == Some(':');
         !is_field && !is_call && !is_in_path && self.punct(-1) != Some('$')
     }
 

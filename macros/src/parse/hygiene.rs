@@ -101,34 +101,37 @@ impl<'a> Visit<'a> for Bound {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// The macro's tokens that are visited.
+/// The tokens of a macro that an identifier is among.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MacroTokens {
-    Call,
-    /// The rules of a macro that the function defines.
-    Definition,
+enum Among {
+    /// Those between the outermost brackets.
+    Arguments,
+    /// Those of a group within, or of the rules of a macro that the function defines.
+    Code,
 }
 
-/// Returns whether the identifier at `at` cannot be a variable.
-fn is_no_variable(all: &[TokenTree], at: usize, of: MacroTokens) -> bool {
+/// Returns whether the identifier at `at` cannot be a variable. Wherever one is bound and wherever it is used, the answer must be
+/// the same: otherwise the use would mean the variable of the other context.
+fn is_no_variable(all: &[TokenTree], at: usize, among: Among) -> bool {
     let is = |at: Option<usize>, c: char| {
         let token = at.and_then(|at| all.get(at));
         matches!(token, Some(TokenTree::Punct(p)) if p.as_char() == c)
     };
-    let (before, next) = (at.checked_sub(1), Some(at + 1));
+    let (before, second) = (at.checked_sub(1), at.checked_sub(2));
+    let (next, after) = (Some(at + 1), Some(at + 2));
     let declares = |word: &Ident| word == "let" || word == "mut";
     let is_declared = matches!(before.map(|at| &all[at]), Some(TokenTree::Ident(word)) if declares(word));
-    let is_member = is(before, '.') && !is(at.checked_sub(2), '.');
-    let is_field = is(next, ':') && !(of == MacroTokens::Definition && is_declared);
-    let is_before_value = is(next, '=') && !is(Some(at + 2), '=');
-    match of {
-        // `name = value` of a format string.
-        MacroTokens::Call => is_member || is_field || is(next, '!') || is_before_value,
-        // A statement may assign a variable.
-        MacroTokens::Definition => {
-            is_member || is_field || is(next, '!') || is_before_value && is(before, ',') || is(before, '$')
-        }
-    }
+    // `|a: usize|`.
+    let is_parameter = || (0..at).filter(|at| is(Some(*at), '|')).count() % 2 == 1;
+    let is_member = is(before, '.') && !is(second, '.');
+    let is_in_path = is(before, ':') && is(second, ':');
+    let is_label = is(before, '\'') || is(before, '$');
+    let is_field = is(next, ':') && !is_declared && !is_parameter();
+    let is_call = is(next, '!') && !is(after, '=');
+    // `name = value` of a format string; a statement may assign a variable, and an arm `a => …` binds one.
+    let has_value = is(next, '=') && !is(after, '=') && !is(after, '>');
+    let is_name = has_value && (is(before, ',') || before.is_none() && among == Among::Arguments);
+    is_member || is_in_path || is_label || is_field || is_call || is_name
 }
 
 /// Renames identifiers that stand for variables.
@@ -162,15 +165,15 @@ impl Apart {
     }
 
     /// In a macro call, an identifier is a variable unless its context shows otherwise.
-    fn tokens(&self, tokens: TokenStream, of: MacroTokens) -> TokenStream {
+    fn tokens(&self, tokens: TokenStream, among: Among) -> TokenStream {
         let all: Vec<TokenTree> = tokens.into_iter().collect();
         let renamed = all.iter().enumerate().map(|(at, token)| match token {
             TokenTree::Ident(i) => {
-                let new = if is_no_variable(&all, at, of) { None } else { self.new_name(i) };
+                let new = if is_no_variable(&all, at, among) { None } else { self.new_name(i) };
                 new.unwrap_or_else(|| i.clone()).into()
             }
             TokenTree::Group(g) => {
-                let mut group = Group::new(g.delimiter(), self.tokens(g.stream(), of));
+                let mut group = Group::new(g.delimiter(), self.tokens(g.stream(), Among::Code));
                 group.set_span(g.span());
                 group.into()
             }
@@ -246,11 +249,11 @@ impl VisitMut for Apart {
         visit_mut::visit_expr_mut(self, expr);
     }
     fn visit_macro_mut(&mut self, mac: &mut syn::Macro) {
-        mac.tokens = self.tokens(std::mem::take(&mut mac.tokens), MacroTokens::Call);
+        mac.tokens = self.tokens(std::mem::take(&mut mac.tokens), Among::Arguments);
     }
     fn visit_item_mut(&mut self, item: &mut syn::Item) {
         if let syn::Item::Macro(m) = item {
-            m.mac.tokens = self.tokens(std::mem::take(&mut m.mac.tokens), MacroTokens::Definition);
+            m.mac.tokens = self.tokens(std::mem::take(&mut m.mac.tokens), Among::Code);
         }
     }
 }

@@ -151,6 +151,109 @@ fn counted(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor
     ops::scale(&y, (j * 10 + k) as f32)
 }
 
+struct Pair {
+    first: usize,
+}
+
+/// A macro's struct has a closure's value, and a changed variable's.
+#[graphable]
+fn fields(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let more = n + 1;
+    let by = |n: usize| n + more;
+    let mut k = n;
+    macro_rules! made {
+        () => {
+            Pair { first: by(3) }
+        };
+    }
+    macro_rules! changed {
+        () => {
+            Pair { first: k }
+        };
+    }
+    let y = #[eager(support = Always)]
+    ops::scale(x, 0.5)?;
+    k = next(k + 2);
+    let y = ops::neg(&y)?;
+    k = next(k + 2);
+    let z = #[eager(support = Always)]
+    ops::scale(&y, made!().first as f32)?;
+    let z = #[eager(support = Always)]
+    ops::scale(&z, made!().first as f32)?;
+    #[eager(support = Always)]
+    ops::scale(&z, changed!().first as f32)
+}
+
+/// The call of a macro of the function is among the tokens of another call.
+#[graphable]
+fn hidden(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut k = 1;
+    macro_rules! k {
+        () => {
+            k
+        };
+    }
+    let d = #[eager(support = Always)]
+    ops::scale(x, 2.0)?;
+    let e = ops::neg(&d)?;
+    k = next(k + n);
+    let y = ops::scale(&e, 3.0)?;
+    #[key]
+    let j = vec![k!() + 1][0];
+    #[eager(support = Always)]
+    ops::scale(&y, (j * 10 + k) as f32)
+}
+
+/// Names that are bound among the tokens of a call, or of a macro's rules, of a function that has two variables of that name.
+macro_rules! bound_in_tokens {
+    ($name:ident, $a:ident) => {
+        #[graphable]
+        fn $name(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let $a = n + 10;
+            let a = n + 2;
+            macro_rules! doubled {
+                ($v:expr) => {
+                    match $v {
+                        0 => 1,
+                        a if a > 2 => a * 2,
+                        a => a,
+                    }
+                };
+            }
+            macro_rules! joined {
+                ($v:expr, $w:expr) => {
+                    (|b: usize, a: usize| a * 10 + b)($v, $w)
+                };
+            }
+            let y = #[eager(support = Always)]
+            ops::scale(x, 2.0)?;
+            let in_calls = vec![
+                match n + 2 {
+                    0 => 1,
+                    a => a * 2,
+                },
+                (|a: usize| a * 3 + 1)(n),
+                {
+                    let a = n + 1;
+                    a
+                },
+                usize::from(a != $a),
+            ];
+            let all: usize = in_calls.iter().fold(0, |all, v| all * 40 + v);
+            ops::scale(&y, (all * 100_000 + doubled!(a) * 1000 + joined!(n, $a)) as f32)
+        }
+    };
+}
+
+bound_in_tokens!(bound, a);
+
+fn bound_on_the_host(n: usize, x: f32) -> f32 {
+    let in_calls = [(n + 2) * 2, n * 3 + 1, n + 1, 1];
+    let all: usize = in_calls.iter().fold(0, |all, v| all * 40 + v);
+    let doubled = if n + 2 > 2 { (n + 2) * 2 } else { n + 2 };
+    2.0 * x * (all * 100_000 + doubled * 1000 + (n + 10) * 10 + n) as f32
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
@@ -158,6 +261,9 @@ fn main() -> Result<()> {
         let closures = ClosuresGraph::builder().mode(mode).build(&mut rt)?;
         let changed = ChangedGraph::builder().mode(mode).build(&mut rt)?;
         let counted = CountedGraph::builder().mode(mode).build(&mut rt)?;
+        let fields = FieldsGraph::builder().mode(mode).build(&mut rt)?;
+        let hidden = HiddenGraph::builder().mode(mode).build(&mut rt)?;
+        let bound = BoundGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..12 {
             let (p, n, x) = (at % 2 == 0, at / 2 % 3, 1.0 + at as f32);
             let step = rt.step()?;
@@ -170,6 +276,13 @@ fn main() -> Result<()> {
             assert_eq!(got, changed_on_the_host(n, x), "{mode} {at}");
             let got = step.read(&counted.call(&step, n, &[x])?)?[0];
             assert_eq!(got, -6.0 * x * (11 * next(1 + n) + 10) as f32, "{mode} {at}");
+            let got = step.read(&fields.call(&step, n, &[x])?)?[0];
+            let made = (n + 4) as f32;
+            assert_eq!(got, -0.5 * x * made * made * next(next(n + 2) + 2) as f32, "{mode} {at}");
+            let got = step.read(&hidden.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, -6.0 * x * (11 * next(1 + n) + 10) as f32, "{mode} {at}");
+            let got = step.read(&bound.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, bound_on_the_host(n, x), "{mode} {at}");
         }
     }
     Ok(())
