@@ -1,5 +1,6 @@
 //! Buckets: the sizes that a `#[dims]` symbol is rounded up to, as users state them in a [`Schedule`].
-//! A batch gets one of them from [`Dispatcher`](crate::Dispatcher), in `mod.rs`, and a size without a batch gets its own in `graph/choose.rs`.
+//! A batch gets one of them from [`Dispatcher`](crate::Dispatcher), in `mod.rs`; without a batch, `graph/choose.rs` chooses
+//! one for each size.
 
 use crate::{Error, Result};
 
