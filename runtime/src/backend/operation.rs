@@ -226,6 +226,23 @@ pub struct Launch {
     pub workspace: u64,
 }
 
+impl Launch {
+    /// Returns the description of an operation without operands. It is large: one that is used again saves most of the work.
+    pub(crate) fn of(op: Op) -> Self {
+        Self { op, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 }
+    }
+
+    /// Makes it describe another operation.
+    pub(crate) fn describe(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) {
+        (self.op, self.workspace) = (op, workspace);
+        // One by one: `extend_from_slice` calls `memmove` twice for each list.
+        self.inputs.clear();
+        inputs.iter().for_each(|view| self.inputs.push(*view));
+        self.outputs.clear();
+        outputs.iter().for_each(|view| self.outputs.push(*view));
+    }
+}
+
 impl Clone for Launch {
     /// Copies the views as bytes. They are large, and cloning them one by one was a large part of the host time of an eager
     /// launch.

@@ -202,13 +202,33 @@ impl<'s> Call<'s> {
     /// Returns [`Error::Shape`](crate::Error::Shape) if the shapes do not broadcast, and
     /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
     pub fn launch<R: Results<'s>>(&self) -> Result<R> {
+        let mut inputs: SmallVec<[View; 4]> = SmallVec::new();
+        if let Some(first) = self.alike(&mut inputs) {
+            let op = Op::fixed(self.definition);
+            return self.run(op, &inputs, first.view.layout.shape(), first.marks);
+        }
+        inputs.clear();
         let name = self.definition.name;
         let (shape, marks) = broadcast(name, self.scope, &self.shown())?;
-        let mut inputs: SmallVec<[View; 4]> = SmallVec::new();
         for (_, operand) in self.operands() {
             inputs.push(spread(name, operand.view, &shape)?);
         }
         self.launch_with(&mut inputs, &shape, marks)
+    }
+
+    /// Adds the arguments to `inputs` and returns the first one, if all are tensors of one shape and padding, as in most calls:
+    /// then nothing is broadcast, and the operation is the kernel itself. Otherwise, some may have been added.
+    #[inline]
+    fn alike(&self, inputs: &mut SmallVec<[View; 4]>) -> Option<&Operand> {
+        let Some(Given::Tensor(first)) = self.arguments.first() else { return None };
+        for given in &self.arguments {
+            let Given::Tensor(operand) = given else { return None };
+            if operand.marks != first.marks || !operand.view.layout.has_shape_of(&first.view.layout) {
+                return None;
+            }
+            inputs.push(operand.view);
+        }
+        Some(first)
     }
 
     /// Allocates outputs of this shape and launches, if no argument is a tensor.
@@ -231,12 +251,18 @@ impl<'s> Call<'s> {
             None => self.operation(Padded::default()),
             Some(_) => self.operation(self.draws(marks, inputs)),
         };
+        let results = self.run(op, inputs, shape, marks)?;
+        self.advance()?;
+        Ok(results)
+    }
+
+    /// Allocates the outputs and launches the operation.
+    fn run<R: Results<'s>>(&self, op: Op, inputs: &[View], shape: &[usize], marks: PaddedDims) -> Result<R> {
         let results = R::allocate(self.scope, &op, &|_| (shape, marks))?;
         // Devices refuse empty grids.
         if !shape.contains(&0) {
             self.scope.launch(op, inputs, &results.views())?;
         }
-        self.advance()?;
         Ok(results)
     }
 

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::{
     Error, Result,
     backend::{
@@ -22,7 +20,7 @@ pub(crate) struct Stream {
     pending_upload: Option<HostUpload>,
     /// The reason why host bytes of this call were lost: reading them would yield those of an earlier call.
     lost_upload: Option<String>,
-    /// The operation that was launched last.
+    /// The operation that was launched last. The description is used again: it is large, and most of it empty.
     description: Box<Launch>,
     /// An error that no call could report yet.
     deferred: Option<Error>,
@@ -30,12 +28,11 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
-        let nothing = Launch { op: COPY, inputs: SmallVec::new(), outputs: SmallVec::new(), workspace: 0 };
         Self {
             backend,
             pending_upload: None,
             lost_upload: None,
-            description: Box::new(nothing),
+            description: Box::new(Launch::of(COPY)),
             deferred: None,
         }
     }
@@ -177,16 +174,6 @@ impl Stream {
         self.backend.begin_capture(upload)
     }
 
-    /// Describes an operation. The description is used again: it is large, and most of it empty.
-    fn describe(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) {
-        let launch = &mut *self.description;
-        (launch.op, launch.workspace) = (op, workspace);
-        launch.inputs.clear();
-        launch.inputs.extend_from_slice(inputs);
-        launch.outputs.clear();
-        launch.outputs.extend_from_slice(outputs);
-    }
-
     /// A description of an operation that outlives the call.
     pub(crate) fn description(
         &mut self,
@@ -195,7 +182,7 @@ impl Stream {
         outputs: &[View],
         workspace: u64,
     ) -> Box<Launch> {
-        self.describe(op, inputs, outputs, workspace);
+        self.description.describe(op, inputs, outputs, workspace);
         let description = Box::new((*self.description).clone());
         self.forget_description();
         description
@@ -203,7 +190,7 @@ impl Stream {
 
     /// Launches an operation, whose workspace begins at that address.
     pub(crate) fn launch(&mut self, op: Op, inputs: &[View], outputs: &[View], workspace: u64) -> Result<()> {
-        self.describe(op, inputs, outputs, workspace);
+        self.description.describe(op, inputs, outputs, workspace);
         let launched = self.backend.launch(&self.description);
         self.forget_description();
         launched

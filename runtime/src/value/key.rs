@@ -215,7 +215,8 @@ impl KeyWriter {
         let contiguous = layout.is_contiguous();
         let header = dtype as u64 | (layout.rank() as u64) << 4 | u64::from(contiguous) << 8;
         self.shape.push(marks.word() << 16 | header);
-        self.shape.extend(layout.shape().iter().map(|&n| n as u64));
+        // One by one: there are few, and `extend` prepares for many.
+        layout.shape().iter().for_each(|&n| self.shape.push(n as u64));
         if !contiguous {
             self.shape.extend(layout.meaning().map(|n| n as u64));
         }

@@ -84,6 +84,13 @@ impl Layout {
         self.shape
     }
 
+    /// Returns whether another layout has the same shape.
+    #[inline]
+    pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
+        // All sizes: those beyond the rank are 1, and a comparison of a known length is shorter.
+        self.rank == other.rank && self.shape == other.shape
+    }
+
     /// Returns the strides in elements, outermost first.
     #[inline]
     pub fn strides(&self) -> &[usize] {
@@ -97,8 +104,9 @@ impl Layout {
 
     /// Returns the number of elements from the first to the last one that the view accesses, inclusive.
     pub fn span(&self) -> usize {
-        if self.count() == 0 {
-            return 0;
+        let count = self.count();
+        if count == 0 || self.contiguous {
+            return count;
         }
         1 + self.shape().iter().zip(self.strides()).map(|(n, s)| (n - 1) * s).sum::<usize>()
     }

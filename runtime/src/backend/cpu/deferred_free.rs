@@ -15,11 +15,17 @@ pub(super) struct DeferredFree {
     after: u64,
 }
 
+/// A value in cache lines of its own: the caller writes it for every command, and the worker looks at what would lie beside it
+/// after each one. (Two lines, since processors fetch pairs of them.)
+#[derive(Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
 /// The state shared by callers, droppers and the worker.
 #[derive(Default)]
 pub(super) struct DeferredFrees {
     /// Commands sent so far, but those that only wake.
-    sent: AtomicU64,
+    sent: Apart<AtomicU64>,
     retired: Mutex<Vec<DeferredFree>>,
     any: AtomicBool,
 }
@@ -28,7 +34,7 @@ impl DeferredFrees {
     /// A command is about to be sent. Before the send: memory dropped in between waits for this command,
     /// not for one less.
     pub(super) fn sending(&self) {
-        self.sent.fetch_add(1, Ordering::Release);
+        self.sent.0.fetch_add(1, Ordering::Release);
     }
 
     /// Lets the block at `addr` be freed when everything sent so far is done. Can be called on any thread.
@@ -36,7 +42,7 @@ impl DeferredFrees {
     pub(super) fn retire(&self, addr: u64) -> bool {
         // The last handle's drop comes after the drops of its clones, and a thread that launched
         // with this memory had one: so its count of commands is seen here.
-        let retired = DeferredFree { addr, after: self.sent.load(Ordering::Acquire) };
+        let retired = DeferredFree { addr, after: self.sent.0.load(Ordering::Acquire) };
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(retired);
         !self.any.swap(true, Ordering::AcqRel)
     }

@@ -23,6 +23,7 @@ mod mark;
 mod memory;
 mod order;
 mod reply;
+mod spare;
 mod stream;
 
 #[cfg(test)]
@@ -201,7 +202,7 @@ impl CpuBackend {
     /// Passes a block to the stream, which owns it.
     fn own(&self, block: Block, bytes: u64) -> Result<SharedMemory> {
         let addr = block.addr();
-        self.stream.send(Command::Insert(block))?;
+        self.stream.send(Command::Insert(Box::new(block)))?;
         Ok(Arc::new(Handle::new(addr, bytes, self.stream.shared().clone())))
     }
 }
@@ -224,7 +225,10 @@ impl Stream for CpuBackend {
             let reason = format!("{} would write what it reads", launch.op.name());
             return Err(failed("launch", reason));
         }
-        self.submit(Node::Launch(launch.clone()))
+        if self.capture.is_some() {
+            return self.submit(Node::Launch(launch.clone()));
+        }
+        self.stream.launch(launch)
     }
 
     fn supports(&mut self, op: &Op) -> Result<bool> {
@@ -239,7 +243,7 @@ impl Stream for CpuBackend {
     fn host_write(&mut self, block: HostUpload) -> Result<()> {
         self.outside_capture("host_write")?;
         check_block("host_write", &block)?;
-        self.stream.send(Command::Write(block))
+        self.stream.send(Command::Write(Box::new(block)))
     }
 
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {
@@ -255,7 +259,7 @@ impl Stream for CpuBackend {
             return Err(failed(CALL, "the host memory is of another device".into()));
         };
         let from = from.begin_read(offset, bytes)?;
-        self.stream.send(Command::WriteFrom { to, from, zeros })
+        self.stream.send(Command::WriteFrom { to, from: Box::new(from), zeros })
     }
 
     fn read_into(&mut self, addr: u64, bytes: u64, to: &mut dyn HostMemory) -> Result<()> {
@@ -272,7 +276,7 @@ impl Stream for CpuBackend {
             return Err(failed(CALL, "the host memory is of another device".into()));
         };
         let to = to.begin_write()?;
-        self.stream.send(Command::ReadInto { addr, bytes, to })
+        self.stream.send(Command::ReadInto { addr, bytes, to: Box::new(to) })
     }
 
     fn mark(&mut self) -> Result<Arc<dyn Mark>> {
@@ -343,7 +347,7 @@ impl Arenas for CpuBackend {
         self.outside_capture("map_file")?;
         let block = Block::file(Arc::clone(file));
         let base = block.addr();
-        self.stream.send(Command::Insert(block))?;
+        self.stream.send(Command::Insert(Box::new(block)))?;
         let (addr, len) = (base + range.start as u64, range.len() as u64);
         Ok(Some(Arc::new(Handle::part(base, addr, len, self.stream.shared().clone()))))
     }
@@ -482,7 +486,7 @@ impl Graphs for CpuBackend {
         if let Some(block) = &block {
             check_block("replay", block)?;
         }
-        self.stream.send(Command::Replay(graph, block))
+        self.stream.send(Command::Replay(graph, block.map(Box::new)))
     }
 }
 

@@ -25,10 +25,11 @@ use super::{
     memory::{Block, Blocks, POISON},
     order::{Hazards, Random},
     reply::{Pending, Reply, reply},
+    spare::{SpareGiver, SpareTaker, spare_launches},
 };
 use crate::{
     Error, Result,
-    backend::{HostUpload, PendingBytes},
+    backend::{HostUpload, Launch, PendingBytes},
 };
 
 /// Commands that may wait. A full queue blocks the caller, so that memory stays bounded.
@@ -40,26 +41,28 @@ const QUEUE: usize = 4096;
 const LOOKS: u32 = 300;
 const SPINS: u32 = 100;
 
-/// A command to the worker. Small, as it is moved twice.
+/// A command to the worker. Small, as it is moved twice, and between cores: what is large is behind a pointer.
 pub(super) enum Command {
     /// A block to own.
-    Insert(Block),
+    Insert(Box<Block>),
     /// More of an arena is usable.
     Commit { addr: u64, bytes: u64 },
     /// Less of an arena is usable.
     Uncommit { addr: u64, bytes: u64 },
-    /// One eager call.
+    /// One eager operation.
+    Launch(Box<Launch>),
+    /// Another eager command of a graph.
     Run(Box<Node>),
     /// Host bytes to write.
-    Write(HostUpload),
+    Write(Box<HostUpload>),
     /// A recording to run, after writing the block.
-    Replay(Arc<Graph>, Option<HostUpload>),
+    Replay(Arc<Graph>, Option<Box<HostUpload>>),
     /// Bytes to read.
     Read { addr: u64, bytes: usize, to: Reply<Done> },
     /// Host memory to copy, and how many zeros follow.
-    WriteFrom { to: u64, from: DeviceRead, zeros: u64 },
+    WriteFrom { to: u64, from: Box<DeviceRead>, zeros: u64 },
     /// Bytes to copy to host memory.
-    ReadInto { addr: u64, bytes: usize, to: DeviceWrite },
+    ReadInto { addr: u64, bytes: usize, to: Box<DeviceWrite> },
     /// A point to come by.
     Mark(Coming),
     /// An answer when all before is done.
@@ -69,6 +72,8 @@ pub(super) enum Command {
     /// End.
     Stop,
 }
+
+const _: () = assert!(size_of::<Command>() <= 32, "a place in the queue is less than a cache line");
 
 /// The answer to a caller who waits.
 pub(super) struct Done {
@@ -155,6 +160,7 @@ impl Shared {
 pub(super) struct CpuStream {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
+    spares: SpareTaker,
 }
 
 impl CpuStream {
@@ -163,6 +169,7 @@ impl CpuStream {
     pub(super) fn new(threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |reason: String| Error::NoDevice { device: super::errors::NAME.into(), reason };
         let (queue, commands) = sync_channel(QUEUE);
+        let (spare_giver, spares) = spare_launches();
         let shared = Arc::new(Shared {
             queue,
             deferred_frees: DeferredFrees::default(),
@@ -178,6 +185,7 @@ impl CpuStream {
             retired: VecDeque::new(),
             random: Random(seed.unwrap_or(0)),
             poisons: seed.is_some(),
+            spares: spare_giver,
         };
         // 0 is one per core.
         let pool = rayon::ThreadPoolBuilder::new()
@@ -190,7 +198,7 @@ impl CpuStream {
             // On one of the pool's own threads: parallel kernels start without a hand-over.
             .spawn(move || pool.install(|| worker.run()))
             .map_err(|e| failed(format!("its thread cannot be started: {e}")))?;
-        Ok(Self { shared, worker: Some(worker) })
+        Ok(Self { shared, worker: Some(worker), spares })
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -214,6 +222,15 @@ impl CpuStream {
             device: super::errors::NAME.into(),
             reason: "its thread has ended".into(),
         })
+    }
+
+    /// Queues an operation.
+    ///
+    /// # Errors
+    /// See [`send`](Self::send).
+    pub(super) fn launch(&mut self, launch: &Launch) -> Result<()> {
+        let launch = self.spares.copy_of(launch);
+        self.send(Command::Launch(launch))
     }
 
     /// Queues a read of `bytes` bytes at `addr`.
@@ -264,6 +281,7 @@ struct Worker {
     retired: VecDeque<DeferredFree>,
     random: Random,
     poisons: bool,
+    spares: SpareGiver,
 }
 
 impl Worker {
@@ -299,17 +317,21 @@ impl Worker {
     /// Executes a command and drops it. A lost stream only replies.
     fn carry_out(&mut self, command: Command) {
         match (command, self.shared.lost()) {
-            (Command::Insert(block), _) => self.blocks.insert(block),
+            (Command::Insert(block), _) => self.blocks.insert(*block),
             (Command::Read { to, .. } | Command::Sync(to), Some(error)) => to.send(Err(error)),
             (Command::ReadInto { to, .. }, Some(error)) => to.end(Err(error)),
             (Command::Mark(mark), Some(error)) => mark.fail(error),
             (_, Some(_)) => {}
             (Command::Commit { addr, bytes }, None) => self.blocks.commit(addr, bytes, self.poisons),
             (Command::Uncommit { addr, bytes }, None) => self.blocks.uncommit(addr, bytes),
+            (Command::Launch(launch), None) => {
+                self.guarded(|w| w.launch(&launch));
+                self.spares.give(launch);
+            }
             (Command::Run(node), None) => drop(self.guarded(|w| w.run_node(&node))),
             (Command::Write(block), None) => drop(self.guarded(|w| w.write(&block))),
             (Command::Replay(graph, block), None) => {
-                self.guarded(|w| w.replay(&graph, block.as_ref()));
+                self.guarded(|w| w.replay(&graph, block.as_deref()));
             }
             (Command::Read { addr, bytes, to }, None) => {
                 let data = self.guarded(|w| Access::new(&mut w.blocks).bytes(addr, bytes).to_vec());
@@ -359,13 +381,15 @@ impl Worker {
 
     fn run_node(&mut self, node: &Node) {
         match node {
-            Node::Launch(launch) => {
-                if let Err(fault) = launch.op.operation().run_cpu(&Access::new(&mut self.blocks), launch) {
-                    self.shared.faults.note(self.done, fault);
-                }
-            }
+            Node::Launch(launch) => self.launch(launch),
             Node::Poison { addr, bytes } => self.poison(*addr, *bytes),
             Node::Conditional(node) => self.run_conditional(node),
+        }
+    }
+
+    fn launch(&mut self, launch: &Launch) {
+        if let Err(fault) = launch.op.operation().run_cpu(&Access::new(&mut self.blocks), launch) {
+            self.shared.faults.note(self.done, fault);
         }
     }
 
