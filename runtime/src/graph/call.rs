@@ -8,6 +8,8 @@ use std::{
 use tracing::span::EnteredSpan;
 
 use super::bind::Bound;
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::{BoundForCall, CudaBackend};
 use crate::{
     Error, Result, Runtime, Scalar, Tensor,
     backend::SharedMemory,
@@ -79,7 +81,21 @@ pub struct GraphCall<'s> {
     pub(super) inputs: Vec<Bound>,
     full_key: Option<Box<KeyWriter>>,
     _span: EnteredSpan,
+    _bound: BoundThread,
 }
+
+/// The context of the device, current on the calling thread if it had none.
+#[cfg(feature = "cuda")]
+type BoundThread = Option<BoundForCall>;
+#[cfg(not(feature = "cuda"))]
+type BoundThread = ();
+
+#[cfg(feature = "cuda")]
+fn bind_thread(rt: &Runtime) -> BoundThread {
+    CudaBackend::of(rt.core.borrow().stream.backend())?.bind_for_call()
+}
+#[cfg(not(feature = "cuda"))]
+fn bind_thread(_: &Runtime) -> BoundThread {}
 
 impl fmt::Debug for GraphCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,11 +122,11 @@ impl<'s> GraphCall<'s> {
             inputs: Vec::with_capacity(given.len()),
             full_key: None,
             _span: timeline::call(name, mode),
+            _bound: bind_thread(rt),
         };
         {
-            let mut core = rt.core.borrow_mut();
+            let core = &mut *rt.core.borrow_mut();
             core.launcher().flush()?;
-            let warmups_before = core.log.stats().warmups;
             let numerics = function.options.numerics.unwrap_or(core.settings.numerics());
             let passes = function.options.passes.as_ref().unwrap_or(core.settings.passes()).clone();
             core.begin_call(ActiveCall {
@@ -130,7 +146,7 @@ impl<'s> GraphCall<'s> {
                 policy: function.options.policy.clone(),
                 deny_fallback: function.options.deny_fallback,
                 eager_conditionals: function.options.eager_conditionals,
-                warmups_before,
+                warmups_before: core.log.stats().warmups,
                 counted_shape: false,
             });
             core.tree.enter(Caller { id: function.id, name });

@@ -127,7 +127,7 @@ impl Runtime {
             "views of memory for CUDA were forgotten instead of dropped; waiting for the whole device"
         );
         #[cfg(feature = "cuda")]
-        if let Some(gpu) = self.core.borrow().stream.backend().as_any().downcast_ref::<CudaBackend>() {
+        if let Some(gpu) = CudaBackend::of(self.core.borrow().stream.backend()) {
             return gpu.wait_for_device();
         }
         Ok(())

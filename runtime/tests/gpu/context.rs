@@ -103,6 +103,72 @@ fn another_ones_stays() {
     });
 }
 
+/// What is current in the regions of a call.
+static SEEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// What the region makes current, if anything.
+static MADE_CURRENT: AtomicUsize = AtomicUsize::new(0);
+
+fn looked_at<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    SEEN.lock().unwrap().push(current().addr());
+    let other = MADE_CURRENT.load(Ordering::SeqCst);
+    if other != 0 {
+        // SAFETY: a context that cudarc keeps.
+        unsafe { ctx::set_current(std::ptr::with_exposed_provenance_mut(other)) }.unwrap();
+    }
+    ops::relu(x)
+}
+
+#[graphable]
+fn with_a_region(
+    #[host]
+    #[dims(N)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let y = ops::neg(x)?;
+    let z = #[eager]
+    looked_at(&y)?;
+    ops::neg(&z)
+}
+
+/// On a thread that has no context, that of the runtime is current while a call runs, and what code of a region makes current
+/// stays. A thread that has one keeps it.
+#[test]
+fn regions_see_the_context_of_the_thread_or_that_of_the_runtime() {
+    if skipped("regions_see_the_context_of_the_thread_or_that_of_the_runtime") {
+        return;
+    }
+    in_a_thread(|| {
+        let mut rt = runtime();
+        let ours = cudarc::driver::CudaContext::new(0).unwrap().cu_ctx().expose_provenance();
+        let other = cudarc::driver::CudaContext::new(cuda::device_count().unwrap() - 1).unwrap();
+        let graph = WithARegionGraph::builder().mode(Mode::Piecewise).build(&mut rt).unwrap();
+        for (before, made, seen, after) in [
+            (0, 0, ours, 0),
+            (0, other.cu_ctx().expose_provenance(), ours, other.cu_ctx().expose_provenance()),
+            (
+                other.cu_ctx().expose_provenance(),
+                0,
+                other.cu_ctx().expose_provenance(),
+                other.cu_ctx().expose_provenance(),
+            ),
+        ] {
+            for _ in 0..4 {
+                // SAFETY: none, or a context that cudarc keeps.
+                unsafe { ctx::set_current(std::ptr::with_exposed_provenance_mut(before)) }.unwrap();
+                MADE_CURRENT.store(made, Ordering::SeqCst);
+                SEEN.lock().unwrap().clear();
+                let step = rt.step().unwrap();
+                let y = graph.call(&step, &[1.0, -2.0]).unwrap();
+                assert_eq!(*SEEN.lock().unwrap(), [seen]);
+                // With one GPU, the other context is ours, which is not told from the one that the call made current.
+                let kept = if made == ours { 0 } else { after };
+                assert_eq!(current().expose_provenance(), kept);
+                assert_eq!(step.read(&y).unwrap(), [0.0, -2.0]);
+            }
+        }
+    });
+}
+
 /// A plan of a library, which is counted while it is alive.
 struct Plan(Arc<AtomicUsize>);
 

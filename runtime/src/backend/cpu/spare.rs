@@ -15,7 +15,6 @@ const BATCH: usize = 32;
 /// Descriptions that may wait for the caller.
 const MOST: usize = 256;
 
-#[expect(clippy::vec_box, reason = "they travel between the threads one by one, without being moved")]
 type Spares = Vec<Box<Launch>>;
 type Waiting = Arc<Mutex<Spares>>;
 

@@ -4,10 +4,27 @@ use std::{mem::ManuallyDrop, ops::Deref, sync::Arc};
 
 use cudarc::driver::{CudaSlice, CudaStream, CudaViewMut, DevicePtr as _, DevicePtrMut as _};
 
-use super::{CudaBackend, driver::Context, shared::Foreign};
-use crate::{Error, Result, backend::SharedMemory};
+use super::{
+    CudaBackend,
+    driver::{BoundForCall, Context},
+    shared::Foreign,
+};
+use crate::{
+    Error, Result,
+    backend::{Backend, SharedMemory},
+};
 
 impl CudaBackend {
+    /// Returns the backend if it is one of CUDA.
+    pub(crate) fn of(backend: &dyn Backend) -> Option<&Self> {
+        backend.as_any().downcast_ref()
+    }
+
+    /// Makes the device's context current while a call of a graph runs, on a thread that has none.
+    pub(crate) fn bind_for_call(&self) -> Option<BoundForCall> {
+        self.shared.context.bind_for_call()
+    }
+
     /// Adopts the user's memory, to be used as a tensor: our stream waits for the work that is currently on
     /// the slice's stream.
     ///

@@ -4,7 +4,7 @@
 //! launches the operations; `shared` frees what handles release. Nothing here waits for the whole device or
 //! context, so captures of another runtime or library are not disturbed. Neither does anything leave its
 //! context current on the calling thread: every call into the driver is made under a `Bound`, which costs one
-//! query if the context is already current.
+//! query if the context is already current, and calls of graphs on threads without a context under a `BoundForCall`.
 
 use std::{any::Any, collections::hash_map::Entry, fmt, panic::Location, sync::Arc, time::Duration};
 
@@ -54,6 +54,7 @@ pub use compile::compile_file;
 pub(crate) use compile::compile_source;
 pub(crate) use device_properties::DeviceProperties;
 pub use disk::CacheFolder;
+pub(crate) use driver::BoundForCall;
 pub use interop::CudaRef;
 
 use self::{

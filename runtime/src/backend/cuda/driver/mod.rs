@@ -18,7 +18,7 @@ mod table;
 mod topology;
 mod types;
 
-pub(crate) use bound::Bound;
+pub(crate) use bound::{Bound, BoundForCall};
 pub(crate) use capture_dependencies::CaptureDependencies;
 pub(crate) use conditional::{ConditionalHandle, ConditionalKind, GraphRef, Node};
 pub(crate) use context::{Context, device_count};
