@@ -13,6 +13,7 @@ mod conditional;
 mod deferred_free;
 mod errors;
 mod fault;
+mod free_list;
 mod graph;
 mod handle;
 mod host_log;
@@ -23,7 +24,6 @@ mod mark;
 mod memory;
 mod order;
 mod reply;
-mod spare;
 mod stream;
 
 #[cfg(test)]

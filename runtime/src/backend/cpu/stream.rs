@@ -19,13 +19,13 @@ use super::{
     conditional::ConditionalNode,
     deferred_free::{DeferredFree, DeferredFrees, due},
     fault::Faults,
+    free_list::{FreeListReceiver, FreeListSender, free_list},
     graph::{Graph, Node},
     host_memory::{DeviceRead, DeviceWrite},
     mark::Coming,
     memory::{Block, Blocks, POISON},
     order::{Hazards, Random},
     reply::{Pending, Reply, reply},
-    spare::{SpareGiver, SpareTaker, spare_launches},
 };
 use crate::{
     Error, Result,
@@ -160,7 +160,7 @@ impl Shared {
 pub(super) struct CpuStream {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
-    spares: SpareTaker,
+    free_list: FreeListReceiver,
 }
 
 impl CpuStream {
@@ -169,7 +169,7 @@ impl CpuStream {
     pub(super) fn new(threads: Option<usize>, seed: Option<u64>) -> Result<Self> {
         let failed = |reason: String| Error::NoDevice { device: super::errors::NAME.into(), reason };
         let (queue, commands) = sync_channel(QUEUE);
-        let (spare_giver, spares) = spare_launches();
+        let (freed, free_list) = free_list();
         let shared = Arc::new(Shared {
             queue,
             deferred_frees: DeferredFrees::default(),
@@ -185,7 +185,7 @@ impl CpuStream {
             retired: VecDeque::new(),
             random: Random(seed.unwrap_or(0)),
             poisons: seed.is_some(),
-            spares: spare_giver,
+            free_list: freed,
         };
         // 0 is one per core.
         let pool = rayon::ThreadPoolBuilder::new()
@@ -198,7 +198,7 @@ impl CpuStream {
             // On one of the pool's own threads: parallel kernels start without a hand-over.
             .spawn(move || pool.install(|| worker.run()))
             .map_err(|e| failed(format!("its thread cannot be started: {e}")))?;
-        Ok(Self { shared, worker: Some(worker), spares })
+        Ok(Self { shared, worker: Some(worker), free_list })
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -229,7 +229,7 @@ impl CpuStream {
     /// # Errors
     /// See [`send`](Self::send).
     pub(super) fn launch(&mut self, launch: &Launch) -> Result<()> {
-        let launch = self.spares.copy_of(launch);
+        let launch = self.free_list.copy_of(launch);
         self.send(Command::Launch(launch))
     }
 
@@ -281,7 +281,7 @@ struct Worker {
     retired: VecDeque<DeferredFree>,
     random: Random,
     poisons: bool,
-    spares: SpareGiver,
+    free_list: FreeListSender,
 }
 
 impl Worker {
@@ -326,7 +326,7 @@ impl Worker {
             (Command::Uncommit { addr, bytes }, None) => self.blocks.uncommit(addr, bytes),
             (Command::Launch(launch), None) => {
                 self.guarded(|w| w.launch(&launch));
-                self.spares.give(launch);
+                self.free_list.give(launch);
             }
             (Command::Run(node), None) => drop(self.guarded(|w| w.run_node(&node))),
             (Command::Write(block), None) => drop(self.guarded(|w| w.write(&block))),

@@ -94,7 +94,8 @@ fn enter<C: Calls>(calls: C, ours: Handle) -> Result<Option<Restore<C>>, CUresul
 /// Makes `ours` current on a thread that has none. Where it cannot be, the launches of the call report why.
 fn enter_call<C: Calls>(calls: C, ours: Handle) -> Option<Unset<C>> {
     let has_none = calls.get() == (0, std::ptr::null_mut());
-    (has_none && calls.set(ours) == 0).then_some(Unset { calls, ours })
+    // Not `then_some`: one that is made is also dropped.
+    (has_none && calls.set(ours) == 0).then(|| Unset { calls, ours })
 }
 
 impl Context {
@@ -194,6 +195,9 @@ mod tests {
         // And what was current before is current in between.
         assert!(enter_call(Fake(&thread), handle(8)).is_none());
         assert_eq!(thread.borrow().current, 64);
+        thread.borrow_mut().current = 8;
+        assert!(enter_call(Fake(&thread), handle(8)).is_none());
+        assert_eq!(thread.borrow().current, 8, "ours was current before");
         thread.borrow_mut().current = 0;
         thread.borrow_mut().fails = true;
         assert!(enter_call(Fake(&thread), handle(8)).is_none());

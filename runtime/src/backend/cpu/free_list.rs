@@ -15,31 +15,31 @@ const BATCH: usize = 32;
 /// Descriptions that may wait for the caller.
 const MOST: usize = 256;
 
-type Spares = Vec<Box<Launch>>;
-type Waiting = Arc<Mutex<Spares>>;
+type FreeList = Vec<Box<Launch>>;
+type Waiting = Arc<Mutex<FreeList>>;
 
 /// The side of the worker.
-pub(super) struct SpareGiver {
+pub(super) struct FreeListSender {
     waiting: Waiting,
-    own: Spares,
+    own: FreeList,
     /// An operation that owns nothing, for descriptions that wait.
     fixed: Option<&'static dyn Operation>,
 }
 
 /// The side of the caller.
-pub(super) struct SpareTaker {
+pub(super) struct FreeListReceiver {
     waiting: Waiting,
-    own: Spares,
+    own: FreeList,
 }
 
 /// Returns both sides, without any descriptions.
-pub(super) fn spare_launches() -> (SpareGiver, SpareTaker) {
+pub(super) fn free_list() -> (FreeListSender, FreeListReceiver) {
     let waiting = Waiting::default();
-    let giver = SpareGiver { waiting: Arc::clone(&waiting), own: Vec::new(), fixed: None };
-    (giver, SpareTaker { waiting, own: Vec::new() })
+    let giver = FreeListSender { waiting: Arc::clone(&waiting), own: Vec::new(), fixed: None };
+    (giver, FreeListReceiver { waiting, own: Vec::new() })
 }
 
-impl SpareGiver {
+impl FreeListSender {
     /// Gives a description back. What the operation owns is dropped at once, and so are long lists.
     pub(super) fn give(&mut self, mut launch: Box<Launch>) {
         if launch.inputs.spilled() || launch.outputs.spilled() {
@@ -65,7 +65,7 @@ impl SpareGiver {
     }
 }
 
-impl SpareTaker {
+impl FreeListReceiver {
     /// Returns a copy of a description, in memory that is used again if there is some.
     pub(super) fn copy_of(&mut self, launch: &Launch) -> Box<Launch> {
         if self.own.is_empty()
@@ -83,7 +83,7 @@ impl SpareTaker {
 mod tests {
     use std::{hash::Hasher, sync::Arc};
 
-    use super::{BATCH, MOST, spare_launches};
+    use super::{BATCH, MOST, free_list};
     #[cfg(feature = "cuda")]
     use crate::backend::cuda::kernels::Submit;
     use crate::{
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn descriptions_come_back_in_batches_and_say_what_they_are_told() {
-        let (mut giver, mut taker) = spare_launches();
+        let (mut giver, mut taker) = free_list();
         let first: Vec<_> = (0..BATCH).map(|_| taker.copy_of(&launch(2))).collect();
         let places: Vec<*const Launch> = first.iter().map(|launch| &raw const **launch).collect();
         for launch in first {
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded() {
-        let (mut giver, mut taker) = spare_launches();
+        let (mut giver, mut taker) = free_list();
         for _ in 0..10 * MOST {
             giver.give(Box::new(launch(1)));
         }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_an_operation_owns_is_dropped_when_it_has_run() {
-        let (mut giver, mut taker) = spare_launches();
+        let (mut giver, mut taker) = free_list();
         let owned = Arc::new(Owner);
         let mut owning = launch(1);
         owning.op = Op::shared(owned.clone());
