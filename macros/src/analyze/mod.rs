@@ -100,6 +100,8 @@ fn ends(tokens: &impl ToTokens) -> (Span, Span) {
 enum Tail {
     /// The function's result.
     Function,
+    /// A result that `?` follows.
+    Tried,
     /// The block's value.
     Value,
     /// Nothing: the block's value is `()`.

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use quote::{ToTokens, quote};
+use quote::quote;
 use syn::{
     Expr, Item, ItemMacro, Local, Pat, Stmt,
     visit::{self, Visit},
 };
 
-use super::{Analysis, Tail, ends, is_unit_like, pending_run::PendingRun};
+use super::{Analysis, Tail, ends, evaluation_order::AssignedField, is_unit_like, pending_run::PendingRun};
 use crate::{
     facts::{
         classify, macros,
@@ -87,9 +87,10 @@ impl Analysis<'_, '_> {
     /// Passes the definition of a macro: code before it means another one of the name. What it names stands for what host code
     /// before it has.
     fn defined(&mut self, name: &Ident, from: &[Statement], walk: &mut Walk<'_>) {
-        let names = |s: &Statement| syntax::identifiers(s.stmt.to_token_stream()).contains(&name.to_string());
+        let own = HashSet::from([name.to_string()]);
+        let calls = |s: &Statement| macros::calls_any(&s.stmt, &own);
         let named = &from[0].uses;
-        if walk.run.iter().any(names) || named.names().any(|name| self.run.binds(name)) {
+        if walk.run.iter().any(calls) || named.names().any(|name| self.run.binds(name)) {
             self.flush(from, walk);
         }
         self.in_host_code(named);
@@ -110,6 +111,9 @@ impl Analysis<'_, '_> {
             let (from, stmt) = (&statements[at..], &statement.stmt);
             let is_last = from.len() == 1 && tail != Tail::Unit;
             self.edge = edges.get(at).copied().flatten();
+            if self.reads_written(&statement.uses) {
+                self.flush(from, &mut walk);
+            }
             match stmt {
                 Stmt::Item(item) => {
                     if let Item::Macro(ItemMacro { ident: Some(name), .. }) = item {
@@ -211,7 +215,7 @@ impl Analysis<'_, '_> {
             };
             return self.push(walk, statement.with(stmt));
         }
-        if self.takes_from_run(uses) {
+        if self.takes_from_run(uses, AssignedField::of(expr).as_ref()) {
             self.flush(from, walk);
         }
         match expr {
@@ -342,7 +346,7 @@ fn takes(expr: &Expr) -> impl Fn(&str, &Use) -> bool {
     let mut found = Borrowed::default();
     found.visit_expr(expr);
     move |name, u| {
-        let moved = u.by_value || u.parted || u.handed_on || found.captured.contains(name);
+        let moved = u.by_value || u.parted() || u.handed_on || found.captured.contains(name);
         moved && !found.borrowed.contains(name)
     }
 }
