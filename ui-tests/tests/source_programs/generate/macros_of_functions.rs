@@ -1,0 +1,213 @@
+//! Macros that functions define, and names that tokens bind: calls within the tokens of other calls, and names of values that cannot
+//! leave the device work beside them. And other names of such values, which must not end that work.
+
+use rand::{Rng, seq::IndexedRandom};
+
+use super::{Generator, Scope};
+use crate::program::{Part, Stmt};
+
+impl Generator {
+    /// One of the forms.
+    pub(super) fn macros_of_functions(&mut self, scope: &Scope) -> Vec<Stmt> {
+        let stmts = match self.rng.random_range(0..7) {
+            0 => self.called_within_a_call(scope),
+            1 => self.bound_in_a_call(scope),
+            2 | 3 => self.bound_in_rules(scope),
+            4 => self.fields_of_a_macro(scope),
+            _ => self.beside_what_stays(scope),
+        };
+        let block = Part::Block(stmts.into_iter().map(Stmt::text).collect());
+        vec![Stmt { condition: None, parts: vec![block] }]
+    }
+
+    /// Two names of host values, which differ only by hygiene if the function is made by a macro.
+    fn two_names(&mut self) -> (&'static str, &'static str) {
+        let pairs: &[(&str, &str)] = match self.by_macro {
+            true => &[("a", "$a"), ("$a", "a"), ("h", "$h"), ("$h", "h")],
+            false => &[("a", "h"), ("h", "a")],
+        };
+        *pairs.choose(&mut self.rng).expect("there are some")
+    }
+
+    /// A region that depends on a host value, and is seen in the state.
+    fn shown(&mut self, tensor: &str, by: &str) -> String {
+        format!("ops::store(&kv.s, &{}scaled({tensor}, {by} as f32)?)?;", self.eager())
+    }
+
+    /// A host value whose call of a macro stands among the tokens of another call, behind device work that changes what the macro
+    /// names.
+    fn called_within_a_call(&mut self, scope: &Scope) -> Vec<String> {
+        let (n, t, made) = (self.number(scope), self.tensor(scope), self.work(scope));
+        let call = self.pick(&[
+            "vec![held!() + 1, 0][0]",
+            "format!(\"{:03}\", held!()).len() + vec![held!()][0]",
+            "usize::from(matches!(held!(), 1 | 3))",
+            "{ assert!(held!() < 9); held!() }",
+            "held!()",
+        ]);
+        let mark = "⟦key⟧";
+        let mut stmts = vec![
+            format!("let mut held = count({n});"),
+            "macro_rules! held { () => { held } }".to_owned(),
+            format!("let base = ({t}).clone();"),
+        ];
+        if self.chance(0.5) {
+            stmts.push(format!("let _ = {};", self.region(scope)));
+        }
+        stmts.extend([
+            format!("let own = {made}?;"),
+            "held = count(held + n);".to_owned(),
+            "let own = ops::sub(&own, &base)?;".to_owned(),
+            format!("{mark}let by = {call};"),
+            self.shown("&own", "(by * 10 + held)"),
+        ]);
+        stmts
+    }
+
+    /// Names that the tokens of a call bind, beside variables of these names.
+    fn bound_in_a_call(&mut self, scope: &Scope) -> Vec<String> {
+        let ((one, two), t, n) = (self.two_names(), self.tensor(scope), self.number(scope));
+        let mut elements: Vec<String> = (0..3)
+            .map(|_| {
+                let (x, y) = (self.pick_of(one, two), self.pick_of(one, two));
+                match self.rng.random_range(0..7) {
+                    0 => format!("match {y} {{ 0 => 1, {x} if {x} > 2 => {x} * 2, {x} => {x} }}"),
+                    1 => format!("(|{x}: usize| {x} * 3 + {one})({y})"),
+                    2 => format!("{{ let {x} = {y} + 1; {x} }}"),
+                    3 => format!("if let Some({x}) = Some({y}) {{ {x} }} else {{ {one} }}"),
+                    4 => format!("{{ let mut all = {two}; for {x} in 0..{y} {{ all += {x}; }} all }}"),
+                    5 => format!("Named {{ {one}, ..named({y}) }}.sum()"),
+                    _ => format!("{{ let Named {{ {x}, .. }} = named({y}); {x} + {two} }}"),
+                }
+            })
+            .collect();
+        elements.push(format!("{one} + {two}"));
+        vec![
+            format!("let base = ({t}).clone();"),
+            format!("let {one} = {n} + 3; let {two} = n + 1;"),
+            format!("let all = vec![{}];", elements.join(", ")),
+            "let all = all.iter().fold(0, |all, v| all * 20 + v);".to_owned(),
+            self.shown("&base", "all"),
+        ]
+    }
+
+    fn pick_of(&mut self, one: &'static str, two: &'static str) -> &'static str {
+        if self.chance(0.5) { one } else { two }
+    }
+
+    /// Names that the rules of a macro bind, beside variables of these names.
+    fn bound_in_rules(&mut self, scope: &Scope) -> Vec<String> {
+        let ((one, two), t, n) = (self.two_names(), self.tensor(scope), self.number(scope));
+        let (x, y) = (self.pick_of(one, two), self.pick_of(one, two));
+        let code = match self.rng.random_range(0..8) {
+            0 => format!("match $v {{ 0 => {y}, {x} if {x} > 2 => {x} * 2, {x} => {x} }}"),
+            1 => format!("(|k: usize, {x}: usize| {x} * 10 + k + {y})($v, $w)"),
+            2 => format!("{{ let {x} = $v + {y}; {x} * $w }}"),
+            3 => format!("{{ fn inner({x}: usize) -> usize {{ {x} + 1 }} inner($v) + {y} }}"),
+            4 => format!("{{ let mut all = $w; for {x} in 0..$v {{ all += {x}; }} all + {y} }}"),
+            5 => format!("if let Some({x}) = (0..$v).last() {{ {x} }} else {{ {y} + $w }}"),
+            6 => format!("'l: {{ if $v > 2 {{ break 'l {y}; }} $w }}"),
+            _ => {
+                format!("{{ let Named {{ {x}, .. }} = named($v); Named {{ {x}, ..named($w) }}.sum() + {y} }}")
+            }
+        };
+        vec![
+            format!("let base = ({t}).clone();"),
+            format!("let {one} = {n} + 3; let {two} = n + 1;"),
+            format!("macro_rules! bound {{ ($v:expr, $w:expr) => {{ {code} }} }}"),
+            format!("let _ = {}att(&base)?;", self.eager()),
+            self.shown("&base", &format!("(bound!({one}, {two}) * 40 + bound!({two}, n))")),
+        ]
+    }
+
+    /// Structs of a macro have the value of a closure, and of a variable that changes.
+    fn fields_of_a_macro(&mut self, scope: &Scope) -> Vec<String> {
+        let (n, t) = (self.number(scope), self.tensor(scope));
+        let mut stmts = vec![
+            format!("let more = {n} + 1; let mut held = n; let base = ({t}).clone();"),
+            "let f = |k: usize| k + more;".to_owned(),
+            "macro_rules! made { () => { Named { a: f(3), h: held, b: 0 } } }".to_owned(),
+            self.shown("&base", "made!().sum()"),
+            "let own = ops::neg(&base)?;".to_owned(),
+            "held = count(held + 2);".to_owned(),
+        ];
+        if self.chance(0.5) {
+            stmts.push("let more = 50usize; let _ = more;".to_owned());
+        }
+        stmts.push(self.shown("&own", "made!().sum()"));
+        stmts
+    }
+
+    /// A value that cannot leave device work, which nothing there ends but a boundary.
+    fn beside_what_stays(&mut self, scope: &Scope) -> Vec<String> {
+        let (made, other, t, n) =
+            (self.work(scope), self.work(scope), self.tensor(scope), self.number(scope));
+        let mut stmts = vec![format!("let base = ({t}).clone();"), format!("let other = {other}?;")];
+        let stays = |name: &str| format!("let {name} = Stays::of(&{made}?, {n});");
+        let more = match self.rng.random_range(0..6) {
+            0 => {
+                let rules = [
+                    "($k:expr) => { $k.iter().map(|w| w + 1).sum::<usize>() }",
+                    "($k:expr) => {{ let mut all = 1; for w in $k { all += w; } all }}",
+                    "($k:expr) => { if let Some(w) = $k.first() { *w } else { 0 } }",
+                    "($k:expr) => { 'w: { if n > 1 { break 'w 3; } $k[0] } }",
+                    // A macro around the function would take these for its own.
+                    "($(w)? $k:expr) => { $k[0] }",
+                    "([$($k:expr),*]) => { [$($k),*].iter().sum::<usize>() }",
+                ];
+                let rule = self.pick(if self.by_macro { &rules[..4] } else { &rules });
+                vec![
+                    stays("w"),
+                    format!("macro_rules! total {{ {rule} }}"),
+                    "let own = w.scaled(&base)?;".to_owned(),
+                    self.shown("&own", "total!([n, 2])"),
+                ]
+            }
+            1 => vec![
+                stays("w"),
+                "macro_rules! w { ($k:expr) => { $k + 1 } }".to_owned(),
+                "let own = w.scaled(&base)?;".to_owned(),
+                self.shown("&own", "w!(n)"),
+            ],
+            2 => vec![
+                stays("w"),
+                "let g = |v| ops::sub(v, &base);".to_owned(),
+                "let other = |v| ops::add(&g(v)?, &other);".to_owned(),
+                "let own = w.scaled(&other(&base)?)?;".to_owned(),
+                self.shown("&own", "n"),
+                "let own = other(&own)?;".to_owned(),
+            ],
+            3 => vec![
+                stays("w"),
+                "let other = |v| ops::scale(v, 3.0);".to_owned(),
+                "let own = w.scaled(&other(&base)?)?;".to_owned(),
+                self.shown("&own", "n"),
+                "let own = other(&own)?;".to_owned(),
+            ],
+            4 => vec![
+                format!("let mut tuple = (1, {n} + 2, 3);"),
+                stays("w"),
+                "let part = &tuple.1;".to_owned(),
+                "let own = w.scaled(&ops::scale(&other, *part as f32)?)?;".to_owned(),
+                "tuple.0 = n + 5;".to_owned(),
+                "tuple.2 += tuple.0;".to_owned(),
+                "let own = w.scaled(&own)?;".to_owned(),
+                self.shown("&own", "(tuple.0 + tuple.2)"),
+            ],
+            _ => {
+                let region = self.region(scope);
+                vec![
+                    "let parts = (ops::neg(&base)?, other);".to_owned(),
+                    "let g = |v| { let part = parts.0; mix(&part, v) };".to_owned(),
+                    format!("let _ = {region};"),
+                    "let own = ops::sub(&g(&base)?, &parts.1)?;".to_owned(),
+                    "let parts = ops::neg(&own)?;".to_owned(),
+                    self.shown("&parts", "n"),
+                ]
+            }
+        };
+        stmts.extend(more);
+        stmts.push("ops::store(&kv.s, &own)?;".to_owned());
+        stmts
+    }
+}
