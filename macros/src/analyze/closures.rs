@@ -42,7 +42,8 @@ impl Analysis<'_, '_> {
                 for (name, u) in &uses::of_expr(&init.expr).0 {
                     let changes = u.assigned || u.touched || u.through || u.in_macro;
                     if !changes && taken.contains(name) && self.is_value(&stmts[..at], name) {
-                        all.extend(self.capture_apart(&mut init.expr, name, u));
+                        let crosses = is_needed_behind_boundary(&stmts[at + 1..], name);
+                        all.extend(self.capture_apart(&mut init.expr, name, u, crosses));
                     }
                 }
             }
@@ -51,8 +52,9 @@ impl Analysis<'_, '_> {
         all
     }
 
-    /// Gives a variable that a closure captures, or the fields of it that the closure takes, names of their own.
-    fn capture_apart(&mut self, closure: &mut Expr, name: &str, u: &Use) -> Vec<Stmt> {
+    /// Gives a variable that a closure captures, or the fields of it that the closure takes, names of their own. If the variable
+    /// crosses a boundary, the closure takes copies of these: a segment cannot return what it has taken apart.
+    fn capture_apart(&mut self, closure: &mut Expr, name: &str, u: &Use, crosses: bool) -> Vec<Stmt> {
         let paths: Vec<&[String]> = match u.parted() && !u.whole && !u.by_value {
             true => outermost(&u.fields).collect(),
             false => vec![&[]],
@@ -63,7 +65,10 @@ impl Analysis<'_, '_> {
             alias.set_span(alias.span().located_at(u.ident.span()));
             let value = syntax::place(&u.ident, path);
             let moves = if path.is_empty() { u.by_value } else { u.parts.contains(path) };
-            let (stmt, stands): (Stmt, Expr) = if moves {
+            let (stmt, stands): (Stmt, Expr) = if moves && crosses && !path.is_empty() {
+                let copy = quote::quote!(::core::clone::Clone::clone(&#value));
+                (syn::parse_quote!(let #alias = #copy;), syn::parse_quote!(#alias))
+            } else if moves {
                 (syn::parse_quote!(let #alias = #value;), syn::parse_quote!(#alias))
             } else {
                 (syn::parse_quote!(let #alias = &#value;), syn::parse_quote!((*#alias)))
@@ -107,10 +112,10 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Returns closures of outer scopes that the run uses, in order of dependence; their captured variables
+    /// Returns closures of outer scopes that the run uses, with their ids, in order of dependence; their captured variables
     /// are added to the uses.
-    pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<Local> {
-        let mut found: Vec<(String, Local)> = Vec::new();
+    pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<(usize, Local)> {
+        let mut found: Vec<(String, (usize, Local))> = Vec::new();
         let mut at = 0;
         while at < uses.0.len() {
             let name = uses.0[at].0.clone();
@@ -127,12 +132,12 @@ impl Analysis<'_, '_> {
                 captured.0.iter_mut().for_each(|(_, u)| (u.whole, u.by_value) = (true, false));
                 uses.merge(&captured);
                 self.in_segments.insert(id);
-                found.push((name, made.local.clone()));
+                found.push((name, (id, made.local.clone())));
             }
         }
         // Those found later were captured by those found earlier.
         found.reverse();
-        found.into_iter().map(|(_, l)| l).collect()
+        found.into_iter().map(|(_, closure)| closure).collect()
     }
 
     /// Returns the meaning that a name has before the pending run, whose closures are bound already.
@@ -226,4 +231,12 @@ impl Analysis<'_, '_> {
         };
         self.errors.push(Code::ShadowedCapture, used, message, help);
     }
+}
+
+/// Returns whether statements name a variable at or behind their first boundary.
+fn is_needed_behind_boundary(stmts: &[Stmt], name: &str) -> bool {
+    let is_bound = |stmt: &Stmt| syntax::bound_by(stmt).iter().any(|b| b.ident == name);
+    let end = stmts.iter().position(is_bound).map_or(stmts.len(), |at| at + 1);
+    let behind = stmts[..end].iter().skip_while(|stmt| !classify::has_boundary(stmt));
+    behind.into_iter().any(|stmt| uses::of_stmt(stmt).has(name))
 }

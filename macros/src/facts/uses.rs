@@ -1,6 +1,6 @@
 //! The names from outside that a piece of code uses, and how it uses them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
@@ -256,22 +256,20 @@ impl Free {
 
     /// A rule of a macro: every identifier counts that may stand for a variable from outside, which are among the names `outer`
     /// if these are known.
-    fn rule(&mut self, tokens: TokenStream, outer: Option<&HashSet<String>>) {
+    fn rule(&mut self, tokens: TokenStream, outer: Option<&HashMap<String, bool>>) {
         let all: Vec<TokenTree> = tokens.into_iter().collect();
         let mut declared = None;
-        let is_outer = |ident: &Ident| outer.is_none_or(|names| names.contains(&ident.to_string()));
         self.scoped(|s| {
             for (at, token) in all.iter().enumerate() {
                 let around = Neighbours { all: &all, at };
                 match token {
                     TokenTree::Ident(ident) if around.is_declared() => {
-                        declared = Some(ident).filter(|_| outer.is_none())
+                        declared = Some(ident).filter(|_| outer.is_none());
                     }
-                    TokenTree::Ident(ident) if around.may_be_variable() && is_outer(ident) => {
-                        s.note(ident, |u| {
-                            u.whole = true;
-                            u.in_macro |= around.may_change();
-                        })
+                    TokenTree::Ident(ident) if around.may_be_variable() => {
+                        let name = ident.to_string();
+                        let changes = outer.map_or(Some(true), |names| names.get(&name).copied());
+                        changes.into_iter().for_each(|changes| s.named_by_rule(ident, changes));
                     }
                     TokenTree::Group(g) => s.rule(g.stream(), outer),
                     TokenTree::Literal(_) => s.scan(&token.clone().into()),
@@ -282,6 +280,14 @@ impl Free {
                     TokenTree::Ident(_) | TokenTree::Punct(_) => {}
                 }
             }
+        });
+    }
+
+    fn named_by_rule(&mut self, ident: &Ident, changes: bool) {
+        self.note(ident, |u| {
+            u.whole = true;
+            u.in_rules = true;
+            u.in_macro |= changes;
         });
     }
 
@@ -336,19 +342,6 @@ impl Neighbours<'_> {
             self.punct(-1) == Some(':') && self.punct(-2) == Some(':') || self.punct(1) == Some(':');
         let is_label = self.punct(-1) == Some('\'');
         !is_field && !is_call && !is_in_path && !is_label && self.punct(-1) != Some('$')
-    }
-
-    /// Returns whether it is assigned, lent mutably, or may be changed by a method.
-    fn may_change(&self) -> bool {
-        let next = self.punct(1);
-        let is_assigned = next == Some('=') && self.punct(2) != Some('=')
-            || self.punct(2) == Some('=') && next.is_some_and(|op| "+-*/%&|^".contains(op));
-        is_assigned || self.is_after("mut") || matches!(next, Some('.')) || self.is_indexed()
-    }
-
-    fn is_indexed(&self) -> bool {
-        let next = self.all.get(self.at + 1);
-        matches!(next, Some(TokenTree::Group(g)) if g.delimiter() == proc_macro2::Delimiter::Bracket)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rules of a macro that a function defines: which variables from outside they may name.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use syn::{
@@ -9,14 +9,15 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{Uses, of_expr, of_tokens};
+use super::{Use, Uses, of_expr, of_tokens};
 use crate::{facts::macros, parse::syntax};
 
 /// The code that a rule of a macro stands for.
 pub(crate) struct Rule {
     pub(crate) code: TokenStream,
-    /// The names in it that mean something outside; `None` if that is not known, as of code that does not parse by itself.
-    pub(crate) outer: Option<HashSet<String>>,
+    /// The names in it that mean something outside, and whether it may change that; `None` if they are not known, as of code that does
+    /// not parse by itself.
+    pub(crate) outer: Option<HashMap<String, bool>>,
 }
 
 /// Returns the rules of a macro; `None` if the tokens are none.
@@ -43,7 +44,7 @@ fn is_punct(token: &TokenTree, c: char) -> bool {
     matches!(token, TokenTree::Punct(p) if p.as_char() == c)
 }
 
-fn outer_names(code: &TokenStream) -> Option<HashSet<String>> {
+fn outer_names(code: &TokenStream) -> Option<HashMap<String, bool>> {
     let stmts = Block::parse_within.parse2(with_parameters(code.clone(), false)?).ok()?;
     // Its items are those of the block that calls it.
     if syntax::values_among(&stmts).next().is_some() {
@@ -55,7 +56,7 @@ fn outer_names(code: &TokenStream) -> Option<HashSet<String>> {
     if hidden.fails {
         return None;
     }
-    hidden.name(&of_expr(&block));
+    hidden.name(&of_expr(&block), |u| u.assigned || u.touched || u.through || u.in_macro);
     Some(hidden.named)
 }
 
@@ -95,13 +96,15 @@ fn is_last_punct(all: &[TokenTree], c: char) -> bool {
 /// The names that the uses of code may not show, and code whose meaning is not known.
 #[derive(Default)]
 struct Hidden {
-    named: HashSet<String>,
+    named: HashMap<String, bool>,
     fails: bool,
 }
 
 impl Hidden {
-    fn name(&mut self, uses: &Uses) {
-        self.named.extend(uses.names().map(str::to_owned));
+    fn name(&mut self, uses: &Uses, changes: impl Fn(&Use) -> bool) {
+        for (name, u) in &uses.0 {
+            *self.named.entry(name.clone()).or_default() |= changes(u);
+        }
     }
 }
 
@@ -113,7 +116,7 @@ impl<'a> Visit<'a> for Hidden {
     /// What a macro that is not known does with names is not seen.
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
         if !macros::only_reads(mac) {
-            self.name(&of_tokens(&mac.tokens));
+            self.name(&of_tokens(&mac.tokens), |_| true);
         }
     }
     fn visit_expr(&mut self, e: &'a Expr) {
@@ -126,7 +129,7 @@ impl<'a> Visit<'a> for Hidden {
     }
     fn visit_stmt(&mut self, stmt: &'a Stmt) {
         match stmt {
-            Stmt::Item(Item::Macro(m)) => self.name(&of_tokens(&m.mac.tokens)),
+            Stmt::Item(Item::Macro(m)) => self.name(&of_tokens(&m.mac.tokens), |_| true),
             // Other items name no variables.
             Stmt::Item(_) => {}
             other => visit::visit_stmt(self, other),
@@ -138,10 +141,12 @@ impl<'a> Visit<'a> for Hidden {
 mod tests {
     use super::*;
 
-    /// The outer names of the only rule of a macro.
+    /// The outer names of the only rule of a macro; `w!` is one that it may change.
     fn names(rules: &str) -> Option<Vec<String>> {
         let rules = of(&rules.parse().unwrap()).unwrap();
-        let mut names: Vec<String> = rules[0].outer.clone()?.into_iter().collect();
+        let named = rules[0].outer.clone()?.into_iter().filter(|(name, _)| name != "__parameter");
+        let mut names: Vec<String> =
+            named.map(|(name, changes)| name + if changes { "!" } else { "" }).collect();
         names.sort();
         Some(names)
     }
@@ -149,11 +154,11 @@ mod tests {
     #[test]
     fn what_a_rule_binds_is_not_from_outside() {
         for (code, outer) in [
-            ("{ list.iter().map(|w| w + k).sum::<usize>() }", vec!["k", "list"]),
+            ("{ list.iter().map(|w| w + k).sum::<usize>() }", vec!["k", "list!"]),
             ("{{ let w = k; w }}", vec!["k"]),
             ("{{ let w = w; w }}", vec!["w"]),
             ("{{ { let w = k; } w }}", vec!["k", "w"]),
-            ("{ if let Some(w) = $v { w } else { k } }", vec!["__parameter", "k"]),
+            ("{ if let Some(w) = $v { w } else { k } }", vec!["k"]),
             ("{ if let w = k { w } else { k }; w }", vec!["k", "w"]),
             ("{ for w in 0..k { f(w); } }", vec!["f", "k"]),
             ("{ for w in w { f(w); } }", vec!["f", "w"]),
@@ -162,11 +167,15 @@ mod tests {
             ("{ f(|w: usize| w, w) }", vec!["f", "w"]),
             ("{ S { w } }", vec!["w"]),
             ("{ S { w: k }.w }", vec!["k"]),
-            ("{ w = k; }", vec!["k", "w"]),
+            ("{ w = k; }", vec!["k", "w!"]),
+            ("{ (w, _) = (k, 1) }", vec!["k", "w!"]),
+            ("{ let ref mut v = w; *v = k; }", vec!["k", "w!"]),
+            ("{ *w = w.v }", vec!["w!"]),
+            ("{ f(&mut w, k) }", vec!["f", "k", "w!"]),
             ("{ vec![|w: usize| w] }", vec![]),
             ("{ vec![w; 3] }", vec!["w"]),
-            ("{ other!(|w| w) }", vec!["w"]),
-            ("{ other!($(|w| $v),*) }", vec!["__parameter", "w"]),
+            ("{ other!(|w| w) }", vec!["w!"]),
+            ("{ other!($(|w| $v),*) }", vec!["w!"]),
             ("{ format!(\"{w} {}\", k) }", vec!["k", "w"]),
         ] {
             let outer = outer.into_iter().map(str::to_owned).collect();

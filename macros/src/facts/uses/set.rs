@@ -30,8 +30,10 @@ pub(crate) struct Use {
     pub(crate) parts: BTreeSet<Vec<String>>,
     /// Its value, or that of a field path, is wanted by more than an operator: a number is copied there, any other value moved.
     pub(crate) handed_on: bool,
-    /// It is named in a call of a macro that may change its arguments.
+    /// It is named in a call of a macro that may change its arguments, or changed by a macro.
     pub(crate) in_macro: bool,
+    /// The rules of a macro name it.
+    pub(crate) in_rules: bool,
 }
 
 impl Use {
@@ -58,7 +60,7 @@ impl Use {
 
     /// Returns whether other code may get the value: what is done with a `&mut` there is not seen.
     pub(crate) fn passes_on(&self) -> bool {
-        self.by_value || self.handed_on && self.whole
+        self.by_value || self.handed_on && self.whole || self.in_rules
     }
 }
 
@@ -123,12 +125,20 @@ impl Uses {
                 parts: BTreeSet::new(),
                 handed_on: false,
                 in_macro: false,
+                in_rules: false,
             };
             self.1.insert(name.clone(), self.0.len());
             self.0.push((name, fresh));
             self.0.len() - 1
         });
         &mut self.0[at].1
+    }
+
+    /// Returns the uses of some of the names.
+    pub(crate) fn only(&self, is_meant: impl Fn(&str) -> bool) -> Self {
+        let mut some = Self::default();
+        self.0.iter().filter(|(name, _)| is_meant(name)).for_each(|(_, u)| some.add(u));
+        some
     }
 
     /// Adds the uses of `other`.
@@ -147,6 +157,7 @@ impl Uses {
         mine.called |= u.called;
         mine.handed_on |= u.handed_on;
         mine.in_macro |= u.in_macro;
+        mine.in_rules |= u.in_rules;
         mine.fields.extend(u.fields.iter().cloned());
         mine.parts.extend(u.parts.iter().cloned());
     }

@@ -224,8 +224,14 @@ fn taken_in_part(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<
         ops::add(&taken(parts.0)?, &ops::scale(v, sum as f32)?)
     };
     let b = ops::add(&g(x)?, &parts.1.0)?;
+    let held = (ops::neg(&b)?, n, y);
+    let h = |v| ops::add(&taken(held.0)?, &ops::scale(v, held.1 as f32)?);
+    let c = #[eager(support = Always)]
+    ops::add(&held.2, &b)?;
+    let b = ops::add(&ops::sub(&h(x)?, &held.2)?, &c)?;
+    let held = ops::scale(&b, 2.0)?;
     let pair = #[eager(support = Always)]
-    ops::neg(&b)?;
+    ops::sub(&b, &held)?;
     let parts = ops::add(&pair, &b)?;
     #[eager(support = Always)]
     ops::add(&parts, &pair)
@@ -233,7 +239,8 @@ fn taken_in_part(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<
 
 fn taken_in_part_on_the_host(n: usize, x: f32) -> f32 {
     let y = x * -0.5 + x * 6.0;
-    -(y * -0.5 + x * (2 * n + 3) as f32 + y)
+    let b = y * -0.5 + x * (2 * n + 3) as f32 + y;
+    -(b * -0.5 + x * n as f32 - y + (y + b))
 }
 
 fn main() -> Result<()> {
