@@ -1,59 +1,87 @@
 //! Closures: they are recreated in each segment that uses them, so their captured variables must mean the
 //! same there.
 
+use std::collections::HashSet;
+
 use proc_macro2::Ident;
 use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
 
 use super::{
     Analysis,
     scope::{Binding, Hidden},
+    segment::outermost,
 };
 use crate::{
     diag::Code,
-    facts::{classify, statement::Statement, uses, uses::Uses},
+    facts::{
+        classify,
+        statement::Statement,
+        uses::{self, Use, Uses},
+    },
     parse::{rename::Rename, syntax},
 };
 
 impl Analysis<'_, '_> {
-    /// Handles closures whose captured variables are shadowed after a boundary: the captured value gets a
+    /// Handles closures whose captured variables are shadowed, by the closure or after a boundary: the captured value gets a
     /// name of its own, `let c = &k;`, and the closure uses `*c`. One that the closure takes is moved, `let c = k;`.
     pub(super) fn captured_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
         let mut all: Vec<Stmt> = Vec::with_capacity(stmts.len());
         for at in 0..stmts.len() {
             let mut stmt = stmts[at].clone();
             if let Stmt::Local(local) = &mut stmt
-                && classify::closure_name(local).is_some()
+                && let Some(own) = classify::closure_name(local)
                 && let Some(init) = &mut local.init
                 && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_none())
-                && stmts[at + 1..].iter().any(classify::has_boundary)
             {
-                let mut taken = syntax::bound_anywhere(&stmts[at + 1..]);
-                // An import of any name is refused where it matters.
-                taken.extend(syntax::items_inside(&stmts[at + 1..]).unwrap_or_default());
+                let mut taken = HashSet::from([own]);
+                if stmts[at + 1..].iter().any(classify::has_boundary) {
+                    taken.extend(syntax::bound_anywhere(&stmts[at + 1..]));
+                    // An import of any name is refused where it matters.
+                    taken.extend(syntax::items_inside(&stmts[at + 1..]).unwrap_or_default());
+                }
                 for (name, u) in &uses::of_expr(&init.expr).0 {
                     let changes = u.assigned || u.touched || u.through || u.in_macro;
-                    if changes || !taken.contains(name) || !self.is_value(&stmts[..at], name) {
-                        continue;
-                    }
-                    let mut alias = self.fresh("v");
-                    alias.set_span(alias.span().located_at(u.ident.span()));
-                    let (ident, mut renamed) = (&u.ident, init.expr.clone());
-                    let (captured, stands): (Stmt, Expr) = if u.by_value {
-                        (syn::parse_quote!(let #alias = #ident;), syn::parse_quote!(#alias))
-                    } else {
-                        (syn::parse_quote!(let #alias = &#ident;), syn::parse_quote!((*#alias)))
-                    };
-                    Rename::new(name, &stands).visit_expr_mut(&mut renamed);
-                    // Inside a macro call it keeps its name.
-                    if !uses::of_expr(&renamed).has(name) {
-                        all.push(captured);
-                        init.expr = renamed;
+                    if !changes && taken.contains(name) && self.is_value(&stmts[..at], name) {
+                        let crosses = is_needed_behind_boundary(&stmts[at + 1..], name);
+                        all.extend(self.capture_apart(&mut init.expr, name, u, crosses));
                     }
                 }
             }
             all.push(stmt);
         }
         all
+    }
+
+    /// Gives a variable that a closure captures, or the fields of it that the closure takes, names of their own. If the variable
+    /// crosses a boundary, the closure takes copies of these: a segment cannot return what it has taken apart.
+    fn capture_apart(&mut self, closure: &mut Expr, name: &str, u: &Use, crosses: bool) -> Vec<Stmt> {
+        let paths: Vec<&[String]> = match u.parted() && !u.whole && !u.by_value {
+            true => outermost(&u.fields).collect(),
+            false => vec![&[]],
+        };
+        let (mut captured, mut renamed) = (Vec::new(), closure.clone());
+        for path in paths {
+            let mut alias = self.fresh("v");
+            alias.set_span(alias.span().located_at(u.ident.span()));
+            let value = syntax::place(&u.ident, path);
+            let moves = if path.is_empty() { u.by_value } else { u.parts.contains(path) };
+            let (stmt, stands): (Stmt, Expr) = if moves && crosses && !path.is_empty() {
+                let copy = quote::quote!(::core::clone::Clone::clone(&#value));
+                (syn::parse_quote!(let #alias = #copy;), syn::parse_quote!(#alias))
+            } else if moves {
+                (syn::parse_quote!(let #alias = #value;), syn::parse_quote!(#alias))
+            } else {
+                (syn::parse_quote!(let #alias = &#value;), syn::parse_quote!((*#alias)))
+            };
+            captured.push(stmt);
+            Rename::new(name, &stands).field(path).visit_expr_mut(&mut renamed);
+        }
+        // Inside a macro call it keeps its name.
+        if uses::of_expr(&renamed).has(name) {
+            return Vec::new();
+        }
+        *closure = renamed;
+        captured
     }
 
     /// Returns whether a name stands for a variable, and not for a closure, after the statements `before` of
@@ -84,10 +112,10 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Returns closures of outer scopes that the run uses, in order of dependence; their captured variables
+    /// Returns closures of outer scopes that the run uses, with their ids, in order of dependence; their captured variables
     /// are added to the uses.
-    pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<Local> {
-        let mut found: Vec<(String, Local)> = Vec::new();
+    pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<(usize, Local)> {
+        let mut found: Vec<(String, (usize, Local))> = Vec::new();
         let mut at = 0;
         while at < uses.0.len() {
             let name = uses.0[at].0.clone();
@@ -104,12 +132,12 @@ impl Analysis<'_, '_> {
                 captured.0.iter_mut().for_each(|(_, u)| (u.whole, u.by_value) = (true, false));
                 uses.merge(&captured);
                 self.in_segments.insert(id);
-                found.push((name, made.local.clone()));
+                found.push((name, (id, made.local.clone())));
             }
         }
         // Those found later were captured by those found earlier.
         found.reverse();
-        found.into_iter().map(|(_, l)| l).collect()
+        found.into_iter().map(|(_, closure)| closure).collect()
     }
 
     /// Returns the meaning that a name has before the pending run, whose closures are bound already.
@@ -203,4 +231,12 @@ impl Analysis<'_, '_> {
         };
         self.errors.push(Code::ShadowedCapture, used, message, help);
     }
+}
+
+/// Returns whether statements name a variable at or behind their first boundary.
+fn is_needed_behind_boundary(stmts: &[Stmt], name: &str) -> bool {
+    let is_bound = |stmt: &Stmt| syntax::bound_by(stmt).iter().any(|b| b.ident == name);
+    let end = stmts.iter().position(is_bound).map_or(stmts.len(), |at| at + 1);
+    let behind = stmts[..end].iter().skip_while(|stmt| !classify::has_boundary(stmt));
+    behind.into_iter().any(|stmt| uses::of_stmt(stmt).has(name))
 }

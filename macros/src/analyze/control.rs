@@ -19,7 +19,7 @@ impl Analysis<'_, '_> {
         if jumps || self.is_split(expr) || classify::call_free(expr) {
             return self.host_value(expr, tail, after);
         }
-        let value = Statement::of_value(expr);
+        let value = self.with_named(Statement::of_value(expr));
         // Nothing follows that could need a borrow again.
         let (parts, _) = if tail == Tail::Unit {
             let statement = value.with(Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1))));
@@ -85,7 +85,7 @@ impl Analysis<'_, '_> {
                 let by = if tail == Tail::Unit { Wrapper::Discard } else { Wrapper::Parentheses };
                 (self.host_value(&branches, Tail::Value, after), by)
             }
-            Expr::Try(e) => (self.host_value(&e.expr, Tail::Function, after), Wrapper::Try),
+            Expr::Try(e) => (self.host_value(&e.expr, Tail::Tried, after), Wrapper::Try),
             Expr::Paren(e) => (self.host_value(&e.expr, tail, after), Wrapper::Parentheses),
             Expr::Cast(e) => (self.host_value(&e.expr, Tail::Value, after), Wrapper::Cast(e.ty.clone())),
             Expr::Unary(e) => (self.host_value(&e.expr, Tail::Value, after), Wrapper::Unary(e.op)),
@@ -209,7 +209,7 @@ impl Analysis<'_, '_> {
             None => t.is_loop,
         });
         match target {
-            Some(Target { tail: Tail::Function, .. }) => Tail::Function,
+            Some(Target { tail: tail @ (Tail::Function | Tail::Tried), .. }) => *tail,
             _ => Tail::Value,
         }
     }

@@ -12,7 +12,7 @@ use crate::{
     facts::{
         operations::operation,
         statement::Statement,
-        uses::{Use, Uses},
+        uses::{self, Use, Uses},
     },
     parse::syntax,
 };
@@ -53,12 +53,12 @@ impl Analysis<'_, '_> {
     }
 
     /// Returns whether the code moves an owned value, or a `&mut`, that the run uses, or assigns what a reference in the run
-    /// refers to.
-    pub(super) fn takes_from_run(&self, uses: &Uses) -> bool {
+    /// refers to. `field` is the field that it assigns, if it changes nothing else.
+    pub(super) fn takes_from_run(&self, uses: &Uses, field: Option<&AssignedField>) -> bool {
         // By an operator, owned values are moved, and host values copied.
         let moves = |name: &str, u: &Use| {
             let is_in = |ids: &HashSet<usize>| self.scope.lookup(name).is_some_and(|b| ids.contains(&b.id));
-            is_in(&self.scope.owned) && (u.by_value || u.parted || u.handed_on)
+            is_in(&self.scope.owned) && (u.by_value || u.parted() || u.handed_on)
                 || is_in(&self.scope.host_results) && u.handed_on
                 || u.passes_on() && self.scope.lookup(name).is_some_and(|b| b.exclusive)
         };
@@ -68,19 +68,55 @@ impl Analysis<'_, '_> {
             return false;
         }
         let theirs = self.run.uses();
-        let lent: HashSet<usize> = self
-            .scope
-            .ids(theirs)
-            .iter()
-            .filter_map(|id| self.scope.lenders.get(id))
-            .flatten()
-            .copied()
-            .collect();
+        let lent = self.scope.lent_to(&self.scope.ids(theirs));
         taken.any(|(name, u)| {
-            let is_lent = self.scope.lookup(name).is_some_and(|b| lent.contains(&b.id));
+            let path = field.filter(|field| field.of == *name).map(|field| &*field.path);
+            let is_lent = self.scope.lookup(name).is_some_and(|b| lent.refer_to(b.id, path));
             let is_moved = || theirs.get(name).is_some_and(|t| u.by_value || t.taken || overlapping(u, t));
             is_lent || moves(name, u) && is_moved()
         })
+    }
+}
+
+impl Analysis<'_, '_> {
+    /// Returns whether code names a variable to which the run writes through a `&mut`: host code does so when the run has ended.
+    pub(super) fn reads_written(&self, uses: &Uses) -> bool {
+        let writes = |(name, u): &(String, Use)| {
+            let b = self.scope.lookup(name).filter(|b| b.exclusive && b.is_changed_by(u))?;
+            Some(b.id)
+        };
+        let written: HashSet<usize> = self.run.uses().0.iter().filter_map(writes).collect();
+        if written.is_empty() {
+            return false;
+        }
+        let lent = self.scope.lent_to(&written);
+        let uses = self.scope.with_captures(uses.clone());
+        uses.names().filter(|name| !self.run.binds(name)).any(|name| {
+            let named = self.scope.lookup(name).filter(|b| b.mutable || b.exclusive);
+            named.is_some_and(|b| !written.contains(&b.id) && lent.refer_to(b.id, None))
+        })
+    }
+}
+
+/// A field that an assignment changes.
+pub(super) struct AssignedField {
+    of: String,
+    path: Vec<String>,
+}
+
+impl AssignedField {
+    /// Returns the field on the left side of an assignment, of a variable that the right side only reads.
+    pub(super) fn of(expr: &Expr) -> Option<Self> {
+        let (left, right) = match expr {
+            Expr::Assign(a) => (&a.left, &a.right),
+            Expr::Binary(b) if syntax::is_assign(&b.op) => (&b.left, &b.right),
+            _ => return None,
+        };
+        let Expr::Field(field) = &**left else { return None };
+        let (base, path) = syntax::field_path(field)?;
+        let of = base.to_string();
+        let changes = |u: &Use| u.assigned || u.touched || u.through || u.in_macro;
+        (!uses::of_expr(right).get(&of).is_some_and(changes)).then_some(Self { of, path })
     }
 }
 

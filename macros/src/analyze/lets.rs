@@ -10,7 +10,7 @@ use syn::{
 use super::{
     Analysis, Made, Tail,
     partition::{Draft, Walk, only_piecewise},
-    scope::Binding,
+    scope::{Binding, Lenders},
 };
 use crate::{
     facts::{
@@ -82,7 +82,7 @@ struct Described {
     /// Set if it is a shared reference.
     reference: bool,
     /// The bindings that it may refer to.
-    lenders: HashSet<usize>,
+    lenders: Lenders,
 }
 
 impl Analysis<'_, '_> {
@@ -170,7 +170,7 @@ impl Analysis<'_, '_> {
         {
             *e.cond = syn::parse_quote!(#value);
         }
-        Some([Statement::of(condition), Statement::of(Stmt::Local(chosen))])
+        Some([condition, Stmt::Local(chosen)].map(|stmt| self.with_named(Statement::of(stmt))))
     }
 
     pub(super) fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {
@@ -262,10 +262,13 @@ impl Analysis<'_, '_> {
     /// A closure, or another value that each segment makes for itself; `from` begins with its `let`.
     fn made_in_each_segment(&mut self, from: &[Statement], plain: Local, walk: &mut Walk<'_>) {
         let statement = &from[0];
-        // The name is bound at once, and those of a run when it ends: one that uses or gives the name its earlier meaning ends
-        // here.
-        let is_in_run = |name: &str| self.run.uses().has(name) || self.run.binds(name);
-        if statement.binds.iter().any(|b| is_in_run(&b.ident.to_string())) {
+        // The name is bound at once, so a run that uses its earlier meaning ends here, and so does one that makes two such values of
+        // one name.
+        let is_made = |name: &str| walk.run.iter().any(|s| s.made.as_deref() == Some(name));
+        let ends_run = |name: &str| {
+            self.run.uses().has(name) || self.run.binds(name) && (statement.value.has(name) || is_made(name))
+        };
+        if statement.binds.iter().any(|b| ends_run(&b.ident.to_string())) {
             self.flush(from, walk);
         }
         let name = statement.binds.first().map(|b| b.ident.to_string());
@@ -313,7 +316,7 @@ impl Analysis<'_, '_> {
         if !renamed && (!(must || evaluated) || depends && !alone && !passed_on) {
             return Place::Run;
         }
-        let behind_run = *has_boundary || leaves || depends || self.takes_from_run(&statement.uses);
+        let behind_run = *has_boundary || leaves || depends || self.takes_from_run(&statement.uses, None);
         Place::HostCode { behind_run }
     }
 
@@ -384,7 +387,7 @@ impl Analysis<'_, '_> {
             list: values::binds_list(plain),
             iterator: self.binds_host_iterator(plain, rest),
             reference: self.binds_references(plain, |n| self.scope.is_reference(n)),
-            lenders: if boundary { HashSet::new() } else { self.scope.roots(&statement.value) },
+            lenders: if boundary { Lenders::default() } else { self.scope.roots(&statement.value) },
         }
     }
 

@@ -29,12 +29,14 @@ mod live_bindings;
 mod liveness;
 mod macro_bindings;
 mod motion;
+mod own_macros;
 mod partition;
 mod pending_run;
 mod scope;
 mod segment;
 mod segment_code;
 
+use own_macros::OwnMacro;
 use pending_run::PendingRun;
 use scope::{Made, Scope};
 
@@ -66,6 +68,8 @@ pub(crate) fn host_code(
         host_uses: HashSet::new(),
         named_by_macros: HashSet::new(),
         own_macros: HashSet::new(),
+        macros: Vec::new(),
+        redefined: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -100,6 +104,8 @@ fn ends(tokens: &impl ToTokens) -> (Span, Span) {
 enum Tail {
     /// The function's result.
     Function,
+    /// A result that `?` follows.
+    Tried,
     /// The block's value.
     Value,
     /// Nothing: the block's value is `()`.
@@ -137,6 +143,10 @@ struct Analysis<'a, 'e> {
     named_by_macros: HashSet<usize>,
     /// Names of these macros.
     own_macros: HashSet<String>,
+    /// Those in scope, innermost last.
+    macros: Vec<OwnMacro>,
+    /// The places of macros that segments define again.
+    redefined: HashSet<usize>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     /// The number of generated names.
@@ -229,9 +239,10 @@ impl Analysis<'_, '_> {
 
     /// Runs with the names of an inner scope.
     fn scoped<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let depth = self.scope.depth();
+        let (depth, macros) = (self.scope.depth(), self.macros.len());
         let result = f(self);
         self.scope.leave(depth);
+        self.macros.truncate(macros);
         result
     }
 

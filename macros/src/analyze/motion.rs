@@ -285,19 +285,23 @@ impl Analysis<'_, '_> {
         self.errors.push(Code::MovePosition, word, message, help);
     }
 
+    /// The error type of the function.
+    pub(super) fn error_type(&self) -> syn::Type {
+        let (ret, p) = (self.header.ret, crate::krate::private());
+        syn::parse_quote!(<#ret as #p::TryError>::Error)
+    }
+
     /// Binds the value of the block, so that a region can follow its computation.
     fn bind_value(&mut self, parts: &mut Vec<Part>, tail: Tail) {
         let Some(Part { stmt: Stmt::Expr(expr, None), .. }) = parts.last() else { return };
         let value = self.fresh(VALUE);
-        let ret = self.header.ret;
-        let p = crate::krate::private();
-        let error: syn::Type = syn::parse_quote!(<#ret as #p::TryError>::Error);
+        let error = self.error_type();
         let (bind, give): (Stmt, Expr) = match (tail, expr) {
-            (Tail::Function, Expr::Call(c)) if is_ok(c) => {
+            (Tail::Function | Tail::Tried, Expr::Call(c)) if is_ok(c) => {
                 let inner = &c.args[0];
                 (syn::parse_quote!(let #value = #inner;), ok(&error, &value))
             }
-            (Tail::Function, _) => {
+            (Tail::Function | Tail::Tried, _) => {
                 let result = Ident::new("__result", proc_macro2::Span::mixed_site());
                 let typed: Expr = syn::parse_quote!({
                     let #result: ::core::result::Result<_, #error> = #expr;
@@ -321,6 +325,27 @@ impl Analysis<'_, '_> {
 /// `Ok(v)`.
 fn is_ok(call: &syn::ExprCall) -> bool {
     call.args.len() == 1 && syntax::plain_name(&call.func).is_some_and(|name| name == "Ok")
+}
+
+/// Gives the results `Ok(v)` that the value of an expression may be the error type of the function, where nothing else would.
+pub(super) fn with_error(expr: &mut Expr, error: &syn::Type) {
+    let block = |block: &mut syn::Block| {
+        if let Some(Stmt::Expr(value, None)) = block.stmts.last_mut() {
+            with_error(value, error);
+        }
+    };
+    match expr {
+        e if !attributes::of(e).is_empty() => {}
+        Expr::Call(c) if is_ok(c) => *c.func = syn::parse_quote!(::core::result::Result::<_, #error>::Ok),
+        Expr::Paren(e) => with_error(&mut e.expr, error),
+        Expr::Block(e) => block(&mut e.block),
+        Expr::If(e) => {
+            block(&mut e.then_branch);
+            e.else_branch.iter_mut().for_each(|(_, e)| with_error(e, error));
+        }
+        Expr::Match(e) => e.arms.iter_mut().for_each(|arm| with_error(&mut arm.body, error)),
+        _ => {}
+    }
 }
 
 fn ok(error: &syn::Type, value: &Ident) -> Expr {

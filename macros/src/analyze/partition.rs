@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use quote::{ToTokens, quote};
+use quote::quote;
 use syn::{
     Expr, Item, ItemMacro, Local, Pat, Stmt,
     visit::{self, Visit},
 };
 
-use super::{Analysis, Tail, ends, is_unit_like, pending_run::PendingRun};
+use super::{Analysis, Tail, ends, evaluation_order::AssignedField, is_unit_like, pending_run::PendingRun};
 use crate::{
     facts::{
         classify, macros,
@@ -33,6 +33,8 @@ pub(super) enum Draft {
     },
     /// The declaration of a binding that a run moved away: kept only if host code assigns it.
     Emptied(Ident, usize),
+    /// A macro: if segments define it again, host code need not call it.
+    Macro(ItemMacro, usize),
     /// `let x;`: kept only if host code assigns it, since nothing else would determine its type.
     Declared(Local, Vec<usize>),
 }
@@ -59,7 +61,7 @@ impl Analysis<'_, '_> {
         let stmts = self.shadowed_apart(stmts);
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);
-        let statements: Vec<Statement> = stmts.iter().cloned().map(Statement::of).collect();
+        let statements = self.with_named_by_macros(stmts.iter().cloned().map(Statement::of).collect());
         let drafts = self.scoped(|a| {
             a.scope.enter_items(&stmts);
             a.statements(&statements, &edges, tail, after)
@@ -80,22 +82,29 @@ impl Analysis<'_, '_> {
             Draft::Declared(local, ids) if ids.iter().any(|id| self.host_assigned.contains(id)) => {
                 Some(Part::Declared(local))
             }
+            Draft::Macro(mut item, at) => {
+                if self.redefined.contains(&at) {
+                    item.attrs.push(syn::parse_quote!(#[allow(unused_macros)]));
+                }
+                Some(Part::Written(Stmt::Item(Item::Macro(item))))
+            }
             Draft::Closure { .. } | Draft::Emptied(..) | Draft::Declared(..) => None,
         }
     }
 
     /// Passes the definition of a macro: code before it means another one of the name. What it names stands for what host code
     /// before it has.
-    fn defined(&mut self, name: &Ident, from: &[Statement], walk: &mut Walk<'_>) {
-        let names = |s: &Statement| syntax::identifiers(s.stmt.to_token_stream()).contains(&name.to_string());
+    fn defined(&mut self, name: &Ident, item: &ItemMacro, from: &[Statement], walk: &mut Walk<'_>) {
+        let own = HashSet::from([name.to_string()]);
+        let calls = |s: &Statement| macros::calls_any(&s.stmt, &own);
         let named = &from[0].uses;
-        if walk.run.iter().any(names) || named.names().any(|name| self.run.binds(name)) {
+        if walk.run.iter().any(calls) || named.names().any(|name| self.run.binds(name)) {
             self.flush(from, walk);
         }
         self.in_host_code(named);
         self.named_by_macros.extend(self.scope.ids(named));
-        self.own_macros.insert(name.to_string());
-        self.scope.enter_macro(name);
+        walk.drafts.push(Draft::Macro(item.clone(), self.scope.next_id));
+        self.enter_own_macro(name, item, named);
     }
 
     fn statements(
@@ -110,12 +119,16 @@ impl Analysis<'_, '_> {
             let (from, stmt) = (&statements[at..], &statement.stmt);
             let is_last = from.len() == 1 && tail != Tail::Unit;
             self.edge = edges.get(at).copied().flatten();
+            if self.reads_written(&statement.uses) {
+                self.flush(from, &mut walk);
+            }
             match stmt {
                 Stmt::Item(item) => {
-                    if let Item::Macro(ItemMacro { ident: Some(name), .. }) = item {
-                        self.defined(name, from, &mut walk);
+                    if let Item::Macro(item @ ItemMacro { ident: Some(name), .. }) = item {
+                        self.defined(name, item, from, &mut walk);
+                    } else {
+                        walk.part(Part::Written(stmt.clone()));
                     }
-                    walk.part(Part::Written(stmt.clone()));
                 }
                 Stmt::Local(local) => self.local(local, from, &mut walk),
                 // The block never ends, which a segment's call would hide.
@@ -211,7 +224,7 @@ impl Analysis<'_, '_> {
             };
             return self.push(walk, statement.with(stmt));
         }
-        if self.takes_from_run(uses) {
+        if self.takes_from_run(uses, AssignedField::of(expr).as_ref()) {
             self.flush(from, walk);
         }
         match expr {
@@ -265,7 +278,7 @@ impl Analysis<'_, '_> {
     }
 
     fn tail(&mut self, expr: &Expr, tail: Tail, walk: &mut Walk<'_>) {
-        let value = Statement::of_value(expr);
+        let value = self.with_named(Statement::of_value(expr));
         if self.is_split(expr) || classify::call_free(expr) {
             self.flush(std::slice::from_ref(&value), walk);
             walk.part(Part::Value(self.host_value(expr, tail, walk.after)));
@@ -342,7 +355,7 @@ fn takes(expr: &Expr) -> impl Fn(&str, &Use) -> bool {
     let mut found = Borrowed::default();
     found.visit_expr(expr);
     move |name, u| {
-        let moved = u.by_value || u.parted || u.handed_on || found.captured.contains(name);
+        let moved = u.by_value || u.parted() || u.handed_on || found.captured.contains(name);
         moved && !found.borrowed.contains(name)
     }
 }

@@ -1,7 +1,7 @@
 //! The names in scope, and the known facts about their values.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
     rc::Rc,
 };
 
@@ -64,6 +64,33 @@ struct Items {
     has_traits: bool,
 }
 
+/// Bindings that values may refer to, each with the fields that they refer to; `None` if that may be all of it.
+#[derive(Clone, Default)]
+pub(super) struct Lenders(HashMap<usize, Option<BTreeSet<Vec<String>>>>);
+
+impl Lenders {
+    fn add(&mut self, id: usize, parts: Option<&BTreeSet<Vec<String>>>) {
+        match self.0.entry(id) {
+            Entry::Vacant(entry) => _ = entry.insert(parts.cloned()),
+            Entry::Occupied(mut entry) => match (entry.get_mut(), parts) {
+                (Some(mine), Some(parts)) => mine.extend(parts.iter().cloned()),
+                (mine, _) => *mine = None,
+            },
+        }
+    }
+
+    /// Returns whether they refer to a binding, or to the field of it that `path` leads to.
+    pub(super) fn refer_to(&self, id: usize, path: Option<&[String]>) -> bool {
+        match (self.0.get(&id), path) {
+            (None, _) => false,
+            (Some(Some(parts)), Some(path)) => {
+                parts.iter().any(|part| part.starts_with(path) || path.starts_with(part))
+            }
+            (Some(_), _) => true,
+        }
+    }
+}
+
 /// What a block changes in the meaning of code that a segment writes there once more.
 pub(super) enum Hidden<'n> {
     /// An item of this name.
@@ -87,7 +114,7 @@ pub(super) struct Scope {
     /// Of those that are struct literals: the fields that hold none.
     pub(super) clean: HashMap<usize, HashSet<String>>,
     /// Of bindings that may hold references: the bindings that they lead to.
-    pub(super) lenders: HashMap<usize, HashSet<usize>>,
+    pub(super) lenders: HashMap<usize, Lenders>,
     /// Ids of bindings that hold results of calls, and may therefore own their contents.
     pub(super) owned: HashSet<usize>,
     /// Ids of bindings that hold results of calls as host values, or parts of owned values: mostly numbers, which are copied, but
@@ -228,12 +255,25 @@ impl Scope {
     }
 
     /// The bindings that code names, and those that they may hold references to.
-    pub(super) fn roots(&self, uses: &Uses) -> HashSet<usize> {
-        let mut roots = self.ids(uses);
-        let lent: Vec<usize> =
-            roots.iter().filter_map(|id| self.lenders.get(id)).flatten().copied().collect();
-        roots.extend(lent);
+    pub(super) fn roots(&self, uses: &Uses) -> Lenders {
+        let mut roots = self.lent_to(&self.ids(uses));
+        for (name, u) in &uses.0 {
+            let own = self.lookup(name).map(|b| b.id);
+            for id in self.ids_of(name) {
+                let parts = Some(id) == own && !u.whole && !u.fields.is_empty();
+                roots.add(id, parts.then_some(&u.fields));
+            }
+        }
         roots
+    }
+
+    /// What some bindings may hold references to.
+    pub(super) fn lent_to(&self, ids: &HashSet<usize>) -> Lenders {
+        let mut lent = Lenders::default();
+        for (id, parts) in ids.iter().filter_map(|id| self.lenders.get(id)).flat_map(|lenders| &lenders.0) {
+            lent.add(*id, parts.as_ref());
+        }
+        lent
     }
 
     /// Returns the ids of names, as they resolve here; closures count as their captured variables.

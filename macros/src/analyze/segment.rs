@@ -11,6 +11,7 @@ use super::{
     liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
+    scope::{Binding, Lenders},
 };
 use crate::{
     diag::Code,
@@ -81,9 +82,11 @@ impl Analysis<'_, '_> {
     fn device(&mut self, device: Device<'_>, after: &HashSet<usize>) -> Segment {
         let (run, value) = (device.run, device.tail.map(|(value, _)| value));
         let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
-        let mut uses = Sequence::of(used.chain(value));
+        let mut uses = Sequence::of(used.clone().chain(value));
         uses.merge(&kept_under_other_names(run, &device.outs));
         let closures = self.outer_closures(&mut uses);
+        let used: Vec<&Statement> = used.chain(value).collect();
+        let made = self.defined_again(&used, closures);
         let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.
         live.extend(device.outs.rematerialised.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
@@ -107,7 +110,7 @@ impl Analysis<'_, '_> {
         self.bind_run(run, &uses, &device.outs);
         let flows = Vec::new();
         let mut segment =
-            Segment { location, live_ins, closures, steps, live_outs, ending, flows, unreached, outputs };
+            Segment { location, live_ins, made, steps, live_outs, ending, flows, unreached, outputs };
         self.put_in_form(&mut segment);
         segment
     }
@@ -149,7 +152,7 @@ impl Analysis<'_, '_> {
             return all.push(LiveIn::Whole { ident, eager, changes, moves: u.by_value && name != "self" });
         }
         let clean = self.scope.clean.get(&id).cloned().unwrap_or_default();
-        for path in pruned(&u.fields) {
+        for path in outermost(&u.fields).map(<[String]>::to_vec) {
             let eager = eager && !path.first().is_some_and(|f| clean.contains(f));
             let name = self.fresh("f");
             all.push(LiveIn::Field { base: ident.clone(), path, eager, name });
@@ -232,9 +235,14 @@ impl Analysis<'_, '_> {
         match value {
             None => Ending::Outputs,
             // A result before `?` or in a `break`: variables that the run changes live on.
-            Some((expr, Tail::Function)) if live_outs.is_empty() => Ending::Result(expr.clone()),
+            Some((expr, Tail::Function | Tail::Tried)) if live_outs.is_empty() => {
+                Ending::Result(expr.clone())
+            }
             Some((expr, tail)) => {
-                let (expr, result) = (expr.clone(), tail == Tail::Function);
+                let (mut expr, result) = (expr.clone(), matches!(tail, Tail::Function | Tail::Tried));
+                if tail == Tail::Function {
+                    motion::with_error(&mut expr, &self.error_type());
+                }
                 Ending::Value { expr, name: self.fresh("t"), result }
             }
         }
@@ -284,10 +292,16 @@ impl Analysis<'_, '_> {
                 self.scope.assigned.insert(id);
             }
         }
+        // Its closures were bound at once. Their names, and those of variables, are in the order of the code from here on.
+        let is_pending = |b: &mut Binding| b.made.is_some() && !self.captured.contains_key(&b.id);
+        let mut pending: Vec<Binding> = self.scope.names.extract_if(.., is_pending).collect();
         for (at, statement) in run.iter().enumerate() {
-            self.note_capture(statement);
-            // A closure is bound at its position; its name may be shadowed.
-            let Some(local) = statement.local().filter(|_| statement.made.is_none()) else { continue };
+            if let Some(name) = &statement.made {
+                self.scope.names.extend(pending.extract_if(.., |b| b.name == *name).next());
+                self.note_capture(statement);
+                continue;
+            }
+            let Some(local) = statement.local() else { continue };
             let given = &statement.uses;
             let owned = local.init.as_ref().is_some_and(|i| !classify::call_free(&i.expr))
                 || self.scope.hands_over(given);
@@ -296,7 +310,7 @@ impl Analysis<'_, '_> {
             let device = !host && value.is_some_and(|e| self.makes_device(e));
             let reference = self.binds_references(local, |n| self.scope.is_reference(n));
             let lends = value.is_some_and(values::lends) || statement.binds.iter().any(|b| b.by_ref);
-            let lenders = if lends { self.scope.roots(given) } else { HashSet::new() };
+            let lenders = if lends { self.scope.roots(given) } else { Lenders::default() };
             // Host code has a `&mut` of its own from here on, through which later segments write.
             let again = value.filter(|_| outs.rematerialised.iter().any(|(again, _)| *again == at));
             let exclusive = again.map(|value| self.exclusive(&local.pat, value)).unwrap_or_default();
@@ -367,6 +381,7 @@ fn unused(run: &[Statement], value: Option<&Statement>, host: impl Fn(usize) -> 
 }
 
 /// Returns field paths without those that are inside another path.
-fn pruned(paths: &BTreeSet<Vec<String>>) -> Vec<Vec<String>> {
-    paths.iter().filter(|p| !paths.iter().any(|q| q.len() < p.len() && p.starts_with(q))).cloned().collect()
+pub(super) fn outermost(paths: &BTreeSet<Vec<String>>) -> impl Iterator<Item = &[String]> {
+    let is_inside = |p: &[String]| paths.iter().any(|q| q.len() < p.len() && p.starts_with(q));
+    paths.iter().map(Vec::as_slice).filter(move |p| !is_inside(p))
 }

@@ -51,7 +51,7 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
             Some(known) => known.add(how),
             None => {
                 let taken = places.taken.contains(&name);
-                let moved = |u: &Use| u.by_value || u.parted || u.taken || u.handed_on || taken;
+                let moved = |u: &Use| u.by_value || u.parted() || u.taken || u.handed_on || taken;
                 let moved = uses.get(&name).is_some_and(moved);
                 changed.push(Changed { ident: base, how, moved, end: End::Leaves });
             }
@@ -62,7 +62,7 @@ pub(crate) fn effects(expr: &Expr, reads_first: bool) -> Effects {
     for (name, u) in uses.0.iter().filter(others) {
         if u.by_value {
             moved.push(u.ident.clone());
-        } else if u.parted || u.taken || u.handed_on || places.taken.contains(name) {
+        } else if u.parted() || u.taken || u.handed_on || places.taken.contains(name) {
             parted.push(u.ident.clone());
         }
     }

@@ -1,13 +1,12 @@
 //! The two sides of a segment: how live-ins enter its key, and how outputs leave it.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
-use syn::Member;
-
 use crate::{
     krate,
     model::{LiveIn, LiveOut, this},
+    parse::syntax,
 };
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 
 /// Live-ins are listed in rows of this size: tuples have at most 32 elements, and 32 rows fit.
 const ROW: usize = 32;
@@ -111,7 +110,7 @@ impl Entering {
                 self.lets.extend(quote_spanned!(shown=> #allow let #mutability #ident = #source.copy();));
             }
             LiveIn::Field { base, path, eager, name } => {
-                self.keys.push(facade(shown(base), &place(base, path), *eager, Form::Field));
+                self.keys.push(facade(shown(base), &syntax::place(base, path), *eager, Form::Field));
                 self.lets.extend(quote!(let #name = #source.get();));
             }
         }
@@ -121,14 +120,6 @@ impl Entering {
 /// The segment's own variable, to which its `&mut` refers.
 fn referent(ident: &Ident) -> Ident {
     format_ident!("__own_{}", ident, span = Span::mixed_site().located_at(ident.span()))
-}
-
-fn place(base: &Ident, path: &[String]) -> TokenStream {
-    let members = path.iter().map(|m| match m.parse::<u32>() {
-        Ok(index) => Member::Unnamed(syn::Index { index, span: base.span() }),
-        Err(_) => Member::Named(format_ident!("{m}", span = base.span())),
-    });
-    quote!(#base #(.#members)*)
 }
 
 /// The values that leave a segment: as host code binds them, and as the body returns them.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use syn::{Arm, Expr, Local, Stmt};
 
 use super::{
-    classify, jumps, macros,
+    classify, jumps,
     uses::{self, Uses},
 };
 use crate::parse::syntax;
@@ -87,12 +87,10 @@ enum Way {
 
 impl Way {
     fn of(expr: &Expr) -> Self {
-        match expr {
-            Expr::Block(e) if e.label.is_none() && e.attrs.is_empty() => Self::of_block(&e.block),
-            Expr::Return(_) if only_returns(expr) => Self::Ends(uses::of_expr(expr)),
-            Expr::Macro(m) if macros::never_returns(&m.mac) => Self::Ends(uses::of_expr(expr)),
-            other => Self::Assigns(by_expr(other)),
+        if classify::expr_never_ends(expr) && only_returns(expr) {
+            return Self::Ends(uses::of_expr(expr));
         }
+        Self::Assigns(by_expr(expr))
     }
 
     fn of_block(block: &syn::Block) -> Self {
@@ -171,7 +169,21 @@ mod tests {
         assert_eq!(assigned("if k > 0 { y = a; } else { unreachable!(\"{k}\") }"), ["y"]);
         assert_eq!(assigned("match k { n if g(&x) => return z, _ => y = b }"), ["y"]);
         assert_eq!(assigned("{ if k > 0 { return z; } y = a; }"), ["y"]);
+        assert_eq!(assigned("match k { 0 => y = a, 1 => loop { return z; }, _ => y = b }"), ["y"]);
+        assert_eq!(
+            assigned("match k { 0 => y = a, 1 => loop { if c { continue; } f(); }, _ => y = b }"),
+            ["y"]
+        );
+        assert_eq!(assigned("if c { y = a } else { if k > 0 { return x } else { panic!(\"{k}\") } }"), ["y"]);
+        assert_eq!(assigned("if c { y = a } else { match k { 0 => return x, _ => unreachable!() } }"), ["y"]);
         for code in [
+            "match k { 0 => y = a, 1 => loop { break; }, _ => y = b }",
+            "match k { 0 => y = a, 1 => 'a: loop { loop { break 'a; } }, _ => y = b }",
+            "match k { 0 => y = a, 1 => loop { if c { continue 'b; } return z; }, _ => y = b }",
+            "match k { 0 => y = a, 1 => loop { return y; }, _ => y = b }",
+            "match k { 0 => y = a, 1 => while c { return z; }, _ => y = b }",
+            "if c { y = a } else { if k > 0 { return x } }",
+            "if c { y = a } else { if k > 0 { return x } else { return y } }",
             "match k { 0 => y = a, 1 => return f(y), _ => y = b }",
             "match k { n if g(&y) => return z, _ => y = b }",
             "match k { 0 => { if c { break; } return z } _ => y = b }",

@@ -6,7 +6,10 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{jumps::leaves, macros, operations, sizes};
+use super::{
+    jumps::{self, leaves},
+    macros, operations, sizes,
+};
 use crate::parse::{attributes, device, syntax};
 
 /// Finds boundaries and `#[host] let`s, outside closures and items.
@@ -40,17 +43,33 @@ impl<'a> Visit<'a> for Find {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Returns whether statements end in a `return`, or in a macro that never returns.
+/// Returns whether statements end in a `return`, or in a macro that never returns, on every way to their end.
 pub(crate) fn ends_the_call(stmts: &[Stmt]) -> bool {
     stmts.last().is_some_and(never_ends)
 }
 
-/// Returns whether a statement is a `return`, or a macro that never returns.
+/// Returns whether a statement is a `return`, or a macro that never returns, or control flow that ends in one on every way.
 pub(crate) fn never_ends(stmt: &Stmt) -> bool {
     match stmt {
-        Stmt::Expr(Expr::Return(_), _) => true,
-        Stmt::Expr(Expr::Macro(m), _) => macros::never_returns(&m.mac),
+        Stmt::Expr(expr, _) => expr_never_ends(expr),
         Stmt::Macro(m) => macros::never_returns(&m.mac),
+        _ => false,
+    }
+}
+
+/// As [`never_ends`], of an expression.
+pub(crate) fn expr_never_ends(expr: &Expr) -> bool {
+    match expr {
+        Expr::Return(_) => true,
+        Expr::Macro(m) => macros::never_returns(&m.mac),
+        e if !attributes::of(e).is_empty() => false,
+        Expr::Block(e) => e.label.is_none() && ends_the_call(&e.block.stmts),
+        Expr::If(e) => {
+            let otherwise = e.else_branch.as_ref();
+            ends_the_call(&e.then_branch.stmts) && otherwise.is_some_and(|(_, e)| expr_never_ends(e))
+        }
+        Expr::Match(e) => !e.arms.is_empty() && e.arms.iter().all(|arm| expr_never_ends(&arm.body)),
+        Expr::Loop(e) => !jumps::expr_goes_on(expr) && !jumps::breaks(&e.body),
         _ => false,
     }
 }

@@ -3,7 +3,7 @@
 //! The return of an error is none: it ends the call.
 
 use syn::{
-    Expr, ExprReturn, Label, Lifetime, Stmt,
+    Block, Expr, ExprReturn, Label, Lifetime, Stmt,
     visit::{self, Visit},
 };
 
@@ -44,6 +44,13 @@ pub(crate) fn goes_on(stmt: &Stmt) -> bool {
     let mut jumps = Jumps::default();
     jumps.visit_stmt(stmt);
     jumps.found.iter().any(|jump| !matches!(jump, Expr::Return(_)))
+}
+
+/// Returns whether the body of a loop ends it by `break`, or a loop or block around it.
+pub(crate) fn breaks(body: &Block) -> bool {
+    let mut jumps = Jumps::default();
+    jumps.visit_block(body);
+    jumps.found.iter().any(|jump| matches!(jump, Expr::Break(_)))
 }
 
 /// `return Err(…)`.

@@ -95,7 +95,7 @@ pub(crate) fn calls_any(stmt: &Stmt, names: &HashSet<String>) -> bool {
 }
 
 /// Returns whether one of these names and `!` are among tokens.
-fn names_call(tokens: &TokenStream, names: &HashSet<String>) -> bool {
+pub(crate) fn names_call(tokens: &TokenStream, names: &HashSet<String>) -> bool {
     let mut named = false;
     tokens.clone().into_iter().any(|token| {
         let is_call = named && matches!(&token, TokenTree::Punct(p) if p.as_char() == '!');

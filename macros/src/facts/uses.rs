@@ -1,6 +1,6 @@
 //! The names from outside that a piece of code uses, and how it uses them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
@@ -19,6 +19,7 @@ use crate::parse::{
     },
 };
 
+mod macro_rules;
 mod set;
 
 pub(crate) use set::Sequence;
@@ -45,6 +46,13 @@ pub(crate) fn of_given(expr: &Expr) -> Uses {
     let mut free = Free::default();
     free.scopes.push(HashSet::new());
     free.given(expr);
+    free.uses
+}
+
+/// All names among tokens that may be those of variables.
+pub(crate) fn of_tokens(tokens: &TokenStream) -> Uses {
+    let mut free = Free::default();
+    free.scan(tokens);
     free.uses
 }
 
@@ -116,9 +124,9 @@ impl Free {
             });
         } else {
             if let Expr::Field(f) = expr
-                && let Some((base, _)) = field_path(f)
+                && let Some((base, path)) = field_path(f)
             {
-                self.note(base, |u| u.parted = true);
+                self.note(base, |u| _ = u.parts.insert(path));
             }
             self.visit_expr(expr);
         }
@@ -128,11 +136,11 @@ impl Free {
     /// iterator.
     fn taken(&mut self, expr: &Expr) {
         if let Expr::Field(f) = expr
-            && let Some((base, _)) = field_path(f)
+            && let Some((base, path)) = field_path(f)
         {
             self.note(base, |u| {
                 u.taken = true;
-                u.parted = true;
+                u.parts.insert(path);
                 u.handed_on = true;
             });
         }
@@ -238,20 +246,32 @@ impl Free {
         }
     }
 
-    /// The rules of a macro: every identifier counts that may stand for a variable from outside.
-    fn definition(&mut self, tokens: TokenStream) {
+    /// A macro that code defines: wherever it is called, it means what its names stand for here.
+    fn definition(&mut self, tokens: &TokenStream) {
+        match macro_rules::of(tokens) {
+            Some(rules) => rules.iter().for_each(|rule| self.rule(rule.code.clone(), rule.outer.as_ref())),
+            None => self.rule(tokens.clone(), None),
+        }
+    }
+
+    /// A rule of a macro: every identifier counts that may stand for a variable from outside, which are among the names `outer`
+    /// if these are known.
+    fn rule(&mut self, tokens: TokenStream, outer: Option<&HashMap<String, bool>>) {
         let all: Vec<TokenTree> = tokens.into_iter().collect();
         let mut declared = None;
         self.scoped(|s| {
             for (at, token) in all.iter().enumerate() {
                 let around = Neighbours { all: &all, at };
                 match token {
-                    TokenTree::Ident(ident) if around.is_declared() => declared = Some(ident),
-                    TokenTree::Ident(ident) if around.may_be_variable() => s.note(ident, |u| {
-                        u.whole = true;
-                        u.in_macro |= around.may_change();
-                    }),
-                    TokenTree::Group(g) => s.definition(g.stream()),
+                    TokenTree::Ident(ident) if around.is_declared() => {
+                        declared = Some(ident).filter(|_| outer.is_none());
+                    }
+                    TokenTree::Ident(ident) if around.may_be_variable() => {
+                        let name = ident.to_string();
+                        let changes = outer.map_or(Some(true), |names| names.get(&name).copied());
+                        changes.into_iter().for_each(|changes| s.named_by_rule(ident, changes));
+                    }
+                    TokenTree::Group(g) => s.rule(g.stream(), outer),
                     TokenTree::Literal(_) => s.scan(&token.clone().into()),
                     // In scope from here on.
                     TokenTree::Punct(p) if p.as_char() == ';' => {
@@ -260,6 +280,14 @@ impl Free {
                     TokenTree::Ident(_) | TokenTree::Punct(_) => {}
                 }
             }
+        });
+    }
+
+    fn named_by_rule(&mut self, ident: &Ident, changes: bool) {
+        self.note(ident, |u| {
+            u.whole = true;
+            u.in_rules = true;
+            u.in_macro |= changes;
         });
     }
 
@@ -312,20 +340,8 @@ impl Neighbours<'_> {
         // A field of a struct, `a: b`, may have the value of a variable.
         let is_in_path =
             self.punct(-1) == Some(':') && self.punct(-2) == Some(':') || self.punct(1) == Some(':');
-        !is_field && !is_call && !is_in_path && self.punct(-1) != Some('$')
-    }
-
-    /// Returns whether it is assigned, lent mutably, or may be changed by a method.
-    fn may_change(&self) -> bool {
-        let next = self.punct(1);
-        let is_assigned = next == Some('=') && self.punct(2) != Some('=')
-            || self.punct(2) == Some('=') && next.is_some_and(|op| "+-*/%&|^".contains(op));
-        is_assigned || self.is_after("mut") || matches!(next, Some('.')) || self.is_indexed()
-    }
-
-    fn is_indexed(&self) -> bool {
-        let next = self.all.get(self.at + 1);
-        matches!(next, Some(TokenTree::Group(g)) if g.delimiter() == proc_macro2::Delimiter::Bracket)
+        let is_label = self.punct(-1) == Some('\'');
+        !is_field && !is_call && !is_in_path && !is_label && self.punct(-1) != Some('$')
     }
 }
 
@@ -448,8 +464,7 @@ impl<'a> Visit<'a> for Free {
         #[cfg(test)]
         VISITED.with(|v| v.set(v.get() + 1));
         match stmt {
-            // Wherever it is called, it means what its names stand for here.
-            Stmt::Item(syn::Item::Macro(m)) => self.definition(m.mac.tokens.clone()),
+            Stmt::Item(syn::Item::Macro(m)) => self.definition(&m.mac.tokens),
             Stmt::Item(_) => {}
             Stmt::Macro(m) => self.call_of(&m.mac),
             Stmt::Expr(e, _) => {

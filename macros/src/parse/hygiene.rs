@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     Block, Expr,
@@ -16,6 +16,10 @@ use syn::{
 };
 
 use super::format_strings;
+
+mod among;
+
+use among::{Among, Around};
 
 /// Returns the block with a distinct name for every variable; `None` if they are already distinct.
 pub(crate) fn apart(block: &Block, params: &[&Ident]) -> Option<Block> {
@@ -101,39 +105,6 @@ impl<'a> Visit<'a> for Bound {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// The tokens of a macro that an identifier is among.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Among {
-    /// Those between the outermost brackets.
-    Arguments,
-    /// Those of a group within, or of the rules of a macro that the function defines.
-    Code,
-}
-
-/// Returns whether the identifier at `at` cannot be a variable. Wherever one is bound and wherever it is used, the answer must be
-/// the same: otherwise the use would mean the variable of the other context.
-fn is_no_variable(all: &[TokenTree], at: usize, among: Among) -> bool {
-    let is = |at: Option<usize>, c: char| {
-        let token = at.and_then(|at| all.get(at));
-        matches!(token, Some(TokenTree::Punct(p)) if p.as_char() == c)
-    };
-    let (before, second) = (at.checked_sub(1), at.checked_sub(2));
-    let (next, after) = (Some(at + 1), Some(at + 2));
-    let declares = |word: &Ident| word == "let" || word == "mut";
-    let is_declared = matches!(before.map(|at| &all[at]), Some(TokenTree::Ident(word)) if declares(word));
-    // `|a: usize|`.
-    let is_parameter = || (0..at).filter(|at| is(Some(*at), '|')).count() % 2 == 1;
-    let is_member = is(before, '.') && !is(second, '.');
-    let is_in_path = is(before, ':') && is(second, ':');
-    let is_label = is(before, '\'') || is(before, '$');
-    let is_field = is(next, ':') && !is_declared && !is_parameter();
-    let is_call = is(next, '!') && !is(after, '=');
-    // `name = value` of a format string; a statement may assign a variable, and an arm `a => …` binds one.
-    let has_value = is(next, '=') && !is(after, '=') && !is(after, '>');
-    let is_name = has_value && (is(before, ',') || before.is_none() && among == Among::Arguments);
-    is_member || is_in_path || is_label || is_field || is_call || is_name
-}
-
 /// Renames identifiers that stand for variables.
 struct Apart {
     names: HashMap<(String, u32), String>,
@@ -149,12 +120,14 @@ impl Apart {
         Some(Ident::new(new, ident.span()))
     }
 
+    fn new_label(&self, ident: &Ident) -> Option<Ident> {
+        let new = self.names.get(&(format!("{LABEL}{ident}"), number(ident.span())?))?;
+        Some(Ident::new(new.trim_start_matches(LABEL), ident.span()))
+    }
+
     fn label(&self, label: &mut syn::Lifetime) {
-        let name = format!("{LABEL}{}", label.ident);
-        if let Some(context) = number(label.ident.span())
-            && let Some(new) = self.names.get(&(name, context))
-        {
-            label.ident = Ident::new(new.trim_start_matches(LABEL), label.ident.span());
+        if let Some(new) = self.new_label(&label.ident) {
+            label.ident = new;
         }
     }
 
@@ -167,23 +140,32 @@ impl Apart {
     /// In a macro call, an identifier is a variable unless its context shows otherwise.
     fn tokens(&self, tokens: TokenStream, among: Among) -> TokenStream {
         let all: Vec<TokenTree> = tokens.into_iter().collect();
-        let renamed = all.iter().enumerate().map(|(at, token)| match token {
-            TokenTree::Ident(i) => {
-                let new = if is_no_variable(&all, at, among) { None } else { self.new_name(i) };
-                new.unwrap_or_else(|| i.clone()).into()
+        let mut renamed = Vec::with_capacity(all.len());
+        for (at, token) in all.iter().enumerate() {
+            let around = Around { all: &all, at, among };
+            if let Some(field) = around.short_field().filter(|field| self.new_name(field).is_some()) {
+                // `S { h }` becomes `S { h: renamed }`.
+                renamed.extend([TokenTree::from(field.clone()), Punct::new(':', Spacing::Alone).into()]);
             }
-            TokenTree::Group(g) => {
-                let mut group = Group::new(g.delimiter(), self.tokens(g.stream(), Among::Code));
-                group.set_span(g.span());
-                group.into()
-            }
-            TokenTree::Literal(l) => match syn::Lit::new(l.clone()) {
-                syn::Lit::Str(s) => self.string(&s).unwrap_or_else(|| token.clone()),
-                _ => token.clone(),
-            },
-            TokenTree::Punct(_) => token.clone(),
-        });
-        renamed.collect()
+            renamed.push(match token {
+                TokenTree::Ident(i) if around.is_label() => {
+                    self.new_label(i).unwrap_or_else(|| i.clone()).into()
+                }
+                TokenTree::Ident(_) if around.is_no_variable() => token.clone(),
+                TokenTree::Ident(i) => self.new_name(i).unwrap_or_else(|| i.clone()).into(),
+                TokenTree::Group(g) => {
+                    let mut group = Group::new(g.delimiter(), self.tokens(g.stream(), around.inside(g)));
+                    group.set_span(g.span());
+                    group.into()
+                }
+                TokenTree::Literal(l) => match syn::Lit::new(l.clone()) {
+                    syn::Lit::Str(s) => self.string(&s).unwrap_or_else(|| token.clone()),
+                    _ => token.clone(),
+                },
+                TokenTree::Punct(_) => token.clone(),
+            });
+        }
+        renamed.into_iter().collect()
     }
 
     /// The names in a format string.

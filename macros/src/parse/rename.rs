@@ -1,4 +1,4 @@
-//! Another name for one variable.
+//! Another name for one variable, or for a field of it.
 
 use syn::{Expr, visit_mut::VisitMut};
 
@@ -7,9 +7,11 @@ use super::{
     syntax,
 };
 
-/// Renames one variable, where no inner binding or item takes its name.
+/// Renames one variable, or a field of it, where no inner binding or item takes the variable's name.
 pub(crate) struct Rename<'a> {
     from: &'a str,
+    /// The path to the field; empty for the variable itself.
+    path: &'a [String],
     /// The expression that stands for it.
     to: &'a Expr,
     /// Set where something else has the name.
@@ -18,7 +20,22 @@ pub(crate) struct Rename<'a> {
 
 impl<'a> Rename<'a> {
     pub(crate) fn new(from: &'a str, to: &'a Expr) -> Self {
-        Self { from, to, is_hidden: false }
+        Self { from, path: &[], to, is_hidden: false }
+    }
+
+    /// Renames a field instead.
+    pub(crate) fn field(self, path: &'a [String]) -> Self {
+        Self { path, ..self }
+    }
+
+    fn is_meant(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Path(p) => self.path.is_empty() && p.qself.is_none() && p.path.is_ident(self.from),
+            Expr::Field(f) => {
+                syntax::field_path(f).is_some_and(|(base, path)| base == self.from && path == self.path)
+            }
+            _ => false,
+        }
     }
 }
 
@@ -38,18 +55,16 @@ impl Scoped for Rename<'_> {
 
 impl VisitMut for Rename<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
-        if self.is_hidden {
-            return scopes::visit_expr(self, expr);
-        }
-        match expr {
-            Expr::Path(p) if p.qself.is_none() && p.path.is_ident(self.from) => *expr = self.to.clone(),
-            _ => scopes::visit_expr(self, expr),
+        if !self.is_hidden && self.is_meant(expr) {
+            *expr = self.to.clone();
+        } else {
+            scopes::visit_expr(self, expr);
         }
     }
 
     fn visit_field_value_mut(&mut self, field: &mut syn::FieldValue) {
         // `S { i }` becomes `S { i: renamed }`.
-        if field.colon_token.is_none() && syntax::plain_name(&field.expr).is_some_and(|n| n == self.from) {
+        if field.colon_token.is_none() && !self.is_hidden && self.is_meant(&field.expr) {
             field.colon_token = Some(Default::default());
         }
         self.visit_expr_mut(&mut field.expr);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use proc_macro2::{TokenStream, TokenTree};
+use quote::{format_ident, quote};
 use syn::{
     BinOp, Expr, ExprField, Ident, Item, Local, Member, Pat, Stmt, UnOp, UseTree,
     visit::{self, Visit},
@@ -118,6 +119,15 @@ pub(crate) fn field_path(expr: &ExprField) -> Option<(&Ident, Vec<String>)> {
         }
         other => Some((plain_name(other)?, vec![member])),
     }
+}
+
+/// Returns the field of a variable that a path leads to.
+pub(crate) fn place(base: &Ident, path: &[String]) -> TokenStream {
+    let members = path.iter().map(|m| match m.parse::<u32>() {
+        Ok(index) => Member::Unnamed(syn::Index { index, span: base.span() }),
+        Err(_) => Member::Named(format_ident!("{m}", span = base.span())),
+    });
+    quote!(#base #(.#members)*)
 }
 
 /// The innermost name of a place such as `x.a[i].b`.

@@ -7,6 +7,7 @@ mod closures;
 mod device_flow;
 mod exclusive;
 mod host_moved;
+mod macros_of_functions;
 mod moved_by_patterns;
 mod named_before;
 mod passed_over;
@@ -320,7 +321,7 @@ impl Generator {
             .filter(|v| self.device == 0 || !v.mutable)
             .map(|v| v.name.clone())
             .collect();
-        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..47) };
+        let choice = if depth == 0 { self.rng.random_range(0..16) } else { self.rng.random_range(0..50) };
         match choice {
             // Nothing leaves an arm, and an error in it would be one of every call.
             5 | 11 | 15 | 24 | 31 if self.device > 0 => {
@@ -586,6 +587,7 @@ impl Generator {
             41..44 if self.device == 0 => self.written_through(scope),
             44 if self.device == 0 => self.called_in_arm(scope),
             45 | 46 if self.device == 0 => self.beside_boundaries(scope),
+            47..50 if self.device == 0 => self.macros_of_functions(scope),
             _ => {
                 let name = self.name();
                 let value = self.valued(scope, depth - 1, false);

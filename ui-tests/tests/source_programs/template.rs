@@ -120,6 +120,32 @@ pub struct Whole {
 pub fn weighted<'s>(t: &Tensor<'s, f32>, list: &[f32]) -> Result<Tensor<'s, f32>> {
     ops::scale(t, list.iter().sum())
 }
+/// Neither enters a segment nor leaves one.
+pub struct Stays {
+    by: usize,
+}
+impl Stays {
+    pub fn of(t: &Tensor<'_, f32>, n: usize) -> Self {
+        Self { by: n + t.rank() }
+    }
+    pub fn scaled<'s>(&self, t: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+        ops::scale(t, self.by as f32)
+    }
+}
+/// Its fields have the names of variables.
+pub struct Named {
+    pub a: usize,
+    pub h: usize,
+    pub b: usize,
+}
+pub fn named(n: usize) -> Named {
+    Named { a: n + 1, h: n + 4, b: n * 2 }
+}
+impl Named {
+    pub fn sum(self) -> usize {
+        self.a * 3 + self.h + self.b * 2
+    }
+}
 /// Writes to what it refers to; what was there before.
 pub fn change<'s>(t: &mut Tensor<'s, f32>, by: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
     let sum = ops::add(t, by)?;

@@ -195,7 +195,7 @@ impl Names {
             if changes(u) || changes(v) {
                 return Some(Conflict::WriteAfterWrite(u.ident.clone()));
             }
-            let takes = |u: &Use| u.by_value || u.parted || u.taken;
+            let takes = |u: &Use| u.by_value || u.parted() || u.taken;
             let whole = u.by_value || v.by_value;
             if self.is_owned(name) && (takes(u) || takes(v)) && (whole || overlapping(u, v)) {
                 return Some(Conflict::Taken(u.ident.clone()));

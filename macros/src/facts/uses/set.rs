@@ -26,12 +26,14 @@ pub(crate) struct Use {
     pub(crate) taken: bool,
     /// A method is called on a field path of it that may take the field.
     pub(crate) called: bool,
-    /// The value of a field path is wanted, there or elsewhere.
-    pub(crate) parted: bool,
+    /// Field paths whose value is wanted, there or elsewhere.
+    pub(crate) parts: BTreeSet<Vec<String>>,
     /// Its value, or that of a field path, is wanted by more than an operator: a number is copied there, any other value moved.
     pub(crate) handed_on: bool,
-    /// It is named in a call of a macro that may change its arguments.
+    /// It is named in a call of a macro that may change its arguments, or changed by a macro.
     pub(crate) in_macro: bool,
+    /// The rules of a macro name it.
+    pub(crate) in_rules: bool,
 }
 
 impl Use {
@@ -43,12 +45,22 @@ impl Use {
     /// Returns whether the value from before does not matter: the code only replaces it.
     pub(crate) fn only_replaces(&self) -> bool {
         let reads = self.whole || self.by_value || self.touched || self.through || self.taken || self.called;
-        self.assigned && !reads && !self.parted && !self.handed_on && !self.in_macro && self.fields.is_empty()
+        self.assigned
+            && !reads
+            && !self.parted()
+            && !self.handed_on
+            && !self.in_macro
+            && self.fields.is_empty()
+    }
+
+    /// Returns whether the value of a field path is wanted.
+    pub(crate) fn parted(&self) -> bool {
+        !self.parts.is_empty()
     }
 
     /// Returns whether other code may get the value: what is done with a `&mut` there is not seen.
     pub(crate) fn passes_on(&self) -> bool {
-        self.by_value || self.handed_on && self.whole
+        self.by_value || self.handed_on && self.whole || self.in_rules
     }
 }
 
@@ -110,15 +122,23 @@ impl Uses {
                 through: false,
                 taken: false,
                 called: false,
-                parted: false,
+                parts: BTreeSet::new(),
                 handed_on: false,
                 in_macro: false,
+                in_rules: false,
             };
             self.1.insert(name.clone(), self.0.len());
             self.0.push((name, fresh));
             self.0.len() - 1
         });
         &mut self.0[at].1
+    }
+
+    /// Returns the uses of some of the names.
+    pub(crate) fn only(&self, is_meant: impl Fn(&str) -> bool) -> Self {
+        let mut some = Self::default();
+        self.0.iter().filter(|(name, _)| is_meant(name)).for_each(|(_, u)| some.add(u));
+        some
     }
 
     /// Adds the uses of `other`.
@@ -135,10 +155,11 @@ impl Uses {
         mine.through |= u.through;
         mine.taken |= u.taken;
         mine.called |= u.called;
-        mine.parted |= u.parted;
         mine.handed_on |= u.handed_on;
         mine.in_macro |= u.in_macro;
+        mine.in_rules |= u.in_rules;
         mine.fields.extend(u.fields.iter().cloned());
+        mine.parts.extend(u.parts.iter().cloned());
     }
 }
 

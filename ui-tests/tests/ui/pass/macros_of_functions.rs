@@ -254,6 +254,66 @@ fn bound_on_the_host(n: usize, x: f32) -> f32 {
     2.0 * x * (all * 100_000 + doubled * 1000 + (n + 10) * 10 + n) as f32
 }
 
+/// Labels, fields and functions among tokens, of a function that has two variables, and two labels, of one name.
+macro_rules! tokens_of_all_kinds {
+    ($name:ident, $first:ident, $l:lifetime) => {
+        #[graphable]
+        fn $name(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let $first = n + 10;
+            let first = n + 2;
+            macro_rules! short {
+                ($v:expr) => {{
+                    let made = if $v > 0 { Pair { first } } else { Pair { first: $v } };
+                    let Pair { mut first } = made;
+                    first += 1;
+                    if let Some(Pair { first }) = Some(Pair { first }) { first * 10 + $v } else { first }
+                }};
+            }
+            macro_rules! function {
+                ($v:expr) => {{
+                    fn doubled(first: usize, by: usize) -> Pair {
+                        Pair { first: first * 2 + by }
+                    }
+                    fn of<T: Into<usize>>(first: T) -> usize {
+                        first.into()
+                    }
+                    doubled($v, first).first + of(first)
+                }};
+            }
+            let y = #[eager(support = Always)]
+            ops::scale(x, 2.0)?;
+            let mut c = 0;
+            $l: loop {
+                'l: loop {
+                    c += 1;
+                    if c > 2 {
+                        let _ = vec![if c > 3 { break 'l } else { 1 }, if c > 2 { continue $l } else { 2 }];
+                    }
+                    c += vec!['inner: { if c > 1 { break 'inner 1 } 0 }, 0][0];
+                }
+                c += 10;
+                break;
+            }
+            #[key]
+            let all = #[eager(support = Always)]
+            sum(sum(short!($first) * 100, function!($first)), c * 10_000);
+            ops::scale(&y, all as f32)
+        }
+    };
+}
+
+fn sum(a: usize, b: usize) -> usize {
+    a + b
+}
+
+tokens_of_all_kinds!(of_all_kinds, first, 'l);
+
+fn of_all_kinds_on_the_host(n: usize, x: f32) -> f32 {
+    let (given, own) = (n + 10, n + 2);
+    let all = ((own + 1) * 10 + given) * 100 + given * 2 + own + own + 14 * 10_000;
+    2.0 * x * all as f32
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
@@ -263,6 +323,7 @@ fn main() -> Result<()> {
         let counted = CountedGraph::builder().mode(mode).build(&mut rt)?;
         let fields = FieldsGraph::builder().mode(mode).build(&mut rt)?;
         let hidden = HiddenGraph::builder().mode(mode).build(&mut rt)?;
+        let of_all_kinds = OfAllKindsGraph::builder().mode(mode).build(&mut rt)?;
         let bound = BoundGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..12 {
             let (p, n, x) = (at % 2 == 0, at / 2 % 3, 1.0 + at as f32);
@@ -281,6 +342,8 @@ fn main() -> Result<()> {
             assert_eq!(got, -0.5 * x * made * made * next(next(n + 2) + 2) as f32, "{mode} {at}");
             let got = step.read(&hidden.call(&step, n, &[x])?)?[0];
             assert_eq!(got, -6.0 * x * (11 * next(1 + n) + 10) as f32, "{mode} {at}");
+            let got = step.read(&of_all_kinds.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, of_all_kinds_on_the_host(n, x), "{mode} {at}");
             let got = step.read(&bound.call(&step, n, &[x])?)?[0];
             assert_eq!(got, bound_on_the_host(n, x), "{mode} {at}");
         }

@@ -197,6 +197,60 @@ fn chosen_on_the_host(n: usize, x: f32) -> f32 {
     h + o
 }
 
+/// Variables are read in device work that has written to them through a `&mut`, at the end of the function too.
+#[graphable]
+fn read_after(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let (mut a, mut b) = (ops::neg(x)?, ops::scale(x, 3.0)?);
+    let mut c = x.clone();
+    let added = |t| ops::add(t, x);
+    let by = #[eager(support = Always)]
+    ops::scale(x, 2.0)?;
+    let chosen = if n > 0 { &mut a } else { &mut b };
+    *chosen = #[eager(support = Always)]
+    ops::scale(chosen, 5.0)?;
+    *chosen = ops::scale(chosen, n as f32)?;
+    c = ops::sub(&c, &a)?;
+    let written = &mut c;
+    let d = #[eager(support = Always)]
+    ops::add(&*written, &by)?;
+    *written = ops::add(written, &d)?;
+    let written = written;
+    *written = #[eager(support = Always)]
+    ops::scale(written, 2.0)?;
+    *written = ops::add(written, &d)?;
+    let e = added(&c)?;
+    let first = &mut c;
+    let second = &mut a;
+    let f = #[eager(support = Always)]
+    ops::scale(&*first, 2.0)?;
+    *first = ops::add(first, &f)?;
+    *second = ops::add(&*second, &*first)?;
+    match n {
+        0 => Ok(ops::add(&ops::add(&c, &e)?, &a)?),
+        1 => Ok(a),
+        _ => {
+            let all = ops::add(&a, &b)?;
+            Ok(ops::sub(&c, &all)?)
+        }
+    }
+}
+
+fn read_after_on_the_host(n: usize, x: f32) -> f32 {
+    let (mut a, mut b) = (-x, 3.0 * x);
+    if n > 0 { a *= 5.0 * n as f32 } else { b *= 0.0 }
+    let mut c = x - a;
+    let d = c + 2.0 * x;
+    c = (c + d) * 2.0 + d;
+    let e = c + x;
+    c *= 3.0;
+    a += c;
+    match n {
+        0 => c + e + a,
+        1 => a,
+        _ => c - (a + b),
+    }
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
@@ -205,6 +259,7 @@ fn main() -> Result<()> {
         let again = AgainGraph::builder().mode(mode).build(&mut rt)?;
         let consumed = ConsumedGraph::builder().mode(mode).build(&mut rt)?;
         let chosen = ChosenGraph::builder().mode(mode).build(&mut rt)?;
+        let read_after = ReadAfterGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..16 {
             let (n, x) = (at % 4, 1.0 + at as f32);
             let step = rt.step()?;
@@ -218,6 +273,8 @@ fn main() -> Result<()> {
             assert_eq!(got, consumed_on_the_host(n, x), "consumed {mode} {at}");
             let got = step.read(&chosen.call(&step, n, &[x])?)?[0];
             assert_eq!(got, chosen_on_the_host(n, x), "chosen {mode} {at}");
+            let got = step.read(&read_after.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, read_after_on_the_host(n, x), "read_after {mode} {at}");
         }
     }
     Ok(())

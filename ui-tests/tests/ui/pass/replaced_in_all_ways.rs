@@ -360,6 +360,87 @@ fn returned_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
     vec![]
 }
 
+/// So does one that leaves the function by control flow of its own.
+#[graphable]
+fn left_in_many_ways(
+    #[host] p: &Scalar<bool>,
+    #[host] q: &Scalar<bool>,
+    #[key] k: usize,
+    #[host] #[dims(1)] x: &Tensor<f32>,
+) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut z = x.clone();
+    #[device]
+    if p { z = taken(y)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    match k {
+        0 | 3 => y = ops::scale(x, 4.0)?,
+        1 => {
+            let mut n = 0;
+            loop {
+                n += 1;
+                if n < 3 { continue }
+                return Ok(vec![ops::scale(&z, n as f32)?]);
+            }
+        }
+        _ => { y = ops::scale(x, 5.0)?; }
+    }
+    #[device]
+    if q { z = ops::add(&z, &taken(y)?)? } else { y = ops::add(&y, 1.0)?; z = ops::add(&y, &z)? }
+    if k == 0 {
+        y = ops::scale(&z, 2.0)?;
+    } else if k == 2 {
+        if x.rank() == 1 { return Ok(vec![z]) } else { panic!("{k}") }
+    } else {
+        match k {
+            3 => return Ok(vec![z.clone(), z]),
+            _ => unreachable!(),
+        }
+    }
+    Ok(vec![y, z])
+}
+
+fn left_in_many_ways_on_the_host(p: bool, q: bool, k: usize, x: f32) -> Vec<f32> {
+    let z = if p { x * -0.5 } else { 1.0 - x + x };
+    if k == 1 { return vec![z * 3.0] }
+    let y = x * if k == 2 { 5.0 } else { 4.0 };
+    let z = if q { z + y * 0.5 } else { y + 1.0 + z };
+    match k {
+        0 => vec![z * 2.0, z],
+        2 => vec![z],
+        _ => vec![z, z],
+    }
+}
+
+/// A loop that ends before the function does, and a way that uses the variable, need what the arms gave it.
+#[graphable]
+fn left_or_not(#[host] p: &Scalar<bool>, #[key] k: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Vec<Tensor<f32>>> {
+    let mut y = ops::neg(x)?;
+    let mut z = x.clone();
+    #[device]
+    if p { z = taken(y.clone())? } else { y = ops::add(&y, 1.0)? }
+    match k {
+        0 => y = ops::scale(x, 4.0)?,
+        1 => loop {
+            if x.rank() == 1 { break }
+            return Ok(vec![z]);
+        },
+        2 => { if x.rank() == 1 { return Ok(vec![y]) } else { return Ok(vec![z]) } }
+        _ => 'a: loop {
+            loop { break 'a }
+        },
+    }
+    Ok(vec![y, z])
+}
+
+fn left_or_not_on_the_host(p: bool, k: usize, x: f32) -> Vec<f32> {
+    let (y, z) = if p { (-x, x * -0.5) } else { (1.0 - x, x) };
+    match k {
+        0 => vec![x * 4.0, z],
+        2 => vec![y],
+        _ => vec![y, z],
+    }
+}
+
 /// One that uses it gets what the arms gave it.
 #[graphable]
 fn returned_itself(
@@ -410,10 +491,12 @@ fn main() -> Result<()> {
         let in_blocks = InBlocksGraph::builder().mode(mode).build(&mut rt)?;
         let returned = ReturnedGraph::builder().mode(mode).build(&mut rt)?;
         let returned_itself = ReturnedItselfGraph::builder().mode(mode).build(&mut rt)?;
+        let left_in_many_ways = LeftInManyWaysGraph::builder().mode(mode).build(&mut rt)?;
+        let left_or_not = LeftOrNotGraph::builder().mode(mode).build(&mut rt)?;
         let left_by_an_error = LeftByAnErrorGraph::builder().mode(mode).build(&mut rt)?;
         let rounds = RoundsGraph::builder().mode(mode).build(&mut rt)?;
         let chains = ChainsGraph::builder().mode(mode).build(&mut rt)?;
-        for at in 0..24 {
+        for at in 0..32 {
             let (p, q, k, x) = (at % 2 == 0, at / 2 % 2 == 0, at / 4 % 3, 1.0 + at as f32);
             let (n, by) = (i32::try_from(k).unwrap(), u32::try_from(k).unwrap());
             let step = rt.step()?;
@@ -430,6 +513,11 @@ fn main() -> Result<()> {
             assert_eq!(got, returned_on_the_host(p, q, k, x), "returned {mode} {at}");
             let got = values(returned_itself.call(&step, p, k, &[x])?)?;
             assert_eq!(got, returned_itself_on_the_host(p, k, x), "returned_itself {mode} {at}");
+            let m = at / 4 % 4;
+            let got = values(left_in_many_ways.call(&step, p, q, m, &[x])?)?;
+            assert_eq!(got, left_in_many_ways_on_the_host(p, q, m, x), "left_in_many_ways {mode} {at}");
+            let got = values(left_or_not.call(&step, p, m, &[x])?)?;
+            assert_eq!(got, left_or_not_on_the_host(p, m, x), "left_or_not {mode} {at}");
             let got = values(left_by_an_error.call(&step, p, k, &[x])?)?;
             assert_eq!(got, left_by_an_error_on_the_host(p, k, x), "left_by_an_error {mode} {at}");
             let got = values(rounds.call(&step, n, q, &[x])?)?;
