@@ -112,10 +112,10 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Returns closures of outer scopes that the run uses, with their ids, in order of dependence; their captured variables
+    /// Returns closures of outer scopes that the run uses, in order of dependence; their captured variables
     /// are added to the uses.
-    pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<(usize, Local)> {
-        let mut found: Vec<(String, (usize, Local))> = Vec::new();
+    pub(super) fn outer_closures(&mut self, uses: &mut Uses) -> Vec<Local> {
+        let mut found: Vec<(String, Local)> = Vec::new();
         let mut at = 0;
         while at < uses.0.len() {
             let name = uses.0[at].0.clone();
@@ -132,12 +132,12 @@ impl Analysis<'_, '_> {
                 captured.0.iter_mut().for_each(|(_, u)| (u.whole, u.by_value) = (true, false));
                 uses.merge(&captured);
                 self.in_segments.insert(id);
-                found.push((name, (id, made.local.clone())));
+                found.push((name, made.local.clone()));
             }
         }
         // Those found later were captured by those found earlier.
         found.reverse();
-        found.into_iter().map(|(_, closure)| closure).collect()
+        found.into_iter().map(|(_, l)| l).collect()
     }
 
     /// Returns the meaning that a name has before the pending run, whose closures are bound already.

@@ -19,7 +19,7 @@ impl Analysis<'_, '_> {
         if jumps || self.is_split(expr) || classify::call_free(expr) {
             return self.host_value(expr, tail, after);
         }
-        let value = self.with_named(Statement::of_value(expr));
+        let value = Statement::of_value(expr);
         // Nothing follows that could need a borrow again.
         let (parts, _) = if tail == Tail::Unit {
             let statement = value.with(Stmt::Expr(expr.clone(), Some(syn::Token![;](ends(expr).1))));

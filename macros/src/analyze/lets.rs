@@ -170,7 +170,7 @@ impl Analysis<'_, '_> {
         {
             *e.cond = syn::parse_quote!(#value);
         }
-        Some([condition, Stmt::Local(chosen)].map(|stmt| self.with_named(Statement::of(stmt))))
+        Some([Statement::of(condition), Statement::of(Stmt::Local(chosen))])
     }
 
     pub(super) fn local(&mut self, local: &Local, from: &[Statement], walk: &mut Walk<'_>) {

@@ -29,14 +29,12 @@ mod live_bindings;
 mod liveness;
 mod macro_bindings;
 mod motion;
-mod own_macros;
 mod partition;
 mod pending_run;
 mod scope;
 mod segment;
 mod segment_code;
 
-use own_macros::OwnMacro;
 use pending_run::PendingRun;
 use scope::{Made, Scope};
 
@@ -68,8 +66,6 @@ pub(crate) fn host_code(
         host_uses: HashSet::new(),
         named_by_macros: HashSet::new(),
         own_macros: HashSet::new(),
-        macros: Vec::new(),
-        redefined: HashSet::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -143,10 +139,6 @@ struct Analysis<'a, 'e> {
     named_by_macros: HashSet<usize>,
     /// Names of these macros.
     own_macros: HashSet<String>,
-    /// Those in scope, innermost last.
-    macros: Vec<OwnMacro>,
-    /// The places of macros that segments define again.
-    redefined: HashSet<usize>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     /// The number of generated names.
@@ -239,10 +231,9 @@ impl Analysis<'_, '_> {
 
     /// Runs with the names of an inner scope.
     fn scoped<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let (depth, macros) = (self.scope.depth(), self.macros.len());
+        let depth = self.scope.depth();
         let result = f(self);
         self.scope.leave(depth);
-        self.macros.truncate(macros);
         result
     }
 

@@ -217,6 +217,10 @@ impl Analysis<'_, '_> {
             let other = &parts[i];
             let found = group.iter().find_map(|&g| names.conflict(other, &parts[g]));
             match other.role {
+                // What it names is not seen, so neither is what it would be moved over.
+                Role::Key | Role::Follows if names.calls_own_macro(&other.stmt) => {
+                    conflict = Some(Conflict::Hidden(word.clone()));
+                }
                 Role::Key => group.push(i),
                 Role::Follows if found.is_some() => group.push(i),
                 Role::Follows => {}

@@ -33,8 +33,6 @@ pub(super) enum Draft {
     },
     /// The declaration of a binding that a run moved away: kept only if host code assigns it.
     Emptied(Ident, usize),
-    /// A macro: if segments define it again, host code need not call it.
-    Macro(ItemMacro, usize),
     /// `let x;`: kept only if host code assigns it, since nothing else would determine its type.
     Declared(Local, Vec<usize>),
 }
@@ -61,7 +59,7 @@ impl Analysis<'_, '_> {
         let stmts = self.shadowed_apart(stmts);
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);
-        let statements = self.with_named_by_macros(stmts.iter().cloned().map(Statement::of).collect());
+        let statements: Vec<Statement> = stmts.iter().cloned().map(Statement::of).collect();
         let drafts = self.scoped(|a| {
             a.scope.enter_items(&stmts);
             a.statements(&statements, &edges, tail, after)
@@ -82,19 +80,13 @@ impl Analysis<'_, '_> {
             Draft::Declared(local, ids) if ids.iter().any(|id| self.host_assigned.contains(id)) => {
                 Some(Part::Declared(local))
             }
-            Draft::Macro(mut item, at) => {
-                if self.redefined.contains(&at) {
-                    item.attrs.push(syn::parse_quote!(#[allow(unused_macros)]));
-                }
-                Some(Part::Written(Stmt::Item(Item::Macro(item))))
-            }
             Draft::Closure { .. } | Draft::Emptied(..) | Draft::Declared(..) => None,
         }
     }
 
     /// Passes the definition of a macro: code before it means another one of the name. What it names stands for what host code
     /// before it has.
-    fn defined(&mut self, name: &Ident, item: &ItemMacro, from: &[Statement], walk: &mut Walk<'_>) {
+    fn defined(&mut self, name: &Ident, from: &[Statement], walk: &mut Walk<'_>) {
         let own = HashSet::from([name.to_string()]);
         let calls = |s: &Statement| macros::calls_any(&s.stmt, &own);
         let named = &from[0].uses;
@@ -103,8 +95,8 @@ impl Analysis<'_, '_> {
         }
         self.in_host_code(named);
         self.named_by_macros.extend(self.scope.ids(named));
-        walk.drafts.push(Draft::Macro(item.clone(), self.scope.next_id));
-        self.enter_own_macro(name, item, named);
+        self.own_macros.insert(name.to_string());
+        self.scope.enter_macro(name);
     }
 
     fn statements(
@@ -124,11 +116,10 @@ impl Analysis<'_, '_> {
             }
             match stmt {
                 Stmt::Item(item) => {
-                    if let Item::Macro(item @ ItemMacro { ident: Some(name), .. }) = item {
-                        self.defined(name, item, from, &mut walk);
-                    } else {
-                        walk.part(Part::Written(stmt.clone()));
+                    if let Item::Macro(ItemMacro { ident: Some(name), .. }) = item {
+                        self.defined(name, from, &mut walk);
                     }
+                    walk.part(Part::Written(stmt.clone()));
                 }
                 Stmt::Local(local) => self.local(local, from, &mut walk),
                 // The block never ends, which a segment's call would hide.
@@ -278,7 +269,7 @@ impl Analysis<'_, '_> {
     }
 
     fn tail(&mut self, expr: &Expr, tail: Tail, walk: &mut Walk<'_>) {
-        let value = self.with_named(Statement::of_value(expr));
+        let value = Statement::of_value(expr);
         if self.is_split(expr) || classify::call_free(expr) {
             self.flush(std::slice::from_ref(&value), walk);
             walk.part(Part::Value(self.host_value(expr, tail, walk.after)));

@@ -82,11 +82,9 @@ impl Analysis<'_, '_> {
     fn device(&mut self, device: Device<'_>, after: &HashSet<usize>) -> Segment {
         let (run, value) = (device.run, device.tail.map(|(value, _)| value));
         let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
-        let mut uses = Sequence::of(used.clone().chain(value));
+        let mut uses = Sequence::of(used.chain(value));
         uses.merge(&kept_under_other_names(run, &device.outs));
         let closures = self.outer_closures(&mut uses);
-        let used: Vec<&Statement> = used.chain(value).collect();
-        let made = self.defined_again(&used, closures);
         let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.
         live.extend(device.outs.rematerialised.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
@@ -110,7 +108,7 @@ impl Analysis<'_, '_> {
         self.bind_run(run, &uses, &device.outs);
         let flows = Vec::new();
         let mut segment =
-            Segment { location, live_ins, made, steps, live_outs, ending, flows, unreached, outputs };
+            Segment { location, live_ins, closures, steps, live_outs, ending, flows, unreached, outputs };
         self.put_in_form(&mut segment);
         segment
     }

@@ -19,10 +19,10 @@ impl Analysis<'_, '_> {
         let known = segment.live_ins.iter().filter_map(Known::live_in);
         let mut code =
             SegmentCode { replace: Replace::of(&segment.live_ins), flows: Flows::of(self.header.ret, known) };
-        let Segment { made, steps, ending, live_outs, .. } = segment;
-        for stmt in made {
+        let Segment { closures, steps, ending, live_outs, .. } = segment;
+        for closure in closures {
             // Only `self`: the captures of a closure enter as whole values.
-            code.stmt(stmt, || named_by(steps, ending, live_outs));
+            code.local(closure, || named_by(steps, ending, live_outs));
         }
         for at in 0..steps.len() {
             let (done, rest) = steps.split_at_mut(at + 1);
@@ -61,6 +61,14 @@ impl SegmentCode {
         self.replace.visit_stmt_mut(stmt);
         attributes::Keys.visit_stmt_mut(stmt);
         self.flows.statement(stmt, later);
+    }
+
+    fn local(&mut self, local: &mut Local, later: impl FnOnce() -> Later) {
+        let mut stmt = Stmt::Local(local.clone());
+        self.stmt(&mut stmt, later);
+        if let Stmt::Local(changed) = stmt {
+            *local = changed;
+        }
     }
 
     /// The value at the end of the segment.

@@ -27,11 +27,9 @@ impl HostWriter<'_> {
     pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
         let Entering { keys, mut lets } = entering(&segment.live_ins);
         let code = DeviceCode(&segment.flows);
-        for stmt in &segment.made {
-            let lint =
-                if matches!(stmt, Stmt::Item(_)) { quote!(unused_macros) } else { quote!(unused_variables) };
-            let stmt = code.stmt(stmt);
-            lets.extend(quote!(#[allow(#lint)] #stmt));
+        for local in &segment.closures {
+            let local = code.stmt(&Stmt::Local(local.clone()));
+            lets.extend(quote!(#[allow(unused_variables)] #local));
         }
         let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &code)).collect();
         let call = Call { site: self.site(&segment.location), key: key(&keys), body: quote!(#lets #steps) };

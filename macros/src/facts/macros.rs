@@ -80,13 +80,16 @@ pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
     known.into_iter().any(|name| last.ident == name)
 }
 
-/// Returns whether code calls one of these macros, also within the tokens of another call.
+/// Returns whether code calls one of these macros, also within the tokens of another call, or passes its name to a macro that is not
+/// known, which may call it.
 pub(crate) fn calls_any(stmt: &Stmt, names: &HashSet<String>) -> bool {
     struct Calls<'n>(&'n HashSet<String>, bool);
     impl<'a> Visit<'a> for Calls<'_> {
         fn visit_macro(&mut self, m: &'a syn::Macro) {
             self.1 |= m.path.get_ident().is_some_and(|i| self.0.contains(&i.to_string()));
             self.1 |= names_call(&m.tokens, self.0);
+            let is_named = || idents(m.tokens.clone()).iter().any(|i| self.0.contains(&i.to_string()));
+            self.1 |= !only_reads(m) && is_named();
         }
     }
     let mut calls = Calls(names, false);
@@ -95,7 +98,7 @@ pub(crate) fn calls_any(stmt: &Stmt, names: &HashSet<String>) -> bool {
 }
 
 /// Returns whether one of these names and `!` are among tokens.
-pub(crate) fn names_call(tokens: &TokenStream, names: &HashSet<String>) -> bool {
+fn names_call(tokens: &TokenStream, names: &HashSet<String>) -> bool {
     let mut named = false;
     tokens.clone().into_iter().any(|token| {
         let is_call = named && matches!(&token, TokenTree::Punct(p) if p.as_char() == '!');

@@ -1,7 +1,7 @@
 //! A segment: its live-ins, its steps, and its live-outs.
 
 use proc_macro2::Span;
-use syn::{Expr, Ident, Stmt};
+use syn::{Expr, Ident, Local, Stmt};
 
 use super::{DeviceFlow, Location};
 
@@ -10,8 +10,8 @@ pub(crate) struct Segment {
     pub(crate) location: Location,
     /// In the order of their first use.
     pub(crate) live_ins: Vec<LiveIn>,
-    /// Closures and macros of outer scopes, which each segment makes for itself; in the order of need.
-    pub(crate) made: Vec<Stmt>,
+    /// Closures of outer scopes, which each segment makes for itself; in the order of need.
+    pub(crate) closures: Vec<Local>,
     pub(crate) steps: Vec<Step>,
     pub(crate) live_outs: Vec<LiveOut>,
     pub(crate) ending: Ending,

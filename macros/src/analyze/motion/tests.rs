@@ -281,6 +281,12 @@ fn macros_of_the_function_keep_a_region() {
         "macro_rules! look { () => { g(&h)? } } let h = ops::exp(x)?; let a = #[eager(early)] look!(); ops::add(&h, &a)",
         "a macro of this function",
     );
+    // What is moved along with it is a host value, which may name what would be overtaken.
+    blocked(
+        "let mut k = n; macro_rules! read { () => { k } } let a = ops::neg(x)?; k = next(k); #[key] let v = read!(); \
+         let b = #[eager(early)] g(x, v)?; ops::add(&a, &b)",
+        "a macro of this function",
+    );
 }
 
 #[test]

@@ -134,13 +134,6 @@ impl Uses {
         &mut self.0[at].1
     }
 
-    /// Returns the uses of some of the names.
-    pub(crate) fn only(&self, is_meant: impl Fn(&str) -> bool) -> Self {
-        let mut some = Self::default();
-        self.0.iter().filter(|(name, _)| is_meant(name)).for_each(|(_, u)| some.add(u));
-        some
-    }
-
     /// Adds the uses of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         other.0.iter().for_each(|(_, u)| self.add(u));

@@ -9,13 +9,12 @@ use crate::program::{Part, Stmt};
 impl Generator {
     /// One of the forms.
     pub(super) fn macros_of_functions(&mut self, scope: &Scope) -> Vec<Stmt> {
-        let stmts = match self.rng.random_range(0..10) {
+        let stmts = match self.rng.random_range(0..8) {
             0 => self.called_within_a_call(scope),
             1 => self.bound_in_a_call(scope),
             2 | 3 => self.bound_in_rules(scope),
             4 => self.fields_of_a_macro(scope),
-            5 | 6 => self.called_in_segments(scope),
-            7 => self.written_by_macros(scope),
+            5 => self.written_by_macros(scope),
             _ => self.beside_what_stays(scope),
         };
         let block = Part::Block(stmts.into_iter().map(Stmt::text).collect());
@@ -48,7 +47,7 @@ impl Generator {
             "{ assert!(held!() < 9); held!() }",
             "held!()",
         ]);
-        let mark = self.pick(&["⟦key⟧", "⟦key⟧", ""]);
+        let mark = "⟦key⟧";
         let mut stmts = vec![
             format!("let mut held = count({n});"),
             "macro_rules! held { () => { held } }".to_owned(),
@@ -141,38 +140,7 @@ impl Generator {
         stmts
     }
 
-    /// Macros that device work calls name a host value and a tensor, which they and other code change.
-    fn called_in_segments(&mut self, scope: &Scope) -> Vec<String> {
-        let (made, n, t) = (self.work(scope), self.number(scope), self.tensor(scope));
-        let change =
-            self.pick(&["held = count(held + 1);", "(held, _) = (held + 1, 2);", "put!(held, count(held));"]);
-        let mut stmts = vec![
-            format!("let mut held = count({n}); let mut base = ({t}).clone(); let mut own = {made}?;"),
-            "macro_rules! by { ($t:expr) => { scaled($t, (held + 1) as f32) } }".to_owned(),
-            format!("macro_rules! more {{ ($t:expr) => {{ own = ops::sub(&own, $t)?; {change} }} }}"),
-            "macro_rules! twice { ($t:expr) => { more!($t); more!(&by!($t)?); } }".to_owned(),
-        ];
-        for _ in 0..self.rng.random_range(4..9) {
-            let mark = self.eager();
-            stmts.push(match self.rng.random_range(0..12) {
-                0 => "own = by!(&own)?;".to_owned(),
-                1 => "more!(&base);".to_owned(),
-                2 => "twice!(&base);".to_owned(),
-                3 => "held += 1;".to_owned(),
-                4 => "let kept = held; more!(&base); own = scaled(&own, kept as f32)?;".to_owned(),
-                5 => format!("if {n} > 1 {{ more!(&base); base = {mark}att(&own)?; }}"),
-                6 => "for i in 0..2 { own = by!(&base)?; held += i; }".to_owned(),
-                7 => format!("let f = |v| by!(v); let used = f(&own)?; base = {mark}mix(&used, &base)?;"),
-                8 => "own = vec![by!(&own)?, own.clone()].swap_remove(n % 2);".to_owned(),
-                9 => format!("base = {mark}scaled(&by!(&base)?, 0.5)?;"),
-                _ => format!("base = {mark}mix(&own, &base)?;"),
-            });
-        }
-        stmts.push("ops::store(&kv.s, &ops::sub(&own, &scaled(&base, held as f32)?)?)?;".to_owned());
-        stmts
-    }
-
-    /// Macros write through a `&mut` of host code, or pass it on.
+    /// Macros that a segment defines write through a `&mut` of host code, or pass it on.
     fn written_by_macros(&mut self, scope: &Scope) -> Vec<String> {
         let (made, t) = (self.work(scope), self.tensor(scope));
         let write = self.pick(&[
@@ -187,13 +155,10 @@ impl Generator {
             format!("let (mut own, base) = ({made}?, ({t}).clone());"),
             "let place = &mut own;".to_owned(),
         ];
-        let outside = self.chance(0.6);
-        stmts.extend(outside.then(|| rule.clone()));
         for _ in 0..self.rng.random_range(2..5) {
             let mark = self.eager();
             stmts.push(match self.rng.random_range(0..3) {
                 0 => format!("let base = {mark}mix(&*place, &base)?;"),
-                _ if outside => "to_place!(&base);".to_owned(),
                 _ => format!("{{ {rule} to_place!(&base); }}"),
             });
         }

@@ -243,6 +243,65 @@ fn taken_in_part_on_the_host(n: usize, x: f32) -> f32 {
     -(b * -0.5 + x * n as f32 - y + (y + b))
 }
 
+fn add_to<'s>(t: &mut Tensor<'s, f32>, by: &Tensor<'s, f32>) -> Result<()> {
+    *t = ops::add(t, by)?;
+    Ok(())
+}
+
+/// A macro that a segment defines passes a `&mut` of host code on: what is written there is not lost.
+#[graphable]
+fn passed_on(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut a = ops::neg(x)?;
+    let r = &mut a;
+    let y = #[eager(support = Always)]
+    ops::scale(&*r, (n + 1) as f32)?;
+    {
+        macro_rules! inner {
+            () => {
+                add_to(r, &y)?
+            };
+        }
+        inner!();
+        inner!();
+    }
+    let z = #[eager(support = Always)]
+    ops::scale(&a, 2.0)?;
+    ops::add(&z, &y)
+}
+
+fn passed_on_on_the_host(n: usize, x: f32) -> f32 {
+    let y = -x * (n + 1) as f32;
+    2.0 * (-x + 2.0 * y) + y
+}
+
+macro_rules! apply {
+    ($name:ident) => {
+        $name!()
+    };
+}
+
+/// Another macro calls one of the function, whose name it is given: the host value is not evaluated before what it names changes.
+#[graphable]
+fn called_by_another(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut k = n;
+    macro_rules! read {
+        () => {
+            k
+        };
+    }
+    let z = ops::neg(x)?;
+    k = next(k + 1);
+    #[key]
+    let v = apply!(read);
+    let y = #[eager(support = Always)]
+    ops::scale(&z, v as f32)?;
+    ops::scale(&y, 2.0)
+}
+
+fn called_by_another_on_the_host(n: usize, x: f32) -> f32 {
+    -x * 2.0 * next(n + 1) as f32
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
@@ -252,6 +311,8 @@ fn main() -> Result<()> {
         let made_again = MadeAgainGraph::builder().mode(mode).build(&mut rt)?;
         let fields = FieldsGraph::builder().mode(mode).build(&mut rt)?;
         let taken_in_part = TakenInPartGraph::builder().mode(mode).build(&mut rt)?;
+        let passed_on = PassedOnGraph::builder().mode(mode).build(&mut rt)?;
+        let called_by_another = CalledByAnotherGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..24 {
             let (n, x) = (at % 4, 1.0 + at as f32);
             let step = rt.step()?;
@@ -267,6 +328,10 @@ fn main() -> Result<()> {
             assert_eq!(got, fields_on_the_host(n, x), "fields {mode} {at}");
             let got = step.read(&taken_in_part.call(&step, n, &[x])?)?[0];
             assert_eq!(got, taken_in_part_on_the_host(n, x), "taken_in_part {mode} {at}");
+            let got = step.read(&called_by_another.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, called_by_another_on_the_host(n, x), "called_by_another {mode} {at}");
+            let got = step.read(&passed_on.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, passed_on_on_the_host(n, x), "passed_on {mode} {at}");
         }
     }
     Ok(())

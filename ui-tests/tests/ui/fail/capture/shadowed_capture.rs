@@ -1,4 +1,4 @@
-//! A closure must find what it meant: another closure that it calls, constants and functions. So must a macro that a segment calls.
+//! A closure must find what it meant: another closure that it calls, constants and functions.
 
 use graphable::prelude::*;
 
@@ -95,21 +95,6 @@ fn traits(x: &Tensor<f32>) -> Result<Tensor<f32>> {
         scaled(&b)?
     };
     scaled(&b)
-}
-
-#[graphable]
-fn named(#[key] n: usize, x: &Tensor<f32>) -> Result<Tensor<f32>> {
-    macro_rules! scaled {
-        ($t:expr) => {
-            ops::scale($t, n as f32)
-        };
-    }
-    let a = scaled!(x)?;
-    let b = #[eager]
-    ops::neg(&a)?;
-    let n = 3;
-    let c = scaled!(&b)?;
-    ops::scale(&c, n as f32)
 }
 
 fn main() {}
