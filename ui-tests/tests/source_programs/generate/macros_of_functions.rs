@@ -127,8 +127,8 @@ impl Generator {
         let (n, t) = (self.number(scope), self.tensor(scope));
         let mut stmts = vec![
             format!("let more = {n} + 1; let mut held = n; let base = ({t}).clone();"),
-            "let f = |k: usize| k + more;".to_owned(),
-            "macro_rules! made { () => { Named { a: f(3), h: held, b: 0 } } }".to_owned(),
+            "let own_sum = |k: usize| k + more;".to_owned(),
+            "macro_rules! made { () => { Named { a: own_sum(3), h: held, b: 0 } } }".to_owned(),
             self.shown("&base", "made!().sum()"),
             "let own = ops::neg(&base)?;".to_owned(),
             "held = count(held + 2);".to_owned(),
