@@ -293,7 +293,7 @@ fn a_loop_of_too_many_tokens_is_refused() {
 fn the_real_model_gives_the_known_answer_in_every_mode() {
     let file = smollm2::file();
     for mode in MODES {
-        let mut session = load(file, mode, 64);
+        let mut session = load(file, mode, 128);
         let prompt = session.language().prompt(smollm2::QUESTION).unwrap();
         session.capture(|_, _| ()).unwrap();
         let captured = session.runtime().stats();

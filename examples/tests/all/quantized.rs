@@ -228,7 +228,7 @@ fn the_real_model_answers() {
         assert!(session.model().stored().contains(&format.to_string()), "{}", session.model().stored());
         let far = distance(&session.logits(&prompt).unwrap(), &wanted);
         assert!(far > 0.0 && far < bound, "{format}: {far}");
-        let answer = session.answer(&prompt, 6, |_| Ok(())).unwrap();
+        let answer = session.answer(&prompt, 8, |_| Ok(())).unwrap();
         let text = file.tokenizer().unwrap().decode(&answer.tokens);
         assert!(text.starts_with("Ada Lovelace"), "{format}: {text}");
     }
