@@ -124,8 +124,8 @@ pub trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq 
 )]
 pub trait Number: Element {}
 
-/// Floating-point elements: `f32`, `f16`, `bf16` and `f64`. They have functions such as `exp` and `erf`, and statistics such as
-/// `var`.
+/// Floating-point elements: `f32`, `f16`, `bf16` and `f64`. They have functions such as `exp` and `erf`, statistics such as
+/// `var`, softmax, norms, losses and convolutions.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a floating-point element",
     label = "`f32`, `f16`, `bf16` or `f64` is needed here",
@@ -133,8 +133,8 @@ pub trait Number: Element {}
 )]
 pub trait Real: Number {}
 
-/// Floating-point elements that are computed in `f32`: `f32`, `f16`, `bf16`. An `f64` is a [`Real`]: norms, softmax, attention and
-/// convolutions are not defined for it.
+/// Floating-point elements that are computed in `f32`: `f32`, `f16`, `bf16`. An `f64` is a [`Real`]: attention, random
+/// numbers and weights in blocks are not defined for it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a floating-point element that is computed in `f32`",
     label = "`f32`, `f16` or `bf16` is needed here",

@@ -11,6 +11,10 @@ pub(crate) fn of(op: &str) -> Option<&'static str> {
         "argmax" => "ops::masked_argmax",
         "argmin" => "ops::masked_argmin",
         "logsumexp" => "ops::masked_logsumexp",
+        "var" => "ops::masked_var",
+        "std" => "ops::masked_std",
+        "any" => "ops::masked_any",
+        "all" => "ops::masked_all",
         "softmax" => "ops::masked_softmax",
         "log_softmax" => "ops::masked_log_softmax",
         "matmul" => "ops::masked_matmul",
@@ -22,7 +26,7 @@ pub(crate) fn of(op: &str) -> Option<&'static str> {
 /// Returns the remedy, as the end of "use …".
 pub(super) fn sentence(instead: Option<&str>) -> String {
     match instead {
-        Some(path) => format!("`{path}` (of `f32`, `f16` and `bf16`), which knows the real rows"),
+        Some(path) => format!("`{path}`, which knows the real rows"),
         None => "an operation that knows the real rows (`ops::masked_sum`, `ops::masked_mean`, `ops::masked_max`, \
                  `ops::masked_softmax` and others, or `ops::attention` with lengths or positions)"
             .into(),

@@ -141,6 +141,20 @@ impl<'s> Call<'s> {
         self.arguments.push(Given::Constant(value.number()));
     }
 
+    /// Adds the next argument, which is a number, in the type that elements `T` are computed in.
+    pub(crate) fn number<T: Element>(&mut self, value: f64) {
+        match T::DTYPE {
+            DType::F32 | DType::F16 | DType::Bf16 => self.key(value as f32),
+            DType::F64 => self.key(value),
+            DType::I32 => self.key(i32::from_f64(value)),
+            DType::I64 => self.key(i64::from_f64(value)),
+            DType::I8 => self.key(i8::from_f64(value)),
+            DType::U32 => self.key(u32::from_f64(value)),
+            // A `bool` is its byte.
+            DType::U8 | DType::Bool => self.key(u8::from_f64(value)),
+        }
+    }
+
     /// Adds the next argument, which is a random number for each element.
     ///
     /// # Errors

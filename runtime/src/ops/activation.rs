@@ -1,12 +1,15 @@
 //! Activation functions.
 
-use super::{by_type::of_reals, pointwise::real_functions};
+use super::{
+    by_type::of_reals,
+    check::{computed, shown},
+    pointwise::real_functions,
+};
+#[cfg(feature = "cuda")]
+use crate::kernel::definition::Kernel as _;
 use crate::{
-    Error, Float, Real, Result, Tensor,
-    kernel::{
-        call::Call,
-        definition::{Definition, Kernel as _},
-    },
+    Error, Real, Result, Tensor,
+    kernel::{call::Call, definition::Definition},
 };
 
 real_functions! {
@@ -43,32 +46,21 @@ real_functions! {
     } "[0.0f32, f32::INFINITY]" => "[0.0, f32::INFINITY]";
 }
 
-/// Kernels with a parameter.
-mod with_parameter {
-    use crate::kernel;
-
-    #[kernel]
-    pub(super) fn elu(x: f32, alpha: f32) -> f32 {
-        if x > 0.0 { x } else { alpha * x.exp_m1() }
-    }
-
-    #[kernel]
-    pub(super) fn leaky_relu(x: f32, slope: f32) -> f32 {
-        if x > 0.0 { x } else { slope * x }
-    }
-
-    #[cfg(feature = "cuda")]
-    #[kernel]
-    pub(super) fn activations_with_parameter(x: f32, parameter: f32) -> f32 {
-        elu(x, parameter) + leaky_relu(x, parameter)
-    }
-}
-
 /// Kernels with parameters, of one type.
 macro_rules! with_parameters {
     ($($module:ident $t:ident)*) => {$(
         mod $module {
             use crate::kernel;
+
+            #[kernel]
+            pub(super) fn elu(x: $t, alpha: $t) -> $t {
+                if x > 0.0 { x } else { alpha * x.exp_m1() }
+            }
+
+            #[kernel]
+            pub(super) fn leaky_relu(x: $t, slope: $t) -> $t {
+                if x > 0.0 { x } else { slope * x }
+            }
 
             #[kernel]
             pub(super) fn celu(x: $t, alpha: $t) -> $t {
@@ -104,7 +96,8 @@ macro_rules! with_parameters {
             #[cfg(feature = "cuda")]
             #[kernel]
             pub(super) fn activations_with_parameters(x: $t, a: $t, b: $t) -> $t {
-                celu(x, a) + hardshrink(x, a) + softshrink(x, a) + threshold(x, a, b)
+                let of_one = elu(x, a) + leaky_relu(x, b) + celu(x, a);
+                of_one + hardshrink(x, a) + softshrink(x, a) + threshold(x, a, b)
             }
         }
     )*};
@@ -117,7 +110,7 @@ with_parameters! {
 
 /// Returns `x` above 0, and `alpha * (e^x - 1)` below.
 ///
-/// `alpha` is a constant of the recording. Same shape and padding marks as `x`.
+/// `alpha` is a constant of the recording, in the type that elements `T` are computed in. Same shape and padding marks as `x`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -130,15 +123,14 @@ with_parameters! {
 ///
 /// # Errors
 /// Returns [`Error::Argument`] if `alpha` is not finite.
-pub fn elu<'s, T: Float>(x: &Tensor<'s, T>, alpha: f32) -> Result<Tensor<'s, T>> {
-    let mut call = Call::new(with_parameter::elu::DEFINITION, x)?;
-    call.key(finite("elu", "alpha", alpha)?);
-    call.launch()
+pub fn elu<'s, T: Real>(x: &Tensor<'s, T>, alpha: impl Into<f64>) -> Result<Tensor<'s, T>> {
+    let alpha = finite::<T>("elu", "alpha", alpha.into())?;
+    with_numbers(of_reals!(floats_with_parameters::elu, f64s_with_parameters::elu), x, &[alpha])
 }
 
 /// Returns `x` above 0, and `slope * x` below.
 ///
-/// `slope` is a constant of the recording. Same shape and padding marks as `x`.
+/// `slope` is a constant of the recording, in the type that elements `T` are computed in. Same shape and padding marks as `x`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -151,10 +143,9 @@ pub fn elu<'s, T: Float>(x: &Tensor<'s, T>, alpha: f32) -> Result<Tensor<'s, T>>
 ///
 /// # Errors
 /// Returns [`Error::Argument`] if `slope` is not finite.
-pub fn leaky_relu<'s, T: Float>(x: &Tensor<'s, T>, slope: f32) -> Result<Tensor<'s, T>> {
-    let mut call = Call::new(with_parameter::leaky_relu::DEFINITION, x)?;
-    call.key(finite("leaky_relu", "slope", slope)?);
-    call.launch()
+pub fn leaky_relu<'s, T: Real>(x: &Tensor<'s, T>, slope: impl Into<f64>) -> Result<Tensor<'s, T>> {
+    let slope = finite::<T>("leaky_relu", "slope", slope.into())?;
+    with_numbers(of_reals!(floats_with_parameters::leaky_relu, f64s_with_parameters::leaky_relu), x, &[slope])
 }
 
 /// Returns `x` above 0, and `alpha * (e^(x / alpha) - 1)` below.
@@ -173,7 +164,7 @@ pub fn leaky_relu<'s, T: Float>(x: &Tensor<'s, T>, slope: f32) -> Result<Tensor<
 /// # Errors
 /// Returns [`Error::Argument`] if `alpha` is 0 or not finite in the type that elements `T` are computed in.
 pub fn celu<'s, T: Real>(x: &Tensor<'s, T>, alpha: f64) -> Result<Tensor<'s, T>> {
-    let computed = if T::DTYPE.is_computed_in_f32() { f64::from(alpha as f32) } else { alpha };
+    let computed = computed::<T>(alpha);
     if computed == 0.0 || !computed.is_finite() {
         return Err(wrong("celu", "alpha", alpha, "must be finite and not 0"));
     }
@@ -263,25 +254,19 @@ fn with_numbers<'s, T: Real>(
     numbers: &[f64],
 ) -> Result<Tensor<'s, T>> {
     let mut call = Call::new(definition, x)?;
-    for &number in numbers {
-        if T::DTYPE.is_computed_in_f32() {
-            call.key(number as f32);
-        } else {
-            call.key(number);
-        }
-    }
+    numbers.iter().for_each(|number| call.number::<T>(*number));
     call.launch()
 }
 
 fn wrong(op: &'static str, what: &str, value: f64, rule: &str) -> Error {
-    Error::Argument { op, reason: format!("{what} is {value}; it {rule}") }
+    Error::Argument { op, reason: format!("{what} is {}; it {rule}", shown(value)) }
 }
 
-fn finite(op: &'static str, what: &str, value: f32) -> Result<f32> {
-    if value.is_finite() {
+fn finite<T: Real>(op: &'static str, what: &str, value: f64) -> Result<f64> {
+    if computed::<T>(value).is_finite() {
         return Ok(value);
     }
-    Err(Error::Argument { op, reason: format!("{what} is {value}; it must be finite") })
+    Err(wrong(op, what, value, "must be finite"))
 }
 
 /// The kernels of this file, for CI to compile: those that call all others.
@@ -290,7 +275,6 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     [
         floats::activations::DEFINITION,
         f64s::activations::DEFINITION,
-        with_parameter::activations_with_parameter::DEFINITION,
         floats_with_parameters::activations_with_parameters::DEFINITION,
         f64s_with_parameters::activations_with_parameters::DEFINITION,
     ]

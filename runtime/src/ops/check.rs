@@ -2,7 +2,7 @@
 
 pub(super) use crate::tensor::broadcast::{NOT_SPREAD, Shape, broadcast, meet, spread};
 use crate::{
-    Error, Result, Scope,
+    Error, Real, Result, Scope,
     base::rank::MAX_RANK,
     value::layout::{Layout, PaddedDims},
 };
@@ -40,9 +40,21 @@ pub(super) fn lifted(layout: &Layout) -> Result<Layout> {
     Layout::strided(&shape, &strides)
 }
 
-pub(super) fn check_eps(name: &'static str, eps: f32) -> Result<()> {
-    if eps.is_finite() && eps >= 0.0 {
+pub(super) fn check_eps<T: Real>(name: &'static str, eps: f64) -> Result<()> {
+    if computed::<T>(eps).is_finite() && eps >= 0.0 {
         return Ok(());
     }
-    Err(Error::Argument { op: name, reason: format!("eps is {eps}; it must be finite and not negative") })
+    let reason = format!("eps is {}; it must be finite and not negative", shown(eps));
+    Err(Error::Argument { op: name, reason })
+}
+
+/// A number as one of the type that elements `T` are computed in.
+pub(super) fn computed<T: Real>(number: f64) -> f64 {
+    if T::DTYPE.is_computed_in_f32() { f64::from(number as f32) } else { number }
+}
+
+/// A number with the digits that the caller wrote: of one that was an `f32`, an `f64` has more.
+pub(super) fn shown(number: f64) -> String {
+    let single = number as f32;
+    if f64::from(single) == number { single.to_string() } else { number.to_string() }
 }

@@ -4,13 +4,10 @@ use super::{
     by_type::{each_type, of_reals},
     pointwise::{binary, unary},
 };
-use crate::{
-    Error, Float, Number, Real, Result, Tensor,
-    kernel::{call::Call, definition::Kernel as _},
-};
+use crate::{Error, Number, Real, Result, Tensor, kernel::call::Call};
 
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::Definition;
+use crate::kernel::definition::{Definition, Kernel as _};
 
 /// Kernels of all numbers. Those of integers wrap.
 macro_rules! numbers {
@@ -80,6 +77,11 @@ macro_rules! floats {
             }
 
             #[kernel]
+            pub(super) fn scale(x: $t, factor: $t) -> $t {
+                x * factor
+            }
+
+            #[kernel]
             pub(super) fn exp(x: $t) -> $t {
                 x.exp()
             }
@@ -126,7 +128,7 @@ macro_rules! floats {
             #[kernel]
             pub(super) fn functions(x: $t, y: $t) -> $t {
                 let roots = exp(x) + log(x) + sqrt(x) + rsqrt(x) + tanh(x);
-                roots + silu_mul(x, y) + relu(x) + gelu(x) + gelu_tanh(x)
+                roots + silu_mul(x, y) + scale(x, y) + relu(x) + gelu(x) + gelu_tanh(x)
             }
         }
     )*};
@@ -135,15 +137,6 @@ macro_rules! floats {
 floats! {
     floats f32 [super::super::functions];
     doubles f64 [super::super::functions::doubles];
-}
-
-mod scaled {
-    use crate::kernel;
-
-    #[kernel]
-    pub(super) fn scale(x: f32, factor: f32) -> f32 {
-        x * factor
-    }
 }
 
 /// The kernels of this file, for CI to compile: those that call all others.
@@ -159,7 +152,6 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         i8s::arithmetic::DEFINITION,
         floats::functions::DEFINITION,
         doubles::functions::DEFINITION,
-        scaled::scale::DEFINITION,
     ]
     .into_iter()
 }
@@ -224,11 +216,11 @@ unary! {
 ///
 /// # Errors
 /// Returns [`Error::Argument`] if `factor` is not finite.
-pub fn scale<'s, T: Float>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, T>> {
+pub fn scale<'s, T: Real>(x: &Tensor<'s, T>, factor: f32) -> Result<Tensor<'s, T>> {
     if !factor.is_finite() {
         return Err(Error::Argument { op: "scale", reason: format!("factor {factor}; it must be finite") });
     }
-    let mut call = Call::new(scaled::scale::DEFINITION, x)?;
-    call.key(factor);
+    let mut call = Call::new(of_reals!(floats::scale, doubles::scale), x)?;
+    call.number::<T>(factor.into());
     call.launch()
 }

@@ -4,8 +4,9 @@ use super::{composed::composed, unsqueeze};
 use crate::{Number, Real, Result, Tensor};
 
 macro_rules! keepdim {
-    ($($name:ident of $plain:ident <$($t:ident: $bound:ident)?> $of:ty $(, $more:ident: $ty:ty = $given:literal)?;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident of $plain:ident <$($t:ident: $bound:ident)?> $of:ty $(, $more:ident: $ty:ty = $given:literal)?;)*) => {$(
         #[doc = concat!("Computes [`", stringify!($plain), "`](super::", stringify!($plain), "()), with a dimension of size 1 in place of `axis`.")]
+        $(#[$doc])*
         ///
         /// ```
         /// # use graphable::prelude::*;

@@ -1,116 +1,124 @@
 //! Losses, of each element or each row: means of them are `mean`, or `masked_mean` where there is padding.
 
 use super::{
-    check::{check_axis, meet, refuse},
+    by_type::of_reals,
+    check::{check_axis, meet, refuse, shown},
     pointwise::binary,
 };
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::Definition;
-use crate::{
-    AsOperand, Error, Float, Result, Tensor,
-    kernel::{call::Call, definition::Kernel as _},
-};
+use crate::kernel::definition::{Definition, Kernel as _};
+use crate::{AsOperand, Error, Real, Result, Tensor, kernel::call::Call};
 
-mod of {
-    use crate::kernel;
+/// Kernels of floats.
+macro_rules! losses {
+    ($($module:ident $t:ident)*) => {$(
+        mod $module {
+            use crate::kernel;
 
-    #[kernel]
-    pub(super) fn l1_loss(x: f32, target: f32) -> f32 {
-        (x - target).abs()
-    }
+            #[kernel]
+            pub(super) fn l1_loss(x: $t, target: $t) -> $t {
+                (x - target).abs()
+            }
 
-    #[kernel]
-    pub(super) fn mse_loss(x: f32, target: f32) -> f32 {
-        (x - target) * (x - target)
-    }
+            #[kernel]
+            pub(super) fn mse_loss(x: $t, target: $t) -> $t {
+                (x - target) * (x - target)
+            }
 
-    #[kernel]
-    pub(super) fn smooth_l1_loss(x: f32, target: f32) -> f32 {
-        let distance = (x - target).abs();
-        if distance < 1.0 { 0.5 * distance * distance } else { distance - 0.5 }
-    }
+            #[kernel]
+            pub(super) fn smooth_l1_loss(x: $t, target: $t) -> $t {
+                let distance = (x - target).abs();
+                if distance < 1.0 { 0.5 * distance * distance } else { distance - 0.5 }
+            }
 
-    #[kernel]
-    pub(super) fn kl_div(x: f32, target: f32) -> f32 {
-        if target == 0.0 { 0.0 } else { target * (target.ln() - x) }
-    }
+            #[kernel]
+            pub(super) fn kl_div(x: $t, target: $t) -> $t {
+                if target == 0.0 { 0.0 } else { target * (target.ln() - x) }
+            }
 
-    #[kernel]
-    pub(super) fn binary_cross_entropy_with_logits(x: f32, target: f32) -> f32 {
-        (if x > 0.0 { x } else { x * 0.0 }) - x * target + (-x.abs()).exp().ln_1p()
-    }
+            #[kernel]
+            pub(super) fn binary_cross_entropy_with_logits(x: $t, target: $t) -> $t {
+                (if x > 0.0 { x } else { x * 0.0 }) - x * target + (-x.abs()).exp().ln_1p()
+            }
 
-    #[cfg(feature = "cuda")]
-    #[kernel]
-    pub(super) fn losses(x: f32, y: f32) -> f32 {
-        let distances = l1_loss(x, y) + mse_loss(x, y) + smooth_l1_loss(x, y);
-        distances + kl_div(x, y) + binary_cross_entropy_with_logits(x, y)
-    }
+            #[cfg(feature = "cuda")]
+            #[kernel]
+            pub(super) fn losses(x: $t, y: $t) -> $t {
+                let distances = l1_loss(x, y) + mse_loss(x, y) + smooth_l1_loss(x, y);
+                distances + kl_div(x, y) + binary_cross_entropy_with_logits(x, y)
+            }
 
-    #[kernel(rows)]
-    pub(super) fn nll_loss(log_probs: Row<f32>, label: i32, ignored: i32) -> f32 {
-        let loss = -log_probs.at(if label == ignored { 0 } else { label });
-        if label == ignored { 0.0 } else { loss }
-    }
+            #[kernel(rows)]
+            pub(super) fn nll_loss(log_probs: Row<$t>, label: i32, ignored: i32) -> $t {
+                let loss = -log_probs.at(if label == ignored { 0 } else { label });
+                if label == ignored { 0.0 } else { loss }
+            }
 
-    #[kernel(rows)]
-    pub(super) fn cross_entropy(logits: Row<f32>, label: i32, ignored: i32, smoothing: f32) -> f32 {
-        let max = logits.max();
-        // Without the largest, which would round what is left of a logit that is close to it.
-        let total = logits.map(|v| (v - max).exp()).sum().ln();
-        let of_label = total - (logits.at(if label == ignored { 0 } else { label }) - max);
-        let of_all = total - logits.map(|v| v - max).sum() / logits.len() as f32;
-        let smoothed = (1.0 - smoothing) * of_label + smoothing * of_all;
-        let loss = if smoothing > 0.0 { smoothed } else { of_label };
-        if label == ignored { 0.0 } else { loss }
-    }
+            #[kernel(rows)]
+            pub(super) fn cross_entropy(logits: Row<$t>, label: i32, ignored: i32, smoothing: $t) -> $t {
+                let max = logits.max();
+                // Without the largest, which would round what is left of a logit that is close to it.
+                let total = logits.map(|v| (v - max).exp()).sum().ln();
+                let of_label = total - (logits.at(if label == ignored { 0 } else { label }) - max);
+                let of_all = total - logits.map(|v| v - max).sum() / logits.len() as $t;
+                let smoothed = (1.0 - smoothing) * of_label + smoothing * of_all;
+                let loss = if smoothing > 0.0 { smoothed } else { of_label };
+                if label == ignored { 0.0 } else { loss }
+            }
 
-    #[kernel(rows)]
-    pub(super) fn nll_loss_weighted(
-        log_probs: Row<f32>,
-        weights: Row<f32>,
-        label: i32,
-        ignored: i32,
-    ) -> (f32, f32) {
-        let class = if label == ignored { 0 } else { label };
-        let weight = weights.at(class);
-        let loss = -log_probs.at(class) * weight;
-        if label == ignored { (0.0, 0.0) } else { (loss, weight) }
-    }
+            #[kernel(rows)]
+            pub(super) fn nll_loss_weighted(
+                log_probs: Row<$t>,
+                weights: Row<$t>,
+                label: i32,
+                ignored: i32,
+            ) -> ($t, $t) {
+                let class = if label == ignored { 0 } else { label };
+                let weight = weights.at(class);
+                let loss = -log_probs.at(class) * weight;
+                if label == ignored { (0.0, 0.0) } else { (loss, weight) }
+            }
 
-    #[kernel(rows)]
-    pub(super) fn cross_entropy_weighted(
-        logits: Row<f32>,
-        weights: Row<f32>,
-        label: i32,
-        ignored: i32,
-        smoothing: f32,
-    ) -> (f32, f32) {
-        let class = if label == ignored { 0 } else { label };
-        let max = logits.max();
-        // As `cross_entropy`.
-        let total = logits.map(|v| (v - max).exp()).sum().ln();
-        let weight = weights.at(class);
-        let of_label = weight * (total - (logits.at(class) - max));
-        let of_all = logits.zip(weights).map(|(v, w)| w * (total - (v - max))).sum() / logits.len() as f32;
-        let smoothed = (1.0 - smoothing) * of_label + smoothing * of_all;
-        let loss = if smoothing > 0.0 { smoothed } else { of_label };
-        if label == ignored { (0.0, 0.0) } else { (loss, weight) }
-    }
+            #[kernel(rows)]
+            pub(super) fn cross_entropy_weighted(
+                logits: Row<$t>,
+                weights: Row<$t>,
+                label: i32,
+                ignored: i32,
+                smoothing: $t,
+            ) -> ($t, $t) {
+                let class = if label == ignored { 0 } else { label };
+                let max = logits.max();
+                // As `cross_entropy`.
+                let total = logits.map(|v| (v - max).exp()).sum().ln();
+                let weight = weights.at(class);
+                let of_label = weight * (total - (logits.at(class) - max));
+                let of_all = logits.zip(weights).map(|(v, w)| w * (total - (v - max))).sum() / logits.len() as $t;
+                let smoothed = (1.0 - smoothing) * of_label + smoothing * of_all;
+                let loss = if smoothing > 0.0 { smoothed } else { of_label };
+                if label == ignored { (0.0, 0.0) } else { (loss, weight) }
+            }
+        }
+    )*};
+}
+
+losses! {
+    of f32
+    f64s f64
 }
 
 binary! {
     /// `|a - b|`, the L1 loss of each element.
-    l1_loss: Float, of::l1_loss::DEFINITION, ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[4.0, 1.0]";
+    l1_loss: Real, of_reals!(of::l1_loss, f64s::l1_loss), ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[4.0, 1.0]";
     /// `(a - b)^2`, the squared error of each element.
-    mse_loss: Float, of::mse_loss::DEFINITION, ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[16.0, 1.0]";
+    mse_loss: Real, of_reals!(of::mse_loss, f64s::mse_loss), ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[16.0, 1.0]";
     /// Half of the squared error of each element where that is at most 1, and `|a - b| - 0.5` elsewhere.
-    smooth_l1_loss: Float, of::smooth_l1_loss::DEFINITION, ("[6.0f32, 8.0]", "[2.0f32, 8.5]") => "[3.5, 0.125]";
+    smooth_l1_loss: Real, of_reals!(of::smooth_l1_loss, f64s::smooth_l1_loss), ("[6.0f32, 8.0]", "[2.0f32, 8.5]") => "[3.5, 0.125]";
     /// `b * (ln(b) - a)`, of which the sum over a distribution `b` is its Kullback-Leibler divergence from the distribution
     /// whose logarithm is `a`; 0 where `b` is, and NaN where `b` is negative, which no distribution is.
-    kl_div: Float, of::kl_div::DEFINITION, ("[0.0f32, -7.0]", "[1.0f32, 0.0]") => "[0.0, 0.0]";
+    kl_div: Real, of_reals!(of::kl_div, f64s::kl_div), ("[0.0f32, -7.0]", "[1.0f32, 0.0]") => "[0.0, 0.0]";
     /// The cross-entropy of `sigmoid(a)` with the probability `b`, for each element, without overflow.
-    binary_cross_entropy_with_logits: Float, of::binary_cross_entropy_with_logits::DEFINITION,
+    binary_cross_entropy_with_logits: Real, of_reals!(of::binary_cross_entropy_with_logits, f64s::binary_cross_entropy_with_logits),
         ("[200.0f32, -200.0]", "[1.0f32, 1.0]") => "[0.0, 200.0]";
 }
 
@@ -135,16 +143,17 @@ binary! {
 /// Returns [`Error::Shape`] if the shapes do not fit, or a row is empty; [`Error::Argument`] if `label_smoothing` is not from 0
 /// to 1; [`Error::PaddedMix`] if the classes are padded, or one dimension is by different symbols. Later, at a read:
 /// [`Error::IndexOutOfRange`] for a label that is not a class.
-pub fn cross_entropy<'s, T: Float>(
+pub fn cross_entropy<'s, T: Real>(
     logits: &Tensor<'s, T>,
     labels: &(impl AsOperand<'s, i32> + ?Sized),
     ignore_index: i32,
-    label_smoothing: f32,
+    label_smoothing: impl Into<f64>,
 ) -> Result<Tensor<'s, T>> {
-    check_smoothing("cross_entropy", label_smoothing)?;
-    let mut call = of_labels(Call::new(of::cross_entropy::DEFINITION, logits)?, logits, labels)?;
+    let label_smoothing = smoothing("cross_entropy", label_smoothing.into())?;
+    let mut call =
+        of_labels(Call::new(of_reals!(of::cross_entropy, f64s::cross_entropy), logits)?, logits, labels)?;
     call.key(ignore_index);
-    call.key(label_smoothing);
+    call.number::<T>(label_smoothing);
     call.launch_rows()
 }
 
@@ -166,12 +175,13 @@ pub fn cross_entropy<'s, T: Float>(
 ///
 /// # Errors
 /// See [`cross_entropy`].
-pub fn nll_loss<'s, T: Float>(
+pub fn nll_loss<'s, T: Real>(
     log_probs: &Tensor<'s, T>,
     labels: &(impl AsOperand<'s, i32> + ?Sized),
     ignore_index: i32,
 ) -> Result<Tensor<'s, T>> {
-    let mut call = of_labels(Call::new(of::nll_loss::DEFINITION, log_probs)?, log_probs, labels)?;
+    let mut call =
+        of_labels(Call::new(of_reals!(of::nll_loss, f64s::nll_loss), log_probs)?, log_probs, labels)?;
     call.key(ignore_index);
     call.launch_rows()
 }
@@ -197,18 +207,18 @@ pub fn nll_loss<'s, T: Float>(
 ///
 /// # Errors
 /// See [`cross_entropy`]; [`Error::Shape`] as well if there is not one weight for each class.
-pub fn cross_entropy_weighted<'s, T: Float>(
+pub fn cross_entropy_weighted<'s, T: Real>(
     logits: &Tensor<'s, T>,
     labels: &(impl AsOperand<'s, i32> + ?Sized),
     weights: &(impl AsOperand<'s, T> + ?Sized),
     ignore_index: i32,
-    label_smoothing: f32,
+    label_smoothing: impl Into<f64>,
 ) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
-    check_smoothing("cross_entropy_weighted", label_smoothing)?;
-    let call = Call::new(of::cross_entropy_weighted::DEFINITION, logits)?;
+    let label_smoothing = smoothing("cross_entropy_weighted", label_smoothing.into())?;
+    let call = Call::new(of_reals!(of::cross_entropy_weighted, f64s::cross_entropy_weighted), logits)?;
     let mut call = of_labels(weighted(call, logits, weights)?, logits, labels)?;
     call.key(ignore_index);
-    call.key(label_smoothing);
+    call.number::<T>(label_smoothing);
     call.launch_rows()
 }
 
@@ -230,28 +240,28 @@ pub fn cross_entropy_weighted<'s, T: Float>(
 ///
 /// # Errors
 /// See [`cross_entropy_weighted`].
-pub fn nll_loss_weighted<'s, T: Float>(
+pub fn nll_loss_weighted<'s, T: Real>(
     log_probs: &Tensor<'s, T>,
     labels: &(impl AsOperand<'s, i32> + ?Sized),
     weights: &(impl AsOperand<'s, T> + ?Sized),
     ignore_index: i32,
 ) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
-    let call = Call::new(of::nll_loss_weighted::DEFINITION, log_probs)?;
+    let call = Call::new(of_reals!(of::nll_loss_weighted, f64s::nll_loss_weighted), log_probs)?;
     let mut call = of_labels(weighted(call, log_probs, weights)?, log_probs, labels)?;
     call.key(ignore_index);
     call.launch_rows()
 }
 
-fn check_smoothing(op: &'static str, label_smoothing: f32) -> Result<()> {
+fn smoothing(op: &'static str, label_smoothing: f64) -> Result<f64> {
     if (0.0..=1.0).contains(&label_smoothing) {
-        return Ok(());
+        return Ok(label_smoothing);
     }
-    let reason = format!("label_smoothing is {label_smoothing}; it must be from 0 to 1");
+    let reason = format!("label_smoothing is {}; it must be from 0 to 1", shown(label_smoothing));
     Err(Error::Argument { op, reason })
 }
 
 /// Adds the weights of the classes, which are the same for all rows.
-fn weighted<'s, T: Float>(
+fn weighted<'s, T: Real>(
     mut call: Call<'s>,
     rows: &Tensor<'s, T>,
     weights: &(impl AsOperand<'s, T> + ?Sized),
@@ -271,7 +281,7 @@ fn weighted<'s, T: Float>(
 }
 
 /// Adds the labels, of which each row has one.
-fn of_labels<'s, T: Float>(
+fn of_labels<'s, T: Real>(
     mut call: Call<'s>,
     rows: &Tensor<'s, T>,
     labels: &(impl AsOperand<'s, i32> + ?Sized),
@@ -304,6 +314,9 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
         of::nll_loss::DEFINITION,
         of::cross_entropy_weighted::DEFINITION,
         of::nll_loss_weighted::DEFINITION,
+        f64s::losses::DEFINITION,
+        f64s::cross_entropy::DEFINITION,
+        f64s::cross_entropy_weighted::DEFINITION,
     ]
     .into_iter()
 }

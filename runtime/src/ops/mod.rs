@@ -13,6 +13,11 @@
 //! ([`Argument`](crate::Argument)): `ops::mul(&x, 0.5)`. [`linear`], [`linear_bias`] and [`embedding`] also take a
 //! [`Weight`](crate::Weight), whose elements may be stored in blocks. Any strides are accepted. Axes count from 0.
 //!
+//! **Types.** Operations on a [`Float`](crate::Float) compute in `f32`, and round the result to the element type. Those on a
+//! [`Real`](crate::Real) take `f64` as well, which they compute in `f64`, on every device; a number beside the tensor, such as an
+//! epsilon or a slope, is then not rounded to `f32`, and may be an `f32` or an `f64` (`impl Into<f64>`). The factor of [`scale`] is
+//! an `f32`.
+//!
 //! **Errors.** Every function can return [`Error::DifferentRuntimes`](crate::Error::DifferentRuntimes),
 //! [`Error::OutOfMemory`](crate::Error::OutOfMemory), [`Error::OutsideSegment`](crate::Error::OutsideSegment)
 //! and errors of the device; its own documentation lists the rest.
@@ -113,8 +118,8 @@ pub use loss::{
     nll_loss, nll_loss_weighted, smooth_l1_loss,
 };
 pub use masked::{
-    masked_argmax, masked_argmin, masked_log_softmax, masked_logsumexp, masked_matmul, masked_max,
-    masked_min, masked_prod, masked_softmax,
+    masked_all, masked_any, masked_argmax, masked_argmin, masked_log_softmax, masked_logsumexp,
+    masked_matmul, masked_max, masked_min, masked_prod, masked_softmax, masked_std, masked_var,
 };
 pub use math::{
     acos, acosh, asin, asinh, atan, atan2, atanh, ceil, cos, cosh, erf, erfc, exp2, expm1, floor, frac,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    Device, Element, Error, Mode, Result, Runtime, State, Step, Tensor,
+    Device, Element, Error, Mode, Number, Real, Result, Runtime, State, Step, Tensor,
     backend::SharedMemory,
     ops::{check::marks_without, shape::viewed},
     record::{ActiveCall, Symbol},
@@ -141,9 +141,14 @@ fn a_refusal_names_the_masked_form_of_the_operation() {
             (log_softmax(&x, 0).map(drop), "use `ops::masked_log_softmax`"),
             (softmax(&x, 0).map(drop), "use `ops::masked_softmax`"),
             (matmul(&index, &ones).map(drop), "use `ops::masked_matmul`"),
-            (sum(&padded::<i32>(step, &[4], &[B]), 0).map(drop), "`ops::masked_sum` (of `f32`"),
+            (sum(&padded::<i32>(step, &[4], &[B]), 0).map(drop), "use `ops::masked_sum`"),
+            (var(&x, 0, 1).map(drop), "use `ops::masked_var`"),
+            (std_keepdim(&x, 0, 1).map(drop), "use `ops::masked_std`"),
+            (any(&isnan(&x).unwrap(), 0).map(drop), "use `ops::masked_any`"),
+            (all(&isnan(&x).unwrap(), 0).map(drop), "use `ops::masked_all`"),
             // One that has no such form, one operand alone, and dimensions that meet.
-            (cumsum(&x, 0).map(drop), general),
+            (topk(&x, 1, 0).map(drop), general),
+            (l2_normalize(&x, 0, 0.1).map(drop), general),
             (matmul(&zeros::<f32>(step.scope(), &[3, 4]).unwrap(), &ones).map(drop), general),
             (maximum(&x, &padded::<f32>(step, &[4, 2], &[T])).map(drop), general),
         ];
@@ -151,6 +156,57 @@ fn a_refusal_names_the_masked_form_of_the_operation() {
             let text = refusal.unwrap_err().to_string();
             assert!(text.contains(remedy), "{text}");
         }
+    });
+}
+
+/// What a refusal says to use takes what was refused, of each type.
+#[test]
+fn masked_forms_take_what_is_refused() {
+    fn numbers<E: Number>(step: &Step<'_>) {
+        let x = padded::<E>(step, &[4, 2], &[B]);
+        let index = padded::<E>(step, &[3, 4], &[None, B]);
+        let mask = full(step.scope(), [4, 1], true).unwrap();
+        let mask = &mask.alias(mask.raw.layout, 0, marks(&[B]));
+        mixes(sum(&x, 0).and(mean(&x, 0)), 0);
+        marked(masked_sum(&x, mask, 0), &[]);
+        marked(masked_mean(&x, mask, 0), &[]);
+        marked(masked_prod(&x, mask, 0), &[]);
+        marked(masked_max(&x, mask, 0), &[]);
+        marked(masked_min(&x, mask, 0), &[]);
+        marked(masked_argmax(&x, mask, 0), &[]);
+        marked(masked_argmin(&x, mask, 0), &[]);
+        mixes(matmul(&index, &x), 1);
+        marked(masked_matmul(&index, &x), &[]);
+        marked(cumsum(&x, 0), &[B]);
+        marked(argsort(&x, 0, true), &[B]);
+    }
+    fn floats<E: Real>(step: &Step<'_>) {
+        let x = padded::<E>(step, &[4, 2], &[B]);
+        let mask = full(step.scope(), (), true).unwrap();
+        mixes(var(&x, 0, 1).and(softmax(&x, 0)), 0);
+        marked(masked_var(&x, &mask, 0, 1), &[]);
+        marked(masked_std(&x, &mask, 0, 1), &[]);
+        marked(masked_logsumexp(&x, &mask, 0), &[]);
+        marked(masked_softmax(&x, &mask, 0), &[B]);
+        marked(masked_log_softmax(&x, &mask, 0), &[B]);
+    }
+    in_call(|step| {
+        numbers::<f32>(step);
+        numbers::<crate::bf16>(step);
+        numbers::<f64>(step);
+        numbers::<i32>(step);
+        numbers::<i64>(step);
+        numbers::<i8>(step);
+        numbers::<u32>(step);
+        numbers::<u8>(step);
+        floats::<f32>(step);
+        floats::<crate::f16>(step);
+        floats::<f64>(step);
+        let x = padded::<bool>(step, &[4, 2], &[B]);
+        let mask = full(step.scope(), (), true).unwrap();
+        mixes(any(&x, 0).and(all(&x, 0)), 0);
+        marked(masked_any(&x, &mask, 0), &[]);
+        marked(masked_all(&x, &mask, 0), &[]);
     });
 }
 
@@ -219,8 +275,8 @@ fn what_depends_on_a_whole_axis_refuses_a_padded_one() {
         mixes(any(&isnan(&x).unwrap(), 1), 1);
         marked(min(&x, 2), &[B, T]);
         marked(std_keepdim(&x, 2, 0), &[B, T, None]);
-        mixes(cumsum(&x, 1), 1);
-        mixes(sort(&x, 0, false), 0);
+        marked(cumsum(&x, 1), &[B, T, None]);
+        marked(sort(&x, 0, false).map(|(values, _)| values), &[B, T, None]);
         mixes(topk(&x, 1, 1), 1);
         marked(cumsum(&x, 2), &[B, T, None]);
         marked(argsort(&x, 2, true), &[B, T, None]);

@@ -107,16 +107,16 @@ fn functions<T: Real>() {
                 0.5 * x * (1.0 + inner.tanh())
             },
         );
+        let factor = rng.random_range(-2.0f32..2.0);
+        unary::<T>(step, rng, wide, |x| ops::scale(x, factor), |x| x * f64::from(factor));
     });
 }
 
-/// Those that have no `f64`, or of which the reference is not good enough for one: `doubles.rs` has another one.
+/// Of which the reference is not good enough for one: `doubles.rs` has another one.
 fn functions_of_floats<T: Float>() {
     cases(25, |step, rng| {
         let wide = (-4.0, 4.0);
         unary::<T>(step, rng, wide, |x| ops::gelu(x), |x| x * 0.5 * (1.0 + erf(x / 2f64.sqrt())));
-        let factor = rng.random_range(-2.0f32..2.0);
-        unary::<T>(step, rng, wide, |x| ops::scale(x, factor), |x| x * f64::from(factor));
     });
 }
 

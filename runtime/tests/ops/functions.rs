@@ -76,7 +76,7 @@ fn activations<T: Real>() -> Vec<Known<T>> {
     ]
 }
 
-fn with_parameter<T: Float>() -> Vec<Known<T>> {
+fn with_parameter<T: Real>() -> Vec<Known<T>> {
     let wide = (-6.0, 6.0);
     vec![
         ("elu", |x| ops::elu(x, 0.5), |x| if x > 0.0 { x } else { 0.5 * x.exp_m1() }, wide),
@@ -125,7 +125,7 @@ fn functions_of_one_float() {
         of_one::<T>(error_functions().into_iter().chain(with_parameter()).collect());
     }
     for_types!(with_all: f32, f16, bf16);
-    of_one::<f64>(Vec::new());
+    of_one::<f64>(with_parameter());
 }
 
 /// Where the reference has a number, so has the function; and the other way round.

@@ -159,6 +159,15 @@ fn doubles_are_computed_in_64_bits() {
         let x = step.tensor(&[4], &values).unwrap();
         assert_eq!(step.read(&ops::mul(&x, 1e-9).unwrap()).unwrap(), values.map(|v| v * 1e-9));
         assert_eq!(step.read(&ops::div(&x, 3.0).unwrap()).unwrap(), values.map(|v| v / 3.0));
+        let factor = f64::from(0.1f32);
+        assert_eq!(step.read(&ops::scale(&x, 0.1).unwrap()).unwrap(), values.map(|v| v * factor));
+        // Nor are numbers beside it.
+        let one = step.tensor(&[2], &[-1.0, 0.0]).unwrap();
+        assert_eq!(step.read(&ops::leaky_relu(&one, 0.1).unwrap()).unwrap(), [-0.1, 0.0]);
+        assert_eq!(step.read(&ops::elu(&one, 0.1).unwrap()).unwrap()[0], 0.1 * (-1.0f64).exp_m1());
+        let weight = step.tensor(&[2], &[1.0, 1.0]).unwrap();
+        let y = ops::rms_norm(&ops::unsqueeze(&one, 0).unwrap(), &weight, 0.1).unwrap();
+        assert!((step.read(&y).unwrap()[0] + 1.0 / 0.6f64.sqrt()).abs() < 1e-15);
         let x = step.tensor(&[3], &[0.1, 0.2, 0.3]).unwrap();
         let sum: f64 = step.read(&ops::sum(&x, 0).unwrap()).unwrap()[0];
         assert!((sum - 0.6).abs() < 1e-15, "{sum}");
@@ -212,6 +221,22 @@ fn kernels_compute_in_64_bits() {
         let table = step.tensor(&[2, 2], &[0.1, 0.2, 0.3, 0.4]).unwrap();
         let ids = step.tensor(&[2], &[1i64, 0]).unwrap();
         assert_eq!(step.read(&picked(&ids, &table, [2, 2]).unwrap()).unwrap(), [0.3, 0.4, 0.1, 0.2]);
+    });
+}
+
+/// What has two types has `f64` for both, or for none.
+#[test]
+fn statistics_of_doubles_are_doubles() {
+    in_step(|step| {
+        let x = ops::zeros::<f64>(step.scope(), &[2, 1]).unwrap();
+        let (single, double) =
+            (ops::zeros::<f32>(step.scope(), &[1]).unwrap(), ops::zeros::<f64>(step.scope(), &[1]).unwrap());
+        assert!(ops::batch_norm(&x, &double, &double, &double, &double, 0.1).is_ok());
+        let refused = ops::batch_norm(&x, &single, &single, &single, &single, 0.1);
+        assert!(matches!(refused, Err(Error::DTypeMismatch { .. })), "{refused:?}");
+        let short = ops::cast::<_, f32>(&x).unwrap();
+        let refused = ops::batch_norm(&short, &double, &double, &double, &double, 0.1);
+        assert!(matches!(refused, Err(Error::DTypeMismatch { .. })), "{refused:?}");
     });
 }
 

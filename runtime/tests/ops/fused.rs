@@ -1,7 +1,7 @@
 //! Fused operations are those that they stand for, to the last bit where nothing else is rounded.
 
 use graphable::{
-    Error, Float, Runtime, State, bf16, f16,
+    Error, Float, Real, Runtime, State, bf16, f16,
     ops::{self, RopeConfig, RopeStyle},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -11,7 +11,7 @@ use crate::{
     reference::Array,
 };
 
-fn added_norms<T: Float>() {
+fn added_norms<T: Real>() {
     cases(60, |step, rng| {
         let mut dims = crate::harness::shape(rng, 0, 3);
         // Rows that vectors like, and rows that they don't.
@@ -37,7 +37,7 @@ fn added_norms<T: Float>() {
 
 #[test]
 fn add_rms_norm_is_add_and_rms_norm() {
-    for_types!(added_norms: f32, f16, bf16);
+    for_types!(added_norms: f32, f16, bf16, f64);
 }
 
 #[test]

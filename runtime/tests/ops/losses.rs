@@ -1,6 +1,6 @@
 //! Losses, against f64.
 
-use graphable::{Error, Float, Result, Runtime, Tensor, bf16, f16, ops};
+use graphable::{Error, Real, Result, Runtime, Tensor, bf16, f16, ops};
 use rand::Rng;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 type Known<T> =
     (for<'a, 's> fn(&'a Tensor<'s, T>, &'a Tensor<'s, T>) -> Result<Tensor<'s, T>>, fn(f64, f64) -> f64);
 
-fn of_elements<T: Float>() {
+fn of_elements<T: Real>() {
     let all: [Known<T>; 5] = [
         (|a, b| ops::l1_loss(a, b), |a, b| (a - b).abs()),
         (|a, b| ops::mse_loss(a, b), |a, b| (a - b).powi(2)),
@@ -47,7 +47,7 @@ fn of_elements<T: Float>() {
 
 #[test]
 fn losses_of_elements() {
-    for_types!(of_elements: f32, f16, bf16);
+    for_types!(of_elements: f32, f16, bf16, f64);
     in_step(|step| {
         let x = step.tensor(&[3], &[f32::NEG_INFINITY, -3.0, 2.0]).unwrap();
         let zero = ops::zeros_like(&x).unwrap();
@@ -59,7 +59,7 @@ fn losses_of_elements() {
     });
 }
 
-fn of_rows<T: Float>() {
+fn of_rows<T: Real>() {
     cases(40, |step, rng| {
         let mut dims = shape(rng, 1, 4);
         let classes = rng.random_range(1..7);
@@ -85,7 +85,7 @@ fn of_rows<T: Float>() {
                 (1.0 - smoothing) * -logs[label as usize] + smoothing * all
             })
         };
-        let loss = ops::cross_entropy(&x, &given, -100, smoothing as f32).unwrap();
+        let loss = ops::cross_entropy(&x, &given, -100, smoothing).unwrap();
         assert_close(step, &loss, &want(smoothing), 8.0);
         let nll = ops::nll_loss(&x, &given, -100).unwrap();
         let picked = Array::from_fn(lead, |index| match labels.at(index) {
@@ -98,7 +98,7 @@ fn of_rows<T: Float>() {
 
 #[test]
 fn losses_of_labels() {
-    for_types!(of_rows: f32, f16, bf16);
+    for_types!(of_rows: f32, f16, bf16, f64);
 }
 
 /// What is left of a logit that is close to the largest.

@@ -1,4 +1,4 @@
-use graphable::{Float, bf16, f16, ops};
+use graphable::{Real, bf16, f16, ops};
 use rand::Rng;
 
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     reference::{Array, softmax},
 };
 
-fn norms<T: Float>() {
+fn norms<T: Real>() {
     cases(50, |step, rng| {
         let dims = shape(rng, 1, 4);
         let axis = dims.len() - 1;
@@ -14,7 +14,7 @@ fn norms<T: Float>() {
         let (x, hx) = input::<T>(step, rng, &dims, (-3.0, 3.0));
         let (w, hw) = input::<T>(step, rng, &[d], (-2.0, 2.0));
         let (b, hb) = input::<T>(step, rng, &[d], (-2.0, 2.0));
-        let eps = rng.random_range(1e-3f32..0.1);
+        let eps = rng.random_range(1e-3f32..0.1); // which every type has
         let n = d as f64;
 
         let want = hx.map_lines(axis, |line| {
@@ -36,10 +36,10 @@ fn norms<T: Float>() {
 
 #[test]
 fn layer_and_rms_norm() {
-    for_types!(norms: f32, f16, bf16);
+    for_types!(norms: f32, f16, bf16, f64);
 }
 
-fn axes<T: Float>() {
+fn axes<T: Real>() {
     cases(50, |step, rng| {
         let dims = shape(rng, 1, 4);
         let axis = rng.random_range(0..dims.len());
@@ -58,7 +58,7 @@ fn axes<T: Float>() {
 
 #[test]
 fn softmax_and_l2_over_every_axis() {
-    for_types!(axes: f32, f16, bf16);
+    for_types!(axes: f32, f16, bf16, f64);
 }
 
 #[test]

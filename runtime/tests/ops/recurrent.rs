@@ -1,6 +1,6 @@
 //! Cells of recurrent networks against plain loops.
 
-use graphable::{DType, Float, bf16, f16, ops};
+use graphable::{Real, bf16, f16, ops};
 
 use crate::{
     fixtures::Fixture,
@@ -21,9 +21,9 @@ fn linear(x: &Array, w: &Array, b: &Array) -> Array {
     })
 }
 
-fn cells<T: Float>() {
+fn cells<T: Real>() {
     // Of 16 bits, the products with input and state are rounded.
-    let slack = if T::DTYPE == DType::F32 { 10.0 } else { 1e4 };
+    let slack = if T::DTYPE.size() > 2 { 10.0 } else { 1e4 };
     cases(30, |step, rng| {
         let (batch, inner, width) = (size(rng), size(rng), size(rng).max(1));
         let mut drawn = |shape: &[usize]| input::<T>(step, rng, shape, (-1.0, 1.0));
@@ -61,7 +61,7 @@ fn cells<T: Float>() {
 
 #[test]
 fn cells_compute_their_gates() {
-    for_types!(cells: f32, f16, bf16);
+    for_types!(cells: f32, f16, bf16, f64);
 }
 
 #[test]

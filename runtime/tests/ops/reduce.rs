@@ -1,4 +1,4 @@
-use graphable::{Float, Number, bf16, f16, ops};
+use graphable::{Number, Real, bf16, f16, ops};
 use rand::Rng;
 
 use crate::{
@@ -70,7 +70,7 @@ fn integer_sums_wrap_and_means_do_not() {
     });
 }
 
-fn masked<T: Float>() {
+fn masked<T: Real>() {
     cases(60, |step, rng| {
         let dims = shape(rng, 1, 4);
         let axis = rng.random_range(0..dims.len());
@@ -92,7 +92,7 @@ fn masked<T: Float>() {
 
 #[test]
 fn masked_means() {
-    for_types!(masked: f32, f16, bf16);
+    for_types!(masked: f32, f16, bf16, f64);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Further reductions, against loops in f64.
 
-use graphable::{Float, Number, Real, Step, Tensor, bf16, f16, ops};
+use graphable::{Number, Real, Step, Tensor, bf16, f16, ops};
 use rand::Rng;
 
 use crate::{
@@ -109,7 +109,7 @@ fn any_and_all() {
     });
 }
 
-fn masked<T: Float>() {
+fn masked<T: Real>() {
     cases(40, |step, rng| {
         let dims = shape(rng, 1, 4);
         let axis = rng.random_range(0..dims.len());
@@ -123,6 +123,7 @@ fn masked<T: Float>() {
         let product = |line: &[f64]| line.iter().product();
         assert_close(step, &ops::masked_prod(&x, &mask, axis).unwrap(), &some.reduce(axis, product), 8.0);
         logarithms_of_some(step, (&x, &mask), axis, &low);
+        moments_of_some(step, (&x, &mask), axis, (&host, &hm), rng.random_range(0..2));
         if dims[axis] == 0 {
             assert!(is_shape(ops::masked_max(&x, &mask, axis)));
             return;
@@ -139,12 +140,13 @@ fn masked<T: Float>() {
 }
 
 /// `low` has `-inf` where the mask is false. Lines of which nothing counts are compared where both are infinite.
-fn logarithms_of_some<'s, T: Float>(
+fn logarithms_of_some<'s, T: Real>(
     step: &Step<'s>,
     (x, mask): (&Tensor<'s, T>, &Tensor<'s, bool>),
     axis: usize,
     low: &Array,
 ) {
+    let [low_end, high_end] = [-1e3, 1e3].map(|end| step.tensor(&[], &[T::from_f64(end)]).unwrap());
     let sums = |line: &[f64]| line.iter().map(|v| v.exp()).sum::<f64>().ln();
     let y = ops::masked_log_softmax(x, mask, axis).unwrap();
     // Where nothing counts, everything is `-inf`.
@@ -152,17 +154,100 @@ fn logarithms_of_some<'s, T: Float>(
         let sum = sums(line);
         line.iter().map(|v| if sum.is_finite() { (v - sum).clamp(-1e3, 1e3) } else { -1e3 }).collect()
     });
-    assert_close(step, &ops::clamp(&y, -1e3, 1e3).unwrap(), &logs, 8.0);
+    assert_close(step, &ops::clamp(&y, &low_end, &high_end).unwrap(), &logs, 8.0);
     if low.shape[axis] > 0 {
         let y = ops::masked_logsumexp(x, mask, axis).unwrap();
         let want = low.reduce(axis, |line| sums(line).clamp(-1e3, 1e3));
-        assert_close(step, &ops::clamp(&y, -1e3, 1e3).unwrap(), &want, 8.0);
+        assert_close(step, &ops::clamp(&y, &low_end, &high_end).unwrap(), &want, 8.0);
     }
+}
+
+/// Of lines, the elements whose mask is true.
+fn counted(host: &Array, mask: &Array, axis: usize, of: impl Fn(&[f64]) -> f64) -> Array {
+    let mut dims = host.shape.clone();
+    let full = Array::from_fn(&dims, |i| mask.at(i));
+    dims.remove(axis);
+    Array::from_fn(&dims, |i| {
+        let (values, mask) = (host.line(axis, i), full.line(axis, i));
+        of(&values.iter().zip(&mask).filter(|(_, m)| **m != 0.0).map(|(v, _)| *v).collect::<Vec<_>>())
+    })
+}
+
+fn moments_of_some<'s, T: Real>(
+    step: &Step<'s>,
+    (x, mask): (&Tensor<'s, T>, &Tensor<'s, bool>),
+    axis: usize,
+    (host, hm): (&Array, &Array),
+    correction: usize,
+) {
+    let variance = |line: &[f64]| {
+        let n = line.len() as f64;
+        let mean = line.iter().sum::<f64>() / n;
+        line.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - correction as f64).max(0.0)
+    };
+    // Of as many elements as the correction, nothing is divided by nothing.
+    let want = counted(host, hm, axis, variance);
+    assert_close(step, &ops::masked_var(x, mask, axis, correction).unwrap(), &want, 40.0);
+    let std = ops::masked_std(x, mask, axis, correction).unwrap();
+    assert_close(step, &std, &want.map(f64::sqrt), 40.0);
+}
+
+/// Sums and means of every type: those of integers wrap, and truncate.
+fn sums_of_some<T: Number>() {
+    cases(40, |step, rng| {
+        let dims = shape(rng, 1, 4);
+        let axis = rng.random_range(0..dims.len());
+        let (x, host) = input::<T>(step, rng, &dims, (-40.0, 40.0));
+        let part = part_of(rng, &dims);
+        let (mask, hm) = input::<bool>(step, rng, &part, (0.0, 1.0));
+        let float = T::DTYPE.is_float();
+        let sum = counted(&host, &hm, axis, |line| line.iter().sum());
+        let sum = if float { sum } else { sum.map(wrapped::<T>) };
+        assert_close(step, &ops::masked_sum(&x, &mask, axis).unwrap(), &sum, 40.0);
+        let mean =
+            |line: &[f64]| if line.is_empty() { 0.0 } else { line.iter().sum::<f64>() / line.len() as f64 };
+        let mean = counted(&host, &hm, axis, mean);
+        let mean = if float { mean } else { mean.map(f64::trunc) };
+        assert_close(step, &ops::masked_mean(&x, &mask, axis).unwrap(), &mean, 40.0);
+        let product = counted(&host, &hm, axis, |line| line.iter().map(|v| v.clamp(-1.0, 1.0)).product());
+        let unit =
+            ops::clamp(&x, &ops::neg(&ops::ones_like(&x).unwrap()).unwrap(), &ops::ones_like(&x).unwrap());
+        if T::DTYPE != graphable::DType::U32 && T::DTYPE != graphable::DType::U8 {
+            assert_close(step, &ops::masked_prod(&unit.unwrap(), &mask, axis).unwrap(), &product, 8.0);
+        }
+        if dims[axis] > 0 {
+            let ends = [f64::NEG_INFINITY, f64::INFINITY].map(|end| T::from_f64(end).to_f64());
+            let most = counted(&host, &hm, axis, |line| line.iter().copied().fold(ends[0], f64::max));
+            assert_same(step, &ops::masked_max(&x, &mask, axis).unwrap(), &most);
+            let least = counted(&host, &hm, axis, |line| line.iter().copied().fold(ends[1], f64::min));
+            assert_same(step, &ops::masked_min(&x, &mask, axis).unwrap(), &least);
+        }
+    });
+}
+
+#[test]
+fn masks_leave_elements_of_every_type_out() {
+    for_types!(sums_of_some: f32, f16, bf16, f64, i32, i64, i8, u32, u8);
+}
+
+#[test]
+fn any_and_all_of_some() {
+    cases(40, |step, rng| {
+        let dims = shape(rng, 1, 4);
+        let axis = rng.random_range(0..dims.len());
+        let (x, host) = input::<bool>(step, rng, &dims, (0.0, 1.0));
+        let part = part_of(rng, &dims);
+        let (mask, hm) = input::<bool>(step, rng, &part, (0.0, 1.0));
+        let some = counted(&host, &hm, axis, |line| f64::from(u8::from(line.contains(&1.0))));
+        let every = counted(&host, &hm, axis, |line| f64::from(u8::from(!line.contains(&0.0))));
+        assert_same(step, &ops::masked_any(&x, &mask, axis).unwrap(), &some);
+        assert_same(step, &ops::masked_all(&x, &mask, axis).unwrap(), &every);
+    });
 }
 
 #[test]
 fn masks_leave_elements_out() {
-    for_types!(masked: f32, f16, bf16);
+    for_types!(masked: f32, f16, bf16, f64);
 }
 
 #[test]
@@ -177,6 +262,8 @@ fn misuse_is_refused() {
         assert!(is_axis(ops::logsumexp(&x, 2)) && is_axis(ops::sum_keepdim(&x, 2)));
         assert!(is_axis(ops::masked_max(&x, &mask, 2)) && is_axis(ops::masked_softmax(&x, &mask, 2)));
         assert!(is_shape(ops::masked_max(&x, &mask, 1)) && is_shape(ops::masked_min(&x, &wide, 1)));
+        assert!(is_axis(ops::masked_var(&x, &mask, 2, 0)) && is_shape(ops::masked_std(&x, &mask, 1, 0)));
+        assert!(is_axis(ops::masked_any(&flags, &mask, 2)) && is_shape(ops::masked_all(&flags, &wide, 1)));
         assert!(is_axis(ops::masked_prod(&x, &mask, 2)) && is_shape(ops::masked_logsumexp(&x, &mask, 1)));
     });
 }

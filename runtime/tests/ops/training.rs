@@ -1,8 +1,8 @@
 //! Batch norm with the statistics of its batch, weighted losses and additions at indices: their results are those of PyTorch.
 
 use graphable::{
-    DType, Float, Mode, Param, Params, Result, Runtime, Schedule, State, Step, Tensor, bf16, f16, graphable,
-    ops,
+    DType, Float, Mode, Param, Params, Real, Result, Runtime, Schedule, State, Step, Tensor, bf16, f16,
+    graphable, ops,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -124,7 +124,7 @@ fn moments(x: &Array, channel: usize) -> (f64, f64, f64) {
     (mean, of.iter().map(|v| (v - mean).powi(2)).sum(), of.len() as f64)
 }
 
-fn batches<T: Float>() {
+fn batches<T: Real>() {
     let mut rt = Runtime::new(device()).unwrap();
     for seed in 0..20 {
         let rng = &mut StdRng::seed_from_u64(seed);
@@ -151,7 +151,7 @@ fn batches<T: Float>() {
 
 #[test]
 fn batches_have_statistics_of_their_own() {
-    for_types!(batches: f32, f16, bf16);
+    for_types!(batches: f32, f16, bf16, f64);
 }
 
 fn batches_in_16_bits<T: Float>() {
@@ -201,7 +201,7 @@ fn statistics_of_16_bits_may_be_f32() {
     for_types!(batches_in_16_bits: f16, bf16);
 }
 
-fn weighted<T: Float>() {
+fn weighted<T: Real>() {
     cases(40, |step, rng| {
         let (rows, classes) = (size(rng), rng.random_range(1..7));
         let (x, host) = input::<T>(step, rng, &[rows, classes], (-4.0, 4.0));
@@ -219,7 +219,7 @@ fn weighted<T: Float>() {
         });
         let of_rows =
             Array::from_fn(&[rows], |i| usize::try_from(labels[i[0]]).map_or(0.0, |label| hw.data[label]));
-        let (loss, weight) = ops::cross_entropy_weighted(&x, &given, &weights, -1, smoothing as f32).unwrap();
+        let (loss, weight) = ops::cross_entropy_weighted(&x, &given, &weights, -1, smoothing).unwrap();
         assert_close(step, &loss, &want, 10.0);
         assert_close(step, &weight, &of_rows, 0.0);
         let (loss, weight) = ops::nll_loss_weighted(&x, &given, &weights, -1).unwrap();
@@ -233,7 +233,7 @@ fn weighted<T: Float>() {
 
 #[test]
 fn losses_with_a_weight_for_each_class() {
-    for_types!(weighted: f32, f16, bf16);
+    for_types!(weighted: f32, f16, bf16, f64);
 }
 
 /// The losses of each row, and their mean by weight.

@@ -355,6 +355,51 @@ fn masked_forms(
     ops::add(&ops::masked_softmax(x, &mask, 0)?, &ops::add(&ends, &first)?)
 }
 
+/// In the padding, masks are true, and elements are what they are.
+#[graphable]
+fn further_masked_forms(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let wild = ops::log(&ops::sub(x, 3.0)?)?;
+    let all = ops::full(x.scope(), x.shape(), true)?;
+    let double = ops::cast::<_, f64>(x)?;
+    let spread = ops::add(&ops::masked_var(x, &all, 0, 0)?, &ops::masked_std(x, &ops::lt(x, 6.5)?, 0, 0)?)?;
+    let of_doubles = ops::add(&ops::masked_mean(&double, &all, 0)?, &ops::masked_sum(&double, &all, 0)?)?;
+    let of_doubles = ops::add(&of_doubles, &ops::masked_max(&double, &all, 0)?)?;
+    let long = ops::cast::<_, i64>(x)?;
+    let of_longs = ops::add(&ops::masked_sum(&long, &all, 0)?, &ops::masked_min(&long, &all, 0)?)?;
+    let flags =
+        [ops::masked_any(&ops::isnan(&wild)?, &all, 0)?, ops::masked_all(&ops::isfinite(&wild)?, &all, 0)?];
+    let [some, every] = [ops::cast::<_, f32>(&flags[0])?, ops::cast::<_, f32>(&flags[1])?];
+    let y = ops::add(&ops::add(&spread, &some)?, &ops::scale(&every, 2.0)?)?;
+    let y = ops::add(&y, &ops::add(&ops::cast::<_, f32>(&of_doubles)?, &ops::cast::<_, f32>(&of_longs)?)?)?;
+    ops::add(&ops::zeros_like(x)?, &y)
+}
+
+/// Along the padded axis, of values of which some are equal; the padding has smaller ones, and larger ones.
+#[graphable]
+fn columns_in_order(
+    #[host]
+    #[dims(B, 2)]
+    x: &Tensor<f32>,
+) -> Result<Tensor<f32>> {
+    let mixed = ops::sin(&ops::mul(x, 1.7)?)?;
+    let coarse = ops::round(&ops::mul(&mixed, 2.0)?)?;
+    let (up, _) = ops::sort(&mixed, 0, false)?;
+    let (down, places) = ops::sort(&coarse, 0, true)?;
+    let long = ops::argsort(&ops::cast::<_, i64>(&coarse)?, 0, false)?;
+    let double = ops::argsort(&ops::neg(&ops::cast::<_, f64>(&mixed)?)?, 0, true)?;
+    let places = ops::cast::<_, f32>(&ops::add(
+        &ops::add(&places, &ops::mul(&long, 10u32)?)?,
+        &ops::mul(&double, 100u32)?,
+    )?)?;
+    let sums =
+        ops::add(&ops::cumsum(&mixed, 0)?, &ops::cumsum(&ops::reciprocal(&ops::add(&coarse, 0.3)?)?, 0)?)?;
+    ops::add(&ops::add(&ops::add(&up, &ops::mul(&down, 7.0)?)?, &sums)?, &places)
+}
+
 /// Of each row.
 #[graphable]
 fn rows_in_order(
@@ -374,6 +419,8 @@ fn rows_in_order(
 fn masked_forms_and_order_see_the_real_rows() {
     agrees!(MaskedFormsGraph);
     agrees!(RowsInOrderGraph);
+    agrees!(FurtherMaskedFormsGraph);
+    agrees!(ColumnsInOrderGraph);
 }
 
 #[test]

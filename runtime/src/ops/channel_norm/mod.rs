@@ -2,15 +2,16 @@
 
 use self::kernels as k;
 use super::{
+    by_type::of_reals,
     check::{Shape, check_eps, refuse},
     shape::reshape,
 };
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
 use crate::{
-    AsOperand, Dim, Error, Float, Result, Tensor,
+    AsOperand, Dim, Error, Real, Result, Tensor,
     backend::View,
-    kernel::{call::Call, definition::Kernel as _},
+    kernel::call::Call,
     tensor::{Operand, Shown},
     value::layout::Layout,
 };
@@ -29,7 +30,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// Applies group norm: the channels of `x`, `[N, C, ..]`, are divided into `groups`; each group of an item has
 /// mean 0 and variance 1, and is then multiplied by `weight` and added to `bias`, both `[C]`.
 ///
-/// As `torch.nn.functional.group_norm`. Computed in f32; what is multiplied by the weight has been rounded to `T`. With as many
+/// As `torch.nn.functional.group_norm`. Computed in f32, an `f64` in f64; what is multiplied by the weight has been rounded to `T`. With as many
 /// groups as channels, it is the instance norm. Padding of `N` propagates.
 ///
 /// ```
@@ -45,17 +46,18 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// # Errors
 /// Returns [`Error::Shape`] if the shapes do not fit together, or the channels do not divide into the groups;
 /// [`Error::Argument`] for no group, or a negative `eps`; [`Error::PaddedMix`] if anything but `N` is padded.
-pub fn group_norm<'s, T: Float>(
+pub fn group_norm<'s, T: Real>(
     x: &Tensor<'s, T>,
     groups: usize,
     weight: &(impl AsOperand<'s, T> + ?Sized),
     bias: &(impl AsOperand<'s, T> + ?Sized),
-    eps: f32,
+    eps: impl Into<f64>,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "group_norm";
     let scope = x.scope();
     let owned = [weight.operand(NAME, scope)?, bias.operand(NAME, scope)?];
-    check_eps(NAME, eps)?;
+    let eps = eps.into();
+    check_eps::<T>(NAME, eps)?;
     if groups == 0 {
         return Err(Error::Argument { op: NAME, reason: "0 groups; at least 1 is needed".to_owned() });
     }
@@ -67,12 +69,12 @@ pub fn group_norm<'s, T: Float>(
     }
     let row: usize = x.sizes()[1..].iter().product::<usize>() / groups;
     let rows = reshape(x, [x.dim(0), groups.into(), row.into()])?;
-    let mut call = Call::new(k::normalized::DEFINITION, &rows)?;
-    call.key(eps);
+    let mut call = Call::new(of_reals!(k::floats::normalized, k::doubles::normalized), &rows)?;
+    call.number::<T>(eps);
     let rows: Tensor<'s, T> = call.launch_rows()?;
     let shape: Vec<Dim<'s>> = x.shape().to_vec();
     let y = reshape(&rows, shape)?;
-    let mut call = Call::new(k::affine::DEFINITION, &y)?;
+    let mut call = Call::new(of_reals!(k::floats::affine, k::doubles::affine), &y)?;
     for operand in owned {
         call.operand(along_channels(operand, x.rank())?);
     }
@@ -84,8 +86,8 @@ pub fn group_norm<'s, T: Float>(
 /// `[N, C, ..]`.
 ///
 /// As `torch.nn.functional.batch_norm` with `training=False`; with `True`, it is [`batch_norm_training`]. Statistics, weight and
-/// bias may have another float type than `x`, such as `f32` beside 16 bits. Padding of all dimensions but the channels
-/// propagates.
+/// bias may have another float type than `x`, such as `f32` beside 16 bits; beside an `f64`, they are `f64`. Padding of all
+/// dimensions but the channels propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -99,38 +101,50 @@ pub fn group_norm<'s, T: Float>(
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Shape`] if the shapes do not fit together; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] if
-/// the channels are padded.
-pub fn batch_norm<'s, T: Float, W: Float>(
+/// Returns [`Error::Shape`] if the shapes do not fit together; [`Error::Argument`] for a negative `eps`; [`Error::DTypeMismatch`]
+/// if one of `T` and `W` alone is `f64`; [`Error::PaddedMix`] if the channels are padded.
+pub fn batch_norm<'s, T: Real, W: Real>(
     x: &Tensor<'s, T>,
     running_mean: &(impl AsOperand<'s, W> + ?Sized),
     running_var: &(impl AsOperand<'s, W> + ?Sized),
     weight: &(impl AsOperand<'s, W> + ?Sized),
     bias: &(impl AsOperand<'s, W> + ?Sized),
-    eps: f32,
+    eps: impl Into<f64>,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "batch_norm";
     let scope = x.scope();
     let statistics = [running_mean.operand(NAME, scope)?, running_var.operand(NAME, scope)?];
     let [mean, variance] = statistics;
     let owned = [mean, variance, weight.operand(NAME, scope)?, bias.operand(NAME, scope)?];
-    check_eps(NAME, eps)?;
+    let eps = eps.into();
+    check_eps::<T>(NAME, eps)?;
+    check_types::<T, W>(NAME)?;
     check(NAME, x, &owned, 1..2)?;
     normalized(x, owned, eps)
 }
 
 /// `x` normalised by mean and variance, weight and bias, all `[C]`.
-fn normalized<'s, T: Float>(x: &Tensor<'s, T>, by: [Operand; 4], eps: f32) -> Result<Tensor<'s, T>> {
-    let mut call = Call::new(k::batch_normalized::DEFINITION, x)?;
+fn normalized<'s, T: Real>(x: &Tensor<'s, T>, by: [Operand; 4], eps: f64) -> Result<Tensor<'s, T>> {
+    let mut call = Call::new(of_reals!(k::floats::batch_normalized, k::doubles::batch_normalized), x)?;
     for operand in by {
         call.operand(along_channels(operand, x.rank())?);
     }
-    call.key(eps);
+    call.number::<T>(eps);
     call.launch()
 }
 
+/// Refuses an `f64` beside floats that are computed in `f32`.
+fn check_types<T: Real, W: Real>(op: &str) -> Result<()> {
+    if T::DTYPE.is_computed_in_f32() == W::DTYPE.is_computed_in_f32() {
+        return Ok(());
+    }
+    let what =
+        format!("statistics, weight and bias of `{op}`, which are `f64` if the input is, and only then,");
+    Err(Error::DTypeMismatch { what, expected: T::DTYPE, found: W::DTYPE })
+}
+
 /// Refuses padding of `axes` and of what belongs to the channels, which must be `[C]`.
-fn check<T: Float>(
+fn check<T: Real>(
     op: &'static str,
     x: &Tensor<'_, T>,
     owned: &[Operand],

@@ -1,57 +1,23 @@
 //! The kernels of convolutions. Zeros surround the input, and stand for what the padding of a bucket holds.
 
-use crate::kernel;
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::{Definition, Kernel as _};
-
-/// The windows of the input, `[N, positions, C, K]`: the left side of a product.
-#[kernel(index)]
-pub(super) fn unfold_1d(
-    x: View<f32, 3>,
-    stride: i32,
-    padding: i32,
-    dilation: i32,
-    [n, i, c, k]: [i32; 4],
-) -> f32 {
-    x.at_or([n, c, i * stride + k * dilation - padding], 0.0)
-}
-
-/// Likewise, `[N, rows, columns, C, K, K]`.
-#[kernel(index)]
-pub(super) fn unfold_2d(
-    x: View<f32, 4>,
-    stride: i32,
-    padding: i32,
-    dilation: i32,
-    stride_2: i32,
-    padding_2: i32,
-    dilation_2: i32,
-    [n, i, j, c, k, l]: [i32; 6],
-) -> f32 {
-    x.at_or([n, c, i * stride + k * dilation - padding, j * stride_2 + l * dilation_2 - padding_2], 0.0)
-}
-
-/// A result and its bias.
-#[kernel]
-pub(super) fn biased(y: f32, bias: f32) -> f32 {
-    y + bias
-}
 
 /// A convolution whose groups have one channel of the input, each with the channel of the result `per_group` times; the
 /// sum begins with the bias.
 macro_rules! depthwise {
-    ($one:ident $two:ident ($($bias:ident: $of:expr)?) $c:ident) => {
+    ($t:ident $one:ident $two:ident ($($bias:ident: $of:expr)?) $c:ident) => {
         #[kernel(index)]
-        pub(super) fn $one(
-            x: View<f32, 3>,
-            w: View<f32, 3>,
-            $($bias: View<f32, 1>,)?
+        pub(in crate::ops) fn $one(
+            x: View<$t, 3>,
+            w: View<$t, 3>,
+            $($bias: View<$t, 1>,)?
             per_group: i32,
             stride: i32,
             padding: i32,
             dilation: i32,
             [n, $c, i]: [i32; 3],
-        ) -> f32 {
+        ) -> $t {
             let mut sum = 0.0;
             $(sum += $of;)?
             for k in 0..w.dim(2) {
@@ -61,10 +27,10 @@ macro_rules! depthwise {
         }
 
         #[kernel(index)]
-        pub(super) fn $two(
-            x: View<f32, 4>,
-            w: View<f32, 4>,
-            $($bias: View<f32, 1>,)?
+        pub(in crate::ops) fn $two(
+            x: View<$t, 4>,
+            w: View<$t, 4>,
+            $($bias: View<$t, 1>,)?
             per_group: i32,
             stride: i32,
             padding: i32,
@@ -73,7 +39,7 @@ macro_rules! depthwise {
             padding_2: i32,
             dilation_2: i32,
             [n, $c, i, j]: [i32; 4],
-        ) -> f32 {
+        ) -> $t {
             let mut sum = 0.0;
             $(sum += $of;)?
             for k in 0..w.dim(2) {
@@ -88,22 +54,19 @@ macro_rules! depthwise {
     };
 }
 
-depthwise!(depthwise_1d depthwise_2d () c);
-depthwise!(depthwise_bias_1d depthwise_bias_2d (bias: bias.at([c])) c);
-
 /// The sum of what each element of the input contributes to an element of the result, after a bias. The contributions,
 /// `[groups, N, positions, channels of a group, K]`, are a product; the `K` of two dimensions are one, row by row.
 macro_rules! fold {
-    ($one:ident $two:ident ($($bias:ident: $of:expr)?) $c:ident) => {
+    ($t:ident $one:ident $two:ident ($($bias:ident: $of:expr)?) $c:ident) => {
         #[kernel(index)]
-        pub(super) fn $one(
-            parts: View<f32, 5>,
-            $($bias: View<f32, 1>,)?
+        pub(in crate::ops) fn $one(
+            parts: View<$t, 5>,
+            $($bias: View<$t, 1>,)?
             stride: i32,
             padding: i32,
             dilation: i32,
             [n, $c, i]: [i32; 3],
-        ) -> f32 {
+        ) -> $t {
             let (group, channel) = ($c / parts.dim(3), $c % parts.dim(3));
             let mut sum = 0.0;
             $(sum += $of;)?
@@ -117,9 +80,9 @@ macro_rules! fold {
         }
 
         #[kernel(index)]
-        pub(super) fn $two(
-            parts: View<f32, 6>,
-            $($bias: View<f32, 1>,)?
+        pub(in crate::ops) fn $two(
+            parts: View<$t, 6>,
+            $($bias: View<$t, 1>,)?
             columns: i32,
             stride: i32,
             padding: i32,
@@ -128,7 +91,7 @@ macro_rules! fold {
             padding_2: i32,
             dilation_2: i32,
             [n, $c, i, j]: [i32; 4],
-        ) -> f32 {
+        ) -> $t {
             let (group, channel) = ($c / parts.dim(4), $c % parts.dim(4));
             let mut sum = 0.0;
             $(sum += $of;)?
@@ -144,23 +107,76 @@ macro_rules! fold {
     };
 }
 
-fold!(fold_1d fold_2d () c);
-fold!(fold_bias_1d fold_bias_2d (bias: bias.at([c])) c);
+/// The kernels of a type.
+macro_rules! convolutions {
+    ($($module:ident $t:ident)*) => {$(
+        pub(super) mod $module {
+            use crate::kernel;
 
-/// The kernels of this file, for CI to compile.
+            /// The windows of the input, `[N, positions, C, K]`: the left side of a product.
+            #[kernel(index)]
+            pub(in crate::ops) fn unfold_1d(
+                x: View<$t, 3>,
+                stride: i32,
+                padding: i32,
+                dilation: i32,
+                [n, i, c, k]: [i32; 4],
+            ) -> $t {
+                x.at_or([n, c, i * stride + k * dilation - padding], 0.0)
+            }
+
+            /// Likewise, `[N, rows, columns, C, K, K]`.
+            #[kernel(index)]
+            pub(in crate::ops) fn unfold_2d(
+                x: View<$t, 4>,
+                stride: i32,
+                padding: i32,
+                dilation: i32,
+                stride_2: i32,
+                padding_2: i32,
+                dilation_2: i32,
+                [n, i, j, c, k, l]: [i32; 6],
+            ) -> $t {
+                x.at_or([n, c, i * stride + k * dilation - padding, j * stride_2 + l * dilation_2 - padding_2], 0.0)
+            }
+
+            /// A result and its bias.
+            #[kernel]
+            pub(in crate::ops) fn biased(y: $t, bias: $t) -> $t {
+                y + bias
+            }
+
+            depthwise!($t depthwise_1d depthwise_2d () c);
+            depthwise!($t depthwise_bias_1d depthwise_bias_2d (bias: bias.at([c])) c);
+            fold!($t fold_1d fold_2d () c);
+            fold!($t fold_bias_1d fold_bias_2d (bias: bias.at([c])) c);
+        }
+    )*};
+}
+
+convolutions! {
+    floats f32
+    doubles f64
+}
+
+/// The kernels of this file, for CI to compile: of `f64`, those of two dimensions.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 11] {
+pub(super) fn all() -> [&'static Definition; 15] {
     [
-        biased::DEFINITION,
-        unfold_1d::DEFINITION,
-        unfold_2d::DEFINITION,
-        depthwise_1d::DEFINITION,
-        depthwise_2d::DEFINITION,
-        depthwise_bias_1d::DEFINITION,
-        depthwise_bias_2d::DEFINITION,
-        fold_1d::DEFINITION,
-        fold_2d::DEFINITION,
-        fold_bias_1d::DEFINITION,
-        fold_bias_2d::DEFINITION,
+        floats::biased::DEFINITION,
+        floats::unfold_1d::DEFINITION,
+        floats::unfold_2d::DEFINITION,
+        floats::depthwise_1d::DEFINITION,
+        floats::depthwise_2d::DEFINITION,
+        floats::depthwise_bias_1d::DEFINITION,
+        floats::depthwise_bias_2d::DEFINITION,
+        floats::fold_1d::DEFINITION,
+        floats::fold_2d::DEFINITION,
+        floats::fold_bias_1d::DEFINITION,
+        floats::fold_bias_2d::DEFINITION,
+        doubles::biased::DEFINITION,
+        doubles::unfold_2d::DEFINITION,
+        doubles::depthwise_bias_2d::DEFINITION,
+        doubles::fold_bias_2d::DEFINITION,
     ]
 }

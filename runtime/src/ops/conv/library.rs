@@ -1,16 +1,16 @@
 //! Convolutions by the device's library.
 
 use super::{
-    super::{check::Shape, launch::compute, prelude::*, shape::permute},
+    super::{by_type::of_reals, check::Shape, launch::compute, prelude::*, shape::permute},
     Operands, Sizes, dims, kernels as k,
 };
 use crate::{
-    DType, Dim, Float, Result, Tensor,
+    DType, Dim, Real, Result, Tensor,
     backend::{
         Op,
         cuda::kernels::{Convolution, ConvolutionAddresses},
     },
-    kernel::{call::Call, definition::Kernel as _},
+    kernel::call::Call,
     memory::COPY,
     ops::ConvConfig,
     tensor::Operand,
@@ -63,7 +63,7 @@ impl Operation for ByLibrary {
 
 /// Computes a convolution by the library; `None` if the device has none for it, or a matrix product or other kernels do
 /// better: for windows of one element, for many channels in f32, and where the zeros after the input are a bucket's.
-pub(super) fn convolution<'s, T: Float, const N: usize>(
+pub(super) fn convolution<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     config: &ConvConfig<N>,
     sizes: &Sizes<'s, N>,
@@ -73,7 +73,8 @@ pub(super) fn convolution<'s, T: Float, const N: usize>(
         config.groups == 1 && (sizes.kernel, config.stride, config.padding) == ([1; N], [1; N], [0; N]);
     let channels = config.groups * sizes.outer;
     let is_wide = T::DTYPE == DType::F32 && config.groups == 1 && channels > WIDE;
-    if is_product || is_wide || (2..N + 2).any(|axis| x.raw.marks.get(axis).is_some()) {
+    let by_library = T::DTYPE.is_computed_in_f32();
+    if !by_library || is_product || is_wide || (2..N + 2).any(|axis| x.raw.marks.get(axis).is_some()) {
         return Ok(None);
     }
     let y = dims(x, sizes, &[channels]);
@@ -92,7 +93,7 @@ pub(super) fn convolution<'s, T: Float, const N: usize>(
     let mut y: Tensor<'s, T> =
         compute(scope, op, &[x.view, w.view], &shape, PaddedDims::NONE.with(0, marks))?;
     if let Some(bias) = operands.bias {
-        let mut call = Call::new(k::biased::DEFINITION, &y)?;
+        let mut call = Call::new(of_reals!(k::floats::biased, k::doubles::biased), &y)?;
         call.operand(bias);
         y = call.launch()?;
     }
@@ -101,7 +102,7 @@ pub(super) fn convolution<'s, T: Float, const N: usize>(
 }
 
 /// The convolution of images that are one line high, if `N` is 1.
-fn request<T: Float, const N: usize>(
+fn request<T: Real, const N: usize>(
     operands: &Operands<'_, '_, T>,
     config: &ConvConfig<N>,
     y: &[Dim<'_>],
@@ -135,7 +136,7 @@ fn plane<const N: usize>(values: [usize; N], of_one_line: usize) -> [usize; 2] {
 }
 
 /// An operand with its dimensions in the order of `axes`, contiguous and aligned as the library wants it; the second value owns its memory if that takes a copy.
-fn lines<'s, T: Float>(
+fn lines<'s, T: Real>(
     operands: &Operands<'_, 's, T>,
     of: Operand,
     axes: &[usize],

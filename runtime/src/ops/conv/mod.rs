@@ -6,6 +6,7 @@ use self::{
     sizes::{Operands, Sizes},
 };
 use super::{
+    by_type::of_reals,
     check::Shape,
     launch::{compute, own},
     matmul::{product, project},
@@ -14,9 +15,9 @@ use super::{
 #[cfg(feature = "cuda")]
 use crate::kernel::definition::Definition;
 use crate::{
-    AsOperand, Dim, Float, Result, Tensor,
+    AsOperand, Dim, Real, Result, Tensor,
     backend::View,
-    kernel::{call::Call, definition::Kernel as _},
+    kernel::call::Call,
     memory::COPY,
     tensor::Operand,
     value::layout::{Layout, PaddedDims},
@@ -42,9 +43,9 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// `[channels of the result, C / groups, K]`, the result
 /// `[N, channels, (L + 2 padding - dilation (K - 1) - 1) / stride + 1]`.
 ///
-/// As `torch.nn.functional.conv1d`, computed in f32; with groups of several channels, and by cuDNN, the sum is rounded to `T`
+/// As `torch.nn.functional.conv1d`, computed in f32, of an `f64` in f64; with groups of several channels, and by cuDNN, the sum is rounded to `T`
 /// before the bias is added. A GPU uses cuDNN 9 where it finds it (`GRAPHABLE_CUDNN` names another one, or none), except for
-/// windows of one element, groups of one channel, padded sizes, and more than 128 channels in f32. It copies a weight whose
+/// windows of one element, groups of one channel, padded sizes, an `f64`, and more than 128 channels in f32. It copies a weight whose
 /// channels do not lie next to each other in memory, which a weight stored as `[channels of the result, K.., C / groups]` and
 /// passed by [`permute`](super::permute) spares. Zeros surround the input. Padding of the batch propagates, and that of `L`
 /// if the size stays what it is, which it does with a stride of 1 and `2 padding = dilation (K - 1)`: the padding of a bucket
@@ -68,7 +69,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// Returns [`Error::Shape`](crate::Error::Shape) if the shapes do not fit together, or a window is larger than the input with
 /// its padding; [`Error::Argument`](crate::Error::Argument) if a stride, a dilation or the number of groups is 0;
 /// [`Error::PaddedMix`](crate::Error::PaddedMix) if channels, the weight, or a dimension whose size changes are padded.
-pub fn conv1d<'s, T: Float>(
+pub fn conv1d<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     config: ConvConfig<1>,
@@ -93,7 +94,7 @@ pub fn conv1d<'s, T: Float>(
 ///
 /// # Errors
 /// See [`conv1d`].
-pub fn conv1d_bias<'s, T: Float>(
+pub fn conv1d_bias<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     b: &(impl AsOperand<'s, T> + ?Sized),
@@ -124,7 +125,7 @@ pub fn conv1d_bias<'s, T: Float>(
 ///
 /// # Errors
 /// See [`conv1d`].
-pub fn conv2d<'s, T: Float>(
+pub fn conv2d<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     config: ConvConfig<2>,
@@ -149,7 +150,7 @@ pub fn conv2d<'s, T: Float>(
 ///
 /// # Errors
 /// See [`conv1d`].
-pub fn conv2d_bias<'s, T: Float>(
+pub fn conv2d_bias<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     b: &(impl AsOperand<'s, T> + ?Sized),
@@ -160,7 +161,7 @@ pub fn conv2d_bias<'s, T: Float>(
     convolution(&Operands { op: NAME, x, w, bias }, &config)
 }
 
-fn convolution<'s, T: Float, const N: usize>(
+fn convolution<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     config: &ConvConfig<N>,
 ) -> Result<Tensor<'s, T>> {
@@ -188,7 +189,7 @@ fn dims<'s, T, const N: usize>(x: &Tensor<'s, T>, sizes: &Sizes<'s, N>, last: &[
 }
 
 /// The windows of the input as rows, `[N, positions.., channels * window]`.
-fn rows<'s, T: Float, const N: usize>(
+fn rows<'s, T: Real, const N: usize>(
     x: &Tensor<'s, T>,
     config: &ConvConfig<N>,
     sizes: &Sizes<'s, N>,
@@ -198,7 +199,11 @@ fn rows<'s, T: Float, const N: usize>(
         let axes: Shape = std::iter::once(0).chain(2..N + 2).chain([1]).collect();
         return permute(x, &axes);
     }
-    let kernel = if N == 1 { k::unfold_1d::DEFINITION } else { k::unfold_2d::DEFINITION };
+    let kernel = if N == 1 {
+        of_reals!(k::floats::unfold_1d, k::doubles::unfold_1d)
+    } else {
+        of_reals!(k::floats::unfold_2d, k::doubles::unfold_2d)
+    };
     let mut call = Call::new(kernel, x)?;
     windows(&mut call, config.stride, config.padding, config.dilation);
     let last: Shape = std::iter::once(channels).chain(sizes.kernel).collect();
@@ -222,7 +227,7 @@ fn windows<const N: usize>(
 }
 
 /// The weight as a matrix; the second value owns its memory if that takes a copy.
-fn matrix<'s, T: Float>(
+fn matrix<'s, T: Real>(
     operands: &Operands<'_, 's, T>,
     shape: &[usize],
 ) -> Result<(Operand, Option<Tensor<'s, T>>)> {
@@ -235,7 +240,7 @@ fn matrix<'s, T: Float>(
     Ok((Operand { view: View { layout, ..copy.raw.view() }, marks: PaddedDims::NONE }, Some(copy)))
 }
 
-fn one_product<'s, T: Float, const N: usize>(
+fn one_product<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     rows: &Tensor<'s, T>,
     sizes: &Sizes<'s, N>,
@@ -247,7 +252,7 @@ fn one_product<'s, T: Float, const N: usize>(
 }
 
 /// A product for each group; the results are put together by a copy, which adds the bias if there is one.
-fn product_of_groups<'s, T: Float, const N: usize>(
+fn product_of_groups<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     rows: &Tensor<'s, T>,
     groups: usize,
@@ -274,7 +279,7 @@ fn product_of_groups<'s, T: Float, const N: usize>(
         let stride = bias.view.layout.strides()[0];
         strides[..2].copy_from_slice(&[sizes.outer * stride, stride]);
         let layout = Layout::strided(&shape, &strides)?;
-        let mut call = Call::new(k::biased::DEFINITION, &y)?;
+        let mut call = Call::new(of_reals!(k::floats::biased, k::doubles::biased), &y)?;
         call.operand(Operand { view: View { layout, ..bias.view }, ..bias });
         y = call.launch()?;
     }
@@ -283,16 +288,16 @@ fn product_of_groups<'s, T: Float, const N: usize>(
 }
 
 /// Groups of one channel of the input: there is nothing to be multiplied but the windows themselves.
-fn depthwise<'s, T: Float, const N: usize>(
+fn depthwise<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     config: &ConvConfig<N>,
     sizes: &Sizes<'s, N>,
 ) -> Result<Tensor<'s, T>> {
     let kernel = match (N, operands.bias.is_some()) {
-        (1, false) => k::depthwise_1d::DEFINITION,
-        (1, true) => k::depthwise_bias_1d::DEFINITION,
-        (_, false) => k::depthwise_2d::DEFINITION,
-        (_, true) => k::depthwise_bias_2d::DEFINITION,
+        (1, false) => of_reals!(k::floats::depthwise_1d, k::doubles::depthwise_1d),
+        (1, true) => of_reals!(k::floats::depthwise_bias_1d, k::doubles::depthwise_bias_1d),
+        (_, false) => of_reals!(k::floats::depthwise_2d, k::doubles::depthwise_2d),
+        (_, true) => of_reals!(k::floats::depthwise_bias_2d, k::doubles::depthwise_bias_2d),
     };
     let mut call = Call::new(kernel, operands.x)?;
     call.operand(operands.w);

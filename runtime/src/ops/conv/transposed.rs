@@ -7,9 +7,10 @@ use super::{
     windows,
 };
 use crate::{
-    AsOperand, Dim, Float, Result, Tensor,
-    kernel::{call::Call, definition::Kernel as _},
+    AsOperand, Dim, Real, Result, Tensor,
+    kernel::call::Call,
     ops::{
+        by_type::of_reals,
         check::Shape,
         launch::own,
         matmul::product,
@@ -40,7 +41,7 @@ use crate::{
 /// [`Error::Argument`](crate::Error::Argument) if a stride, a dilation or the number of groups is 0, or the output padding is
 /// not less than the stride or the dilation; [`Error::PaddedMix`](crate::Error::PaddedMix) if channels, the weight, or a
 /// dimension whose size changes are padded.
-pub fn conv_transpose1d<'s, T: Float>(
+pub fn conv_transpose1d<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     config: ConvTransposeConfig<1>,
@@ -65,7 +66,7 @@ pub fn conv_transpose1d<'s, T: Float>(
 ///
 /// # Errors
 /// See [`conv_transpose1d`].
-pub fn conv_transpose1d_bias<'s, T: Float>(
+pub fn conv_transpose1d_bias<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     b: &(impl AsOperand<'s, T> + ?Sized),
@@ -96,7 +97,7 @@ pub fn conv_transpose1d_bias<'s, T: Float>(
 ///
 /// # Errors
 /// See [`conv_transpose1d`].
-pub fn conv_transpose2d<'s, T: Float>(
+pub fn conv_transpose2d<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     config: ConvTransposeConfig<2>,
@@ -121,7 +122,7 @@ pub fn conv_transpose2d<'s, T: Float>(
 ///
 /// # Errors
 /// See [`conv_transpose1d`].
-pub fn conv_transpose2d_bias<'s, T: Float>(
+pub fn conv_transpose2d_bias<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     b: &(impl AsOperand<'s, T> + ?Sized),
@@ -132,7 +133,7 @@ pub fn conv_transpose2d_bias<'s, T: Float>(
     transposed(&Operands { op: NAME, x, w, bias }, &config)
 }
 
-fn transposed<'s, T: Float, const N: usize>(
+fn transposed<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     config: &ConvTransposeConfig<N>,
 ) -> Result<Tensor<'s, T>> {
@@ -141,10 +142,10 @@ fn transposed<'s, T: Float, const N: usize>(
     let sizes = operands.backward(config)?;
     let parts = parts(operands, config.groups, &sizes)?;
     let kernel = match (N, operands.bias.is_some()) {
-        (1, false) => k::fold_1d::DEFINITION,
-        (1, true) => k::fold_bias_1d::DEFINITION,
-        (_, false) => k::fold_2d::DEFINITION,
-        (_, true) => k::fold_bias_2d::DEFINITION,
+        (1, false) => of_reals!(k::floats::fold_1d, k::doubles::fold_1d),
+        (1, true) => of_reals!(k::floats::fold_bias_1d, k::doubles::fold_bias_1d),
+        (_, false) => of_reals!(k::floats::fold_2d, k::doubles::fold_2d),
+        (_, true) => of_reals!(k::floats::fold_bias_2d, k::doubles::fold_bias_2d),
     };
     let mut call = Call::new(kernel, &parts)?;
     operands.bias.into_iter().for_each(|bias| call.operand(bias));
@@ -157,7 +158,7 @@ fn transposed<'s, T: Float, const N: usize>(
 }
 
 /// The contribution of each element of the input to the results: `[groups, N, positions.., channels of a group, window]`.
-fn parts<'s, T: Float, const N: usize>(
+fn parts<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     groups: usize,
     sizes: &Sizes<'s, N>,

@@ -1,22 +1,37 @@
 //! The norms as kernels of rows.
 
-#[cfg(feature = "cuda")]
-use crate::kernel::definition::{Definition, Kernel as _};
-use crate::{AsOperand, DType, Float, Result, Tensor, kernel};
+use crate::{
+    DType, Real,
+    kernel::definition::{Definition, Kernel as _},
+};
 
-#[kernel(rows)]
-pub(super) fn layer_norm(x: Row<f32>, weight: Row<f32>, bias: Row<f32>, eps: f32) -> Row<f32> {
-    let mean = x.sum() / x.len() as f32;
-    // A second pass instead of E[x²] - E[x]²: that difference cancels when the mean is large.
-    let variance = x.map(|v| (v - mean) * (v - mean)).sum() / x.len() as f32;
-    let factor = 1.0 / (variance + eps).sqrt();
-    x.zip(weight).zip(bias).map(|((v, w), b)| (v - mean) * factor * w + b)
+/// For each type that elements are computed in.
+macro_rules! norms {
+    ($($module:ident $t:ident)*) => {$(
+        pub(super) mod $module {
+            use crate::kernel;
+
+            #[kernel(rows)]
+            pub(in crate::ops) fn layer_norm(x: Row<$t>, weight: Row<$t>, bias: Row<$t>, eps: $t) -> Row<$t> {
+                let mean = x.sum() / x.len() as $t;
+                // A second pass instead of E[x²] - E[x]²: that difference cancels when the mean is large.
+                let variance = x.map(|v| (v - mean) * (v - mean)).sum() / x.len() as $t;
+                let factor = 1.0 / (variance + eps).sqrt();
+                x.zip(weight).zip(bias).map(|((v, w), b)| (v - mean) * factor * w + b)
+            }
+
+            #[kernel(rows)]
+            pub(in crate::ops) fn rms_norm(x: Row<$t>, weight: Row<$t>, eps: $t) -> Row<$t> {
+                let factor = 1.0 / (x.map(|v| v * v).sum() / x.len() as $t + eps).sqrt();
+                x.zip(weight).map(|(v, w)| v * factor * w)
+            }
+        }
+    )*};
 }
 
-#[kernel(rows)]
-pub(super) fn rms_norm(x: Row<f32>, weight: Row<f32>, eps: f32) -> Row<f32> {
-    let factor = 1.0 / (x.map(|v| v * v).sum() / x.len() as f32 + eps).sqrt();
-    x.zip(weight).map(|(v, w)| v * factor * w)
+norms! {
+    floats f32
+    doubles f64
 }
 
 /// The nearest value that an element of each type can have.
@@ -25,6 +40,11 @@ mod nearest {
 
     #[kernel]
     pub(super) fn of_f32(x: f32) -> f32 {
+        x
+    }
+
+    #[kernel]
+    pub(super) fn of_f64(x: f64) -> f64 {
         x
     }
 
@@ -49,20 +69,20 @@ mod nearest {
 
 /// For each type of elements, as the sum is rounded before it is normalised.
 macro_rules! add_rms_norms {
-    ($($module:ident $nearest:ident;)*) => {$(
+    ($($module:ident $t:ident $nearest:ident;)*) => {$(
         mod $module {
             use super::nearest::$nearest;
             use crate::kernel;
 
             #[kernel(rows)]
             pub(super) fn add_rms_norm(
-                x: Row<f32>,
-                added: Row<f32>,
-                weight: Row<f32>,
-                eps: f32,
-            ) -> (Row<f32>, Row<f32>) {
+                x: Row<$t>,
+                added: Row<$t>,
+                weight: Row<$t>,
+                eps: $t,
+            ) -> (Row<$t>, Row<$t>) {
                 let sum = x.zip(added).map(|(a, b)| $nearest(a + b));
-                let factor = 1.0 / (sum.map(|v| v * v).sum() / sum.len() as f32 + eps).sqrt();
+                let factor = 1.0 / (sum.map(|v| v * v).sum() / sum.len() as $t + eps).sqrt();
                 (sum, sum.zip(weight).map(|(v, w)| v * factor * w))
             }
         }
@@ -70,31 +90,33 @@ macro_rules! add_rms_norms {
 }
 
 add_rms_norms! {
-    f32s of_f32;
-    f16s of_f16;
-    bf16s of_bf16;
+    f32s f32 of_f32;
+    f16s f32 of_f16;
+    bf16s f32 of_bf16;
+    f64s f64 of_f64;
 }
 
-/// The sum, and its norm, of elements of a type.
-pub(super) fn add_rms_norm<'s, T: Float>(
-    x: &Tensor<'s, T>,
-    added: &(impl AsOperand<'s, T> + ?Sized),
-    weight: &(impl AsOperand<'s, T> + ?Sized),
-    eps: f32,
-) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
+/// The kernel of the sum, and its norm, of elements `T`.
+pub(super) fn add_rms_norm<T: Real>() -> &'static Definition {
     match T::DTYPE {
-        DType::F16 => f16s::add_rms_norm(x, added, weight, eps),
-        DType::Bf16 => bf16s::add_rms_norm(x, added, weight, eps),
-        _ => f32s::add_rms_norm(x, added, weight, eps),
+        DType::F16 => f16s::add_rms_norm::DEFINITION,
+        DType::Bf16 => bf16s::add_rms_norm::DEFINITION,
+        DType::F64 => f64s::add_rms_norm::DEFINITION,
+        _ => f32s::add_rms_norm::DEFINITION,
     }
 }
 
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(in crate::ops) fn all() -> impl Iterator<Item = &'static Definition> {
-    let sums =
-        [f32s::add_rms_norm::DEFINITION, f16s::add_rms_norm::DEFINITION, bf16s::add_rms_norm::DEFINITION];
-    [layer_norm::DEFINITION, rms_norm::DEFINITION].into_iter().chain(sums)
+    let sums = [
+        f32s::add_rms_norm::DEFINITION,
+        f16s::add_rms_norm::DEFINITION,
+        bf16s::add_rms_norm::DEFINITION,
+        f64s::add_rms_norm::DEFINITION,
+    ];
+    let of_reals = [floats::layer_norm::DEFINITION, floats::rms_norm::DEFINITION];
+    of_reals.into_iter().chain([doubles::layer_norm::DEFINITION, doubles::rms_norm::DEFINITION]).chain(sums)
 }
 
 #[cfg(test)]
@@ -128,7 +150,7 @@ mod tests {
         let bias: Vec<f32> = (0..600).map(|i| i as f32 / 300.0 - 1.0).collect();
         check_all(
             2e-5,
-            |row| row.copy_from_slice(&layer_norm::row(row, &weight, &bias, 1e-3)),
+            |row| row.copy_from_slice(&floats::layer_norm::row(row, &weight, &bias, 1e-3)),
             |row| {
                 let n = row.len() as f64;
                 let mean = row.iter().sum::<f64>() / n;
@@ -142,7 +164,7 @@ mod tests {
     #[test]
     fn layer_norm_keeps_a_small_variance_beside_a_large_mean() {
         let row: Vec<f32> = (0..64).map(|i| 4096.0 + (i % 2) as f32).collect();
-        let row = layer_norm::row(&row, &[1.0; 64], &[0.0; 64], 0.0);
+        let row = floats::layer_norm::row(&row, &[1.0; 64], &[0.0; 64], 0.0);
         assert!(
             row.iter().enumerate().all(|(i, v)| (v.abs() - 1.0).abs() < 1e-5 && (*v > 0.0) == (i % 2 == 1))
         );
@@ -153,7 +175,7 @@ mod tests {
         let weight: Vec<f32> = (0..600).map(|i| 0.5 + i as f32 / 600.0).collect();
         check_all(
             1e-5,
-            |row| row.copy_from_slice(&rms_norm::row(row, &weight, 1e-3)),
+            |row| row.copy_from_slice(&floats::rms_norm::row(row, &weight, 1e-3)),
             |row| {
                 let square = row.iter().map(|v| v * v).sum::<f64>() / row.len() as f64;
                 row.iter().zip(&weight).map(|(v, &w)| v * f64::from(w) / (square + 1e-3).sqrt()).collect()

@@ -1,10 +1,19 @@
 //! Rows normalised by their own statistics.
 
+use self::kernels as k;
 use super::{
+    by_type::of_reals,
     check::{check_eps, meet, refuse},
     launch::own,
 };
-use crate::{AsOperand, Error, Float, Result, Scope, Tensor, tensor::Operand};
+use crate::{
+    AsOperand, Error, Real, Result, Scope, Tensor,
+    kernel::{
+        call::{Call, Results},
+        definition::Definition,
+    },
+    tensor::Operand,
+};
 
 mod kernels;
 
@@ -32,7 +41,7 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
 /// Applies layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
 ///
 /// `x` is `[.., D]`, `w` and `b` are `[D]`. The variance is that of the population; statistics are
-/// computed in f32. Padding of the other dimensions propagates.
+/// computed in f32, those of an `f64` in f64. Padding of the other dimensions propagates.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -48,23 +57,24 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
 /// # Errors
 /// Returns [`Error::Shape`]; [`Error::Argument`] for a negative `eps`; [`Error::PaddedMix`] if the last axis
 /// is padded.
-pub fn layer_norm<'s, T: Float>(
+pub fn layer_norm<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
     b: &(impl AsOperand<'s, T> + ?Sized),
-    eps: f32,
+    eps: impl Into<f64>,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "layer_norm";
     let scope = x.scope();
     let vectors = [w.operand(NAME, scope)?, b.operand(NAME, scope)?];
-    check_eps(NAME, eps)?;
+    let eps = eps.into();
+    check_eps::<T>(NAME, eps)?;
     last_axis(NAME, scope, own(NAME, x)?, &vectors)?;
-    kernels::layer_norm(x, w, b, eps)
+    launched(of_reals!(k::floats::layer_norm, k::doubles::layer_norm), x, &vectors, eps)
 }
 
 /// Applies root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
 ///
-/// `x` is `[.., D]`, `w` is `[D]`. Statistics are computed in f32. Padding of the other dimensions
+/// `x` is `[.., D]`, `w` is `[D]`. Statistics are computed in f32, those of an `f64` in f64. Padding of the other dimensions
 /// propagates.
 ///
 /// ```
@@ -79,17 +89,18 @@ pub fn layer_norm<'s, T: Float>(
 ///
 /// # Errors
 /// See [`layer_norm`].
-pub fn rms_norm<'s, T: Float>(
+pub fn rms_norm<'s, T: Real>(
     x: &Tensor<'s, T>,
     w: &(impl AsOperand<'s, T> + ?Sized),
-    eps: f32,
+    eps: impl Into<f64>,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "rms_norm";
     let scope = x.scope();
     let weight = w.operand(NAME, scope)?;
-    check_eps(NAME, eps)?;
+    let eps = eps.into();
+    check_eps::<T>(NAME, eps)?;
     last_axis(NAME, scope, own(NAME, x)?, &[weight])?;
-    kernels::rms_norm(x, w, eps)
+    launched(of_reals!(k::floats::rms_norm, k::doubles::rms_norm), x, &[weight], eps)
 }
 
 /// Returns `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
@@ -113,16 +124,17 @@ pub fn rms_norm<'s, T: Float>(
 /// # Errors
 /// Returns the errors of [`layer_norm`]; [`Error::PaddedMix`] also when a dimension is padded by different
 /// symbols.
-pub fn add_rms_norm<'s, T: Float>(
+pub fn add_rms_norm<'s, T: Real>(
     x: &Tensor<'s, T>,
     added: &(impl AsOperand<'s, T> + ?Sized),
     w: &(impl AsOperand<'s, T> + ?Sized),
-    eps: f32,
+    eps: impl Into<f64>,
 ) -> Result<(Tensor<'s, T>, Tensor<'s, T>)> {
     const NAME: &str = "add_rms_norm";
     let scope = x.scope();
     let (summand, other, weight) = (own(NAME, x)?, added.operand(NAME, scope)?, w.operand(NAME, scope)?);
-    check_eps(NAME, eps)?;
+    let eps = eps.into();
+    check_eps::<T>(NAME, eps)?;
     let (shape, other_shape) = (summand.view.layout.shape(), other.view.layout.shape());
     let mut marks = summand.marks;
     for axis in 0..if shape.len() == other_shape.len() { shape.len() } else { 0 } {
@@ -133,5 +145,18 @@ pub fn add_rms_norm<'s, T: Float>(
         return Err(scope.shape_error(NAME, &[(&summand).into(), (&other).into()], reason));
     }
     last_axis(NAME, scope, Operand { marks, ..summand }, &[weight])?;
-    kernels::add_rms_norm(x, added, w, eps)
+    launched(k::add_rms_norm::<T>(), x, &[other, weight], eps)
+}
+
+/// A kernel of rows, of operands beside `x` and an epsilon.
+fn launched<'s, T: Real, R: Results<'s>>(
+    definition: &'static Definition,
+    x: &Tensor<'s, T>,
+    operands: &[Operand],
+    eps: f64,
+) -> Result<R> {
+    let mut call = Call::new(definition, x)?;
+    operands.iter().for_each(|operand| call.operand(*operand));
+    call.number::<T>(eps);
+    call.launch_rows()
 }

@@ -54,7 +54,7 @@ impl<'s> Groups<'s> {
         count: usize,
     ) -> Result<Self> {
         let (lines, rows) = Lines::of(name, numbers, axis)?;
-        let order = sorted_places(&rows, lines.length, false)?;
+        let order = sorted_places(&rows, lines.length, false, None)?;
         let mut call = Call::new(of::begins::DEFINITION, &rows)?;
         call.argument::<u32>(&order)?;
         call.key(usize::BITS - lines.length.leading_zeros());

@@ -22,8 +22,6 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Finds the lines of `x`, whose axis may not be padded.
-    ///
-    /// Those in the padding of other dimensions are lines as well: computing one is not a fault.
     pub(super) fn of<'s, T: Element>(
         name: &'static str,
         x: &Tensor<'s, T>,
@@ -31,6 +29,18 @@ impl Lines {
     ) -> Result<(Self, Tensor<'s, T>)> {
         check::check_axis(name, axis, x.rank())?;
         x.scope().refuse_padded(name, x.raw.marks, axis)?;
+        Self::with_padding(name, x, axis)
+    }
+
+    /// Finds the lines of `x`, whose axis may be padded: real elements are in front of the padding.
+    ///
+    /// Those in the padding of other dimensions are lines as well: computing one is not a fault.
+    pub(super) fn with_padding<'s, T: Element>(
+        name: &'static str,
+        x: &Tensor<'s, T>,
+        axis: usize,
+    ) -> Result<(Self, Tensor<'s, T>)> {
+        check::check_axis(name, axis, x.rank())?;
         if x.size(axis) > LONGEST {
             let reason = format!("a line has {} elements; the largest possible is {LONGEST}", x.size(axis));
             return Err(x.scope().shape_error(name, &[x.into()], reason));

@@ -46,7 +46,7 @@ scans! {
 /// Returns the sum of the elements along `axis` up to each one, which is included.
 ///
 /// Floats are added in f32, an `f64` in f64; integers wrap. The order in which they are added is the same on every device. The result has
-/// the shape and padding marks of `x`.
+/// the shape and padding marks of `x`; `axis` may be padded, as no sum depends on what is behind it.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -59,7 +59,7 @@ scans! {
 ///
 /// # Errors
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if there are more than 2^30 elements along
-/// `axis`; [`Error::PaddedMix`](crate::Error::PaddedMix) if `axis` is padded.
+/// `axis`.
 pub fn cumsum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     if T::DTYPE.is_computed_in_f32() {
         // Of 16 bits: not rounded between the passes.
@@ -70,7 +70,7 @@ pub fn cumsum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s
 
 fn scanned<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
     const OF: ByType = each_type!(f32s::cumsum);
-    let (lines, mut sums) = Lines::of("cumsum", x, axis)?;
+    let (lines, mut sums) = Lines::with_padding("cumsum", x, axis)?;
     let mut distance = 1;
     while distance < lines.length {
         let mut call = Call::new(OF.of::<T>(), &sums)?;

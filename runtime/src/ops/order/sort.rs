@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use crate::{
-    DType, Element, Error, Number, Result, Tensor,
+    Argument, DType, Element, Error, Number, Result, Tensor,
     kernel::{
         call::Call,
         definition::{Definition, Kernel as _},
@@ -10,7 +10,7 @@ use crate::{
     ops::{
         arange, broadcast_to,
         by_type::{ByType, each_type, rank},
-        pointwise,
+        ge, masked_fill, pointwise, size,
     },
 };
 
@@ -159,8 +159,8 @@ mod of {
 /// Sorts the elements along `axis`, and returns the index that each had.
 ///
 /// Equal elements stay in their order, also if it is `descending`. NaN counts as larger than every number. Lines have at
-/// most 2^30 elements; the work is proportional to the length times its logarithm squared. Padding of the other dimensions
-/// propagates.
+/// most 2^30 elements; the work is proportional to the length times its logarithm squared. Padding propagates; that of `axis`
+/// stays behind the real elements, whichever way they are sorted.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -174,14 +174,14 @@ mod of {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Axis`]; [`Error::Shape`] for longer lines; [`Error::PaddedMix`] if `axis` is padded.
+/// Returns [`Error::Axis`]; [`Error::Shape`] for longer lines.
 pub fn sort<'s, T: Number>(
     x: &Tensor<'s, T>,
     axis: usize,
     descending: bool,
 ) -> Result<(Tensor<'s, T>, Tensor<'s, u32>)> {
-    let (lines, rows) = Lines::of("sort", x, axis)?;
-    let order = sorted_places(&rows, lines.length, descending)?;
+    let (lines, rows) = Lines::with_padding("sort", x, axis)?;
+    let order = sorted_places(&rows, lines.length, descending, real(x, axis)?.as_ref())?;
     Ok((lines.restore(&picked(&rows, &order)?)?, lines.restore(&order)?))
 }
 
@@ -199,8 +199,8 @@ pub fn sort<'s, T: Number>(
 /// # Errors
 /// See [`sort`].
 pub fn argsort<'s, T: Number>(x: &Tensor<'s, T>, axis: usize, descending: bool) -> Result<Tensor<'s, u32>> {
-    let (lines, rows) = Lines::of("argsort", x, axis)?;
-    lines.restore(&sorted_places(&rows, lines.length, descending)?)
+    let (lines, rows) = Lines::with_padding("argsort", x, axis)?;
+    lines.restore(&sorted_places(&rows, lines.length, descending, real(x, axis)?.as_ref())?)
 }
 
 /// Returns the `k` largest elements along `axis`, the largest first, and their indices. Of equal elements the
@@ -232,22 +232,46 @@ pub fn topk<'s, T: Number>(
         let reason = format!("k is {k}, and axis {axis} has {} elements", lines.length);
         return Err(Error::Argument { op: "topk", reason });
     }
-    let order = sorted_places(&rows, k, true)?;
+    let order = sorted_places(&rows, k, true, None)?;
     Ok((lines.restore(&picked(&rows, &order)?)?, lines.restore(&order)?))
 }
 
-/// The indices of the first `k` elements of each row of a matrix, in the order of the elements.
+/// The number of real elements along `axis`, if it is padded.
+fn real<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Option<Tensor<'s, u32>>> {
+    x.raw.marks.get(axis).map(|_| size(x, axis)).transpose()
+}
+
+/// Keys, of which those of places from `end` on are the `last` ones. What is equal stays in its order, so real elements
+/// with that key are in front of them.
+fn real_first<'s, K: Element>(
+    keys: Tensor<'s, K>,
+    end: Option<&Tensor<'s, u32>>,
+    last: impl Argument<'s, K>,
+) -> Result<Tensor<'s, K>> {
+    let Some(end) = end else { return Ok(keys) };
+    let is_padding = ge(&arange::<u32>(keys.scope(), keys.size(1))?, end)?;
+    masked_fill(&keys, &is_padding, last)
+}
+
+/// The indices of the first `k` elements of each row of a matrix, in the order of the elements; those from `end` on are last.
 pub(super) fn sorted_places<'s, T: Number>(
     rows: &Tensor<'s, T>,
     k: usize,
     descending: bool,
+    end: Option<&Tensor<'s, u32>>,
 ) -> Result<Tensor<'s, u32>> {
     const ASCENDING: ByType = each_type!(f32s::ascending);
     const DESCENDING: ByType = each_type!(f32s::descending);
     let keys = if descending { DESCENDING } else { ASCENDING }.of::<T>();
     match T::DTYPE.size() {
-        8 => merged::<i64>(long::merge::DEFINITION, &pointwise::of_one(keys, rows)?, k),
-        _ => merged::<u32>(short::merge::DEFINITION, &pointwise::of_one(keys, rows)?, k),
+        8 => {
+            let keys = real_first(pointwise::of_one(keys, rows)?, end, i64::MAX)?;
+            merged::<i64>(long::merge::DEFINITION, &keys, k)
+        }
+        _ => {
+            let keys = real_first(pointwise::of_one(keys, rows)?, end, u32::MAX)?;
+            merged::<u32>(short::merge::DEFINITION, &keys, k)
+        }
     }
 }
 

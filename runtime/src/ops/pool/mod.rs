@@ -1,13 +1,10 @@
 //! Pooling: the largest element or the mean of windows, or of parts.
 
 use self::{config::Window, kernels as k};
-use super::check::refuse;
+use super::{by_type::of_reals, check::refuse};
 use crate::{
-    Dim, Error, Float, Result, Tensor,
-    kernel::{
-        call::Call,
-        definition::{Definition, Kernel as _},
-    },
+    Dim, Error, Real, Result, Tensor,
+    kernel::{call::Call, definition::Definition},
 };
 
 mod config;
@@ -45,7 +42,7 @@ const LARGEST: usize = i32::MAX as usize;
 /// Returns [`Error::Shape`] for another rank, or if a window is larger than the input with its padding (in `ceil_mode` by a
 /// stride or more); [`Error::Argument`] if a size, a stride or a dilation is 0, or the padding is more than half a window;
 /// [`Error::PaddedMix`] if a dimension is padded whose size changes.
-pub fn max_pool1d<'s, T: Float>(x: &Tensor<'s, T>, config: MaxPoolConfig<1>) -> Result<Tensor<'s, T>> {
+pub fn max_pool1d<'s, T: Real>(x: &Tensor<'s, T>, config: MaxPoolConfig<1>) -> Result<Tensor<'s, T>> {
     max_pool("max_pool1d", x, &config)
 }
 
@@ -64,7 +61,7 @@ pub fn max_pool1d<'s, T: Float>(x: &Tensor<'s, T>, config: MaxPoolConfig<1>) -> 
 ///
 /// # Errors
 /// See [`max_pool1d`].
-pub fn max_pool2d<'s, T: Float>(x: &Tensor<'s, T>, config: MaxPoolConfig<2>) -> Result<Tensor<'s, T>> {
+pub fn max_pool2d<'s, T: Real>(x: &Tensor<'s, T>, config: MaxPoolConfig<2>) -> Result<Tensor<'s, T>> {
     max_pool("max_pool2d", x, &config)
 }
 
@@ -84,7 +81,7 @@ pub fn max_pool2d<'s, T: Float>(x: &Tensor<'s, T>, config: MaxPoolConfig<2>) -> 
 ///
 /// # Errors
 /// See [`max_pool1d`].
-pub fn avg_pool1d<'s, T: Float>(x: &Tensor<'s, T>, config: AvgPoolConfig<1>) -> Result<Tensor<'s, T>> {
+pub fn avg_pool1d<'s, T: Real>(x: &Tensor<'s, T>, config: AvgPoolConfig<1>) -> Result<Tensor<'s, T>> {
     avg_pool("avg_pool1d", x, &config)
 }
 
@@ -104,7 +101,7 @@ pub fn avg_pool1d<'s, T: Float>(x: &Tensor<'s, T>, config: AvgPoolConfig<1>) -> 
 ///
 /// # Errors
 /// See [`max_pool1d`].
-pub fn avg_pool2d<'s, T: Float>(x: &Tensor<'s, T>, config: AvgPoolConfig<2>) -> Result<Tensor<'s, T>> {
+pub fn avg_pool2d<'s, T: Real>(x: &Tensor<'s, T>, config: AvgPoolConfig<2>) -> Result<Tensor<'s, T>> {
     avg_pool("avg_pool2d", x, &config)
 }
 
@@ -125,8 +122,13 @@ pub fn avg_pool2d<'s, T: Float>(x: &Tensor<'s, T>, config: AvgPoolConfig<2>) -> 
 /// # Errors
 /// Returns [`Error::Shape`] for another rank, or if a dimension has no element; [`Error::Argument`] if the number of parts times
 /// one more than the size, padding of a bucket included, is above 2^31 - 1.
-pub fn adaptive_avg_pool1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) -> Result<Tensor<'s, T>> {
-    adaptive("adaptive_avg_pool1d", k::adaptive_avg_1d::DEFINITION, x, size)
+pub fn adaptive_avg_pool1d<'s, T: Real>(x: &Tensor<'s, T>, size: [usize; 1]) -> Result<Tensor<'s, T>> {
+    adaptive(
+        "adaptive_avg_pool1d",
+        of_reals!(k::floats::adaptive_avg_1d, k::doubles::adaptive_avg_1d),
+        x,
+        size,
+    )
 }
 
 /// Returns the means of `size` parts of about equal size: `x` is `[N, C, H, W]`, the result `[N, C, ..size]`.
@@ -144,8 +146,13 @@ pub fn adaptive_avg_pool1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) ->
 ///
 /// # Errors
 /// See [`adaptive_avg_pool1d`].
-pub fn adaptive_avg_pool2d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 2]) -> Result<Tensor<'s, T>> {
-    adaptive("adaptive_avg_pool2d", k::adaptive_avg_2d::DEFINITION, x, size)
+pub fn adaptive_avg_pool2d<'s, T: Real>(x: &Tensor<'s, T>, size: [usize; 2]) -> Result<Tensor<'s, T>> {
+    adaptive(
+        "adaptive_avg_pool2d",
+        of_reals!(k::floats::adaptive_avg_2d, k::doubles::adaptive_avg_2d),
+        x,
+        size,
+    )
 }
 
 /// Returns the largest elements of `size` parts of about equal length: `x` is `[N, C, L]`, the result `[N, C, size]`.
@@ -163,8 +170,13 @@ pub fn adaptive_avg_pool2d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 2]) ->
 ///
 /// # Errors
 /// See [`adaptive_avg_pool1d`].
-pub fn adaptive_max_pool1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) -> Result<Tensor<'s, T>> {
-    adaptive("adaptive_max_pool1d", k::adaptive_max_1d::DEFINITION, x, size)
+pub fn adaptive_max_pool1d<'s, T: Real>(x: &Tensor<'s, T>, size: [usize; 1]) -> Result<Tensor<'s, T>> {
+    adaptive(
+        "adaptive_max_pool1d",
+        of_reals!(k::floats::adaptive_max_1d, k::doubles::adaptive_max_1d),
+        x,
+        size,
+    )
 }
 
 /// Returns the largest elements of `size` parts of about equal size: `x` is `[N, C, H, W]`, the result `[N, C, ..size]`.
@@ -182,18 +194,27 @@ pub fn adaptive_max_pool1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) ->
 ///
 /// # Errors
 /// See [`adaptive_avg_pool1d`].
-pub fn adaptive_max_pool2d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 2]) -> Result<Tensor<'s, T>> {
-    adaptive("adaptive_max_pool2d", k::adaptive_max_2d::DEFINITION, x, size)
+pub fn adaptive_max_pool2d<'s, T: Real>(x: &Tensor<'s, T>, size: [usize; 2]) -> Result<Tensor<'s, T>> {
+    adaptive(
+        "adaptive_max_pool2d",
+        of_reals!(k::floats::adaptive_max_2d, k::doubles::adaptive_max_2d),
+        x,
+        size,
+    )
 }
 
-fn max_pool<'s, T: Float, const N: usize>(
+fn max_pool<'s, T: Real, const N: usize>(
     op: &'static str,
     x: &Tensor<'s, T>,
     config: &MaxPoolConfig<N>,
 ) -> Result<Tensor<'s, T>> {
     let windows = config.windows(op)?;
     let shape = pooled(op, x, &windows)?;
-    let kernel = if N == 1 { k::max_pool_1d::DEFINITION } else { k::max_pool_2d::DEFINITION };
+    let kernel = if N == 1 {
+        of_reals!(k::floats::max_pool_1d, k::doubles::max_pool_1d)
+    } else {
+        of_reals!(k::floats::max_pool_2d, k::doubles::max_pool_2d)
+    };
     let mut call = Call::new(kernel, x)?;
     for (axis, window) in (2..).zip(windows) {
         let Window { kernel, stride, padding, dilation, .. } = window.within(x.size(axis));
@@ -202,14 +223,18 @@ fn max_pool<'s, T: Float, const N: usize>(
     call.launch_indexed(shape)
 }
 
-fn avg_pool<'s, T: Float, const N: usize>(
+fn avg_pool<'s, T: Real, const N: usize>(
     op: &'static str,
     x: &Tensor<'s, T>,
     config: &AvgPoolConfig<N>,
 ) -> Result<Tensor<'s, T>> {
     let windows = config.windows(op)?;
     let shape = pooled(op, x, &windows)?;
-    let kernel = if N == 1 { k::avg_pool_1d::DEFINITION } else { k::avg_pool_2d::DEFINITION };
+    let kernel = if N == 1 {
+        of_reals!(k::floats::avg_pool_1d, k::doubles::avg_pool_1d)
+    } else {
+        of_reals!(k::floats::avg_pool_2d, k::doubles::avg_pool_2d)
+    };
     let mut call = Call::new(kernel, x)?;
     for (axis, window) in (2..).zip(windows) {
         let Window { kernel, stride, padding, .. } = window.within(x.size(axis));
@@ -225,7 +250,7 @@ fn number(value: usize) -> i32 {
 }
 
 /// The shape of the result of windows.
-fn pooled<'s, T: Float, const N: usize>(
+fn pooled<'s, T: Real, const N: usize>(
     op: &'static str,
     x: &Tensor<'s, T>,
     windows: &[Window; N],
@@ -259,7 +284,7 @@ fn pooled<'s, T: Float, const N: usize>(
     Ok(shape)
 }
 
-fn check_rank<T: Float>(op: &'static str, x: &Tensor<'_, T>, dimensions: usize) -> Result<()> {
+fn check_rank<T: Real>(op: &'static str, x: &Tensor<'_, T>, dimensions: usize) -> Result<()> {
     // So that errors of the tensor name this operation.
     x.view(op)?;
     let rank = dimensions + 2;
@@ -271,7 +296,7 @@ fn check_rank<T: Float>(op: &'static str, x: &Tensor<'_, T>, dimensions: usize) 
     Err(x.scope().shape_error(op, &[x.into()], reason))
 }
 
-fn adaptive<'s, T: Float, const N: usize>(
+fn adaptive<'s, T: Real, const N: usize>(
     op: &'static str,
     kernel: &'static Definition,
     x: &Tensor<'s, T>,

@@ -1,15 +1,17 @@
 //! Cells of recurrent networks: two products, and a kernel for all gates.
 
+use self::kernels as k;
 use super::{
+    by_type::of_reals,
     check::{meet, refuse},
     launch::own,
     matmul::project,
 };
 use crate::{
-    AsOperand, Float, Result, Scope, Tensor,
+    AsOperand, Real, Result, Scope, Tensor,
     kernel::{
         call::{Call, Results},
-        definition::{Definition, Kernel as _},
+        definition::Definition,
     },
     tensor::{Operand, Shown},
 };
@@ -46,7 +48,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// # Errors
 /// Returns [`Error::Shape`](crate::Error::Shape) if the shapes do not fit together; [`Error::PaddedMix`](crate::Error::PaddedMix) if
 /// anything but the batch is padded, or the batches by different symbols.
-pub fn lstm_cell<'s, T: Float>(
+pub fn lstm_cell<'s, T: Real>(
     x: &Tensor<'s, T>,
     h: &(impl AsOperand<'s, T> + ?Sized),
     c: &(impl AsOperand<'s, T> + ?Sized),
@@ -61,7 +63,7 @@ pub fn lstm_cell<'s, T: Float>(
     let biases = [b_ih.operand(NAME, scope)?, b_hh.operand(NAME, scope)?];
     let cell = Cell { op: NAME, gates: 4, weights, biases };
     let (h, c) = (h.operand(NAME, scope)?, c.operand(NAME, scope)?);
-    cell.run::<T, _>(x, h, c, kernels::lstm_gates::DEFINITION)
+    cell.run::<T, _>(x, h, c, of_reals!(k::floats::lstm_gates, k::doubles::lstm_gates))
 }
 
 /// Computes one step of a GRU: returns the new hidden state, `[B, H]`.
@@ -83,7 +85,7 @@ pub fn lstm_cell<'s, T: Float>(
 ///
 /// # Errors
 /// See [`lstm_cell`].
-pub fn gru_cell<'s, T: Float>(
+pub fn gru_cell<'s, T: Real>(
     x: &Tensor<'s, T>,
     h: &(impl AsOperand<'s, T> + ?Sized),
     w_ih: &(impl AsOperand<'s, T> + ?Sized),
@@ -97,7 +99,7 @@ pub fn gru_cell<'s, T: Float>(
     let biases = [b_ih.operand(NAME, scope)?, b_hh.operand(NAME, scope)?];
     let cell = Cell { op: NAME, gates: 3, weights, biases };
     let h = h.operand(NAME, scope)?;
-    cell.run::<T, _>(x, h, h, kernels::gru_gates::DEFINITION)
+    cell.run::<T, _>(x, h, h, of_reals!(k::floats::gru_gates, k::doubles::gru_gates))
 }
 
 /// A cell: what its products take.
@@ -111,7 +113,7 @@ struct Cell {
 
 impl Cell {
     /// One step; `memory` is the state that the gates keep or replace.
-    fn run<'s, T: Float, R: Results<'s>>(
+    fn run<'s, T: Real, R: Results<'s>>(
         &self,
         x: &Tensor<'s, T>,
         h: Operand,

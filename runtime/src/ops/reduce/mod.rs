@@ -7,12 +7,13 @@ use super::{
     by_type::Further,
     check::{NOT_SPREAD, broadcast, check_axis, marks_without, refuse, without},
     launch::{compute, own},
+    masked::{MEAN, Rows, SUM, reduced},
 };
 use crate::{
-    AsOperand, Error, Float, Number, Result, Tensor,
+    AsOperand, Error, Number, Result, Tensor,
     backend::{Op, View},
     kernel::call::Call,
-    tensor::{Operand, Shown},
+    tensor::Shown,
 };
 
 mod cpu;
@@ -108,7 +109,8 @@ pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
     reduce("max", Reduction { kind: Reduce::Max, axis }.into(), further::MAX, x, axis, false)
 }
 
-/// Returns the mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed.
+/// Returns the mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed. Integers truncate
+/// towards zero.
 ///
 /// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass `unsqueeze(mask, 2)`. `axis`
 /// may be padded: elements in the padding do not count, whatever `mask` contains there. Padding of the other
@@ -129,16 +131,15 @@ pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not
 /// broadcast to `x`; [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different
 /// symbols.
-pub fn masked_mean<'s, T: Float>(
+pub fn masked_mean<'s, T: Number>(
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
-    let mask = mask.operand("masked_mean", x.scope())?;
-    masked(MaskedMean { axis }.into(), x, mask, axis)
+    masked(MaskedMean { axis }.into(), &MEAN, x, mask, axis)
 }
 
-/// Sums over `axis` of the elements whose `mask` is true. `axis` is removed.
+/// Sums over `axis` of the elements whose `mask` is true. `axis` is removed. Integers wrap.
 ///
 /// As [`masked_mean`]: `axis` may be padded. With a mask of all rows it is the sum of the real ones:
 ///
@@ -165,17 +166,26 @@ pub fn masked_mean<'s, T: Float>(
 ///
 /// # Errors
 /// See [`masked_mean`].
-pub fn masked_sum<'s, T: Float>(
+pub fn masked_sum<'s, T: Number>(
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
-    let mask = mask.operand("masked_sum", x.scope())?;
-    masked(MaskedSum { axis }.into(), x, mask, axis)
+    masked(MaskedSum { axis }.into(), &SUM, x, mask, axis)
 }
 
-fn masked<'s, T: Float>(op: Op, x: &Tensor<'s, T>, mask: Operand, axis: usize) -> Result<Tensor<'s, T>> {
+fn masked<'s, T: Number>(
+    op: Op,
+    rows: &Rows,
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+) -> Result<Tensor<'s, T>> {
+    if let Some(definition) = rows.of::<T>() {
+        return reduced(definition, x, mask, axis, None);
+    }
     let (name, scope) = (op.name(), x.scope());
+    let mask = mask.operand(name, scope)?;
     check_axis(name, axis, x.rank())?;
     let (_, marks) = broadcast(name, scope, &[Shown::from(&own(name, x)?), (&mask).into()])?;
     let Some(layout) = mask.view.layout.broadcast_to(x.sizes()) else {

@@ -63,6 +63,7 @@ pub(in crate::ops) fn kernels() -> impl Iterator<Item = &'static Definition> {
     [sum::DEFINITION, mean::DEFINITION, softmax::DEFINITION, log_softmax::DEFINITION]
         .into_iter()
         .chain(super::further::kernels())
+        .chain(super::normalize::kernels())
 }
 
 /// The input with `axis` as its last dimension, if a kernel of rows can have it.

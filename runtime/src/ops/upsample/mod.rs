@@ -1,12 +1,10 @@
 //! Inputs of other sizes: each element of the result is the nearest one of the input, or lies between its neighbours.
 
 use self::kernels as k;
+use super::by_type::of_reals;
 use crate::{
-    Dim, Error, Float, Result, Tensor,
-    kernel::{
-        call::Call,
-        definition::{Definition, Kernel as _},
-    },
+    Dim, Error, Real, Result, Tensor,
+    kernel::{call::Call, definition::Definition},
 };
 
 mod kernels;
@@ -34,8 +32,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// # Errors
 /// Returns [`Error::Shape`] for another rank, or if a dimension of the input has no element; [`Error::Argument`] if a size is 2³¹ or
 /// more.
-pub fn upsample_nearest1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) -> Result<Tensor<'s, T>> {
-    upsample("upsample_nearest1d", k::nearest_1d::DEFINITION, x, size, None)
+pub fn upsample_nearest1d<'s, T: Real>(x: &Tensor<'s, T>, size: [usize; 1]) -> Result<Tensor<'s, T>> {
+    upsample("upsample_nearest1d", of_reals!(k::floats::nearest_1d, k::doubles::nearest_1d), x, size, None)
 }
 
 /// Resizes `x`, `[N, C, H, W]`, to `[N, C, ..size]`, as [`upsample_nearest1d`] in both dimensions.
@@ -51,8 +49,8 @@ pub fn upsample_nearest1d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 1]) -> 
 ///
 /// # Errors
 /// See [`upsample_nearest1d`].
-pub fn upsample_nearest2d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 2]) -> Result<Tensor<'s, T>> {
-    upsample("upsample_nearest2d", k::nearest_2d::DEFINITION, x, size, None)
+pub fn upsample_nearest2d<'s, T: Real>(x: &Tensor<'s, T>, size: [usize; 2]) -> Result<Tensor<'s, T>> {
+    upsample("upsample_nearest2d", of_reals!(k::floats::nearest_2d, k::doubles::nearest_2d), x, size, None)
 }
 
 /// Resizes `x`, `[N, C, L]`, to `[N, C, size]`: values on straight lines between the elements.
@@ -73,12 +71,18 @@ pub fn upsample_nearest2d<'s, T: Float>(x: &Tensor<'s, T>, size: [usize; 2]) -> 
 ///
 /// # Errors
 /// See [`upsample_nearest1d`].
-pub fn upsample_linear1d<'s, T: Float>(
+pub fn upsample_linear1d<'s, T: Real>(
     x: &Tensor<'s, T>,
     size: [usize; 1],
     align_corners: bool,
 ) -> Result<Tensor<'s, T>> {
-    upsample("upsample_linear1d", k::linear_1d::DEFINITION, x, size, Some(align_corners))
+    upsample(
+        "upsample_linear1d",
+        of_reals!(k::floats::linear_1d, k::doubles::linear_1d),
+        x,
+        size,
+        Some(align_corners),
+    )
 }
 
 /// Resizes `x`, `[N, C, H, W]`, to `[N, C, ..size]`, as [`upsample_linear1d`] in both dimensions.
@@ -97,15 +101,21 @@ pub fn upsample_linear1d<'s, T: Float>(
 ///
 /// # Errors
 /// See [`upsample_nearest1d`].
-pub fn upsample_bilinear2d<'s, T: Float>(
+pub fn upsample_bilinear2d<'s, T: Real>(
     x: &Tensor<'s, T>,
     size: [usize; 2],
     align_corners: bool,
 ) -> Result<Tensor<'s, T>> {
-    upsample("upsample_bilinear2d", k::bilinear_2d::DEFINITION, x, size, Some(align_corners))
+    upsample(
+        "upsample_bilinear2d",
+        of_reals!(k::floats::bilinear_2d, k::doubles::bilinear_2d),
+        x,
+        size,
+        Some(align_corners),
+    )
 }
 
-fn upsample<'s, T: Float, const N: usize>(
+fn upsample<'s, T: Real, const N: usize>(
     op: &'static str,
     kernel: &'static Definition,
     x: &Tensor<'s, T>,

@@ -35,12 +35,19 @@ macro_rules! of_numbers {
 }
 macro_rules! of_floats {
     ($g:ident, $t:ident => $call:expr) => {
-        if $g.below(4) == 0 {
-            type $t = bf16;
-            $call.map(Made::made)
-        } else {
-            type $t = f32;
-            $call.map(Made::made)
+        match $g.below(8) {
+            0 => {
+                type $t = f64;
+                $call.map(Made::made)
+            }
+            1 | 2 => {
+                type $t = bf16;
+                $call.map(Made::made)
+            }
+            _ => {
+                type $t = f32;
+                $call.map(Made::made)
+            }
         }
     };
 }
@@ -79,13 +86,23 @@ macro_rules! along {
     };
 }
 
+/// A tensor and an axis, whose elements stay in front of its padding.
+macro_rules! ordered {
+    ($of:ident: $($name:ident $(($($more:expr),*))?)*) => {
+        entries! {$($name: |g| {
+            let x = g.shape(1, 4);
+            $of!(g, T => ops::$name(&g.t::<T>(&x)?, g.axis(x.len()) $($(, $more(g))*)?))
+        };)*}
+    };
+}
+
 /// A tensor, a mask and an axis.
 macro_rules! masked {
-    ($($name:ident)*) => {
+    ($of:ident: $($name:ident $(($($more:expr),*))?)*) => {
         entries! {$($name: |g| {
             let x = g.shape(1, 4);
             let mask = g.part_of(&x);
-            of_floats!(g, T => ops::$name(&g.t::<T>(&x)?, &g.t::<bool>(&mask)?, g.axis(x.len())))
+            $of!(g, T => ops::$name(&g.t::<T>(&x)?, &g.t::<bool>(&mask)?, g.axis(x.len()) $($(, $more(g))*)?))
         };)*}
     };
 }
@@ -115,17 +132,22 @@ const FLOAT_PAIRS: &[Entry] = binary!(of_floats:
 
 const ALONG: &[Entry] = along!(of_numbers:
     sum mean max argmax min argmin prod sum_keepdim mean_keepdim max_keepdim min_keepdim prod_keepdim
-    cumsum sort(Draw::flag) argsort(Draw::flag) flip
+    flip
 );
+
+const ORDERED: &[Entry] = ordered!(of_numbers: cumsum sort(Draw::flag) argsort(Draw::flag));
 
 const FLOATS_ALONG: &[Entry] = along!(of_floats:
     softmax log_softmax l2_normalize(eps) logsumexp logsumexp_keepdim
     var(correction) std(correction) var_keepdim(correction) std_keepdim(correction)
 );
 
-const MASKED: &[Entry] = masked!(
-    masked_max masked_min masked_argmax masked_argmin masked_mean masked_sum masked_prod masked_logsumexp masked_softmax
-    masked_log_softmax
+const MASKED: &[Entry] = masked!(of_numbers:
+    masked_max masked_min masked_argmax masked_argmin masked_mean masked_sum masked_prod
+);
+
+const FLOATS_MASKED: &[Entry] = masked!(of_floats:
+    masked_logsumexp masked_softmax masked_log_softmax masked_var(correction) masked_std(correction)
 );
 
 const ELEMENTS: &[Entry] = entries! {
@@ -157,6 +179,14 @@ const ELEMENTS: &[Entry] = entries! {
     };
     all: |g| { let x = g.shape(1, 3); ops::all(&g.t::<bool>(&x)?, g.mixing(&x, g.axis(x.len()))).map(Made::made) };
     any: |g| { let x = g.shape(1, 3); ops::any(&g.t::<bool>(&x)?, g.mixing(&x, g.axis(x.len()))).map(Made::made) };
+    masked_all: |g| {
+        let x = g.shape(1, 3);
+        ops::masked_all(&g.t::<bool>(&x)?, &g.t::<bool>(&g.part_of(&x))?, g.axis(x.len())).map(Made::made)
+    };
+    masked_any: |g| {
+        let x = g.shape(1, 3);
+        ops::masked_any(&g.t::<bool>(&x)?, &g.t::<bool>(&g.part_of(&x))?, g.axis(x.len())).map(Made::made)
+    };
     size: |g| { let x = g.shape(1, 4); of_numbers!(g, T => ops::size(&g.t::<T>(&x)?, g.axis(x.len()))) };
     logical_not: |g| ops::logical_not(&g.t::<bool>(&g.shape(0, 3))?).map(Made::made);
     logical_and: |g| { let x = g.shape(0, 3); ops::logical_and(&g.t::<bool>(&x)?, &g.t::<bool>(&g.part_of(&x))?).map(Made::made) };
@@ -506,14 +536,16 @@ const WINDOWS: &[&[Entry]] = windows! {
     2: conv2d conv2d_bias conv_transpose2d conv_transpose2d_bias max_pool2d avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d upsample_nearest2d upsample_bilinear2d;
 };
 
-const TABLES: [&[Entry]; 12] = [
+const TABLES: [&[Entry]; 14] = [
     FLOATS,
     NUMBERS,
     PAIRS,
     FLOAT_PAIRS,
     ALONG,
+    ORDERED,
     FLOATS_ALONG,
     MASKED,
+    FLOATS_MASKED,
     ELEMENTS,
     SHAPES,
     LAYERS,

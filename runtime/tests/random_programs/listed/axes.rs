@@ -9,6 +9,11 @@ fn unit<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
     ops::tanh(g.f(0)?)
 }
 
+/// A moment, or 0 where nothing counts.
+fn some<'s>(moment: Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    ops::where_(&ops::isnan(&moment)?, 0.0, &moment)
+}
+
 /// `x` as often as the first number says along the axis.
 fn repeat<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
     let x = g.f(0)?;
@@ -63,6 +68,14 @@ table! {
     masked_mean: Product, masked_removed, |g| ops::masked_mean(g.f(0)?, g.b(1)?, g.axis);
     masked_softmax: Product, masked, |g| ops::masked_softmax(g.f(0)?, g.b(1)?, g.axis);
 
+    masked_var: Product, masked_removed, |g| some(ops::masked_var(&unit(g)?, g.b(1)?, g.axis, 0)?);
+    masked_std: Product, masked_removed, |g| some(ops::masked_std(&unit(g)?, g.b(1)?, g.axis, 0)?);
+    masked_any: Smooth, masked_removed_of(Bool), |g| ops::masked_any(g.b(0)?, g.b(1)?, g.axis);
+    masked_all: Smooth, masked_removed_of(Bool), |g| ops::masked_all(g.b(0)?, g.b(1)?, g.axis);
+
+    cumsum: Product, ordered, |g| ops::cumsum(&unit(g)?, g.axis);
+    sort: Smooth, ordered, |g| ops::sort(g.f(0)?, g.axis, g.n(0, 2) == 1).map(|(values, _)| values);
+    argsort: Steep, ordered_indices, |g| ops::argsort(g.f(0)?, g.axis, g.n(0, 2) == 1);
     cumsum: Sum, lines, |g| ops::cumsum(&unit(g)?, g.axis);
     sort: Smooth, lines, |g| ops::sort(g.f(0)?, g.axis, g.n(0, 2) == 1).map(|(values, _)| values);
     sort: Steep, indices, |g| ops::sort(g.f(0)?, g.axis, g.n(0, 2) == 1).map(|(_, index)| index);

@@ -237,7 +237,12 @@ impl<'a, 'r> Draw<'a, 'r> {
 
     /// A float, a mask that broadcasts to it, and an axis, mostly a padded one; the shape stays.
     pub(super) fn masked(&mut self) -> Option<Drawn> {
-        let (x, ty) = self.float(1)?;
+        self.masked_of(Elem::F32)
+    }
+
+    /// Likewise, of a type.
+    pub(super) fn masked_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let (x, ty) = self.pick(|ty| ty.elem == elem && !ty.dims.is_empty())?;
         let mask = self.other(Elem::Bool, &ty.dims)?;
         let own = ty.dims.iter().position(|d| *d == Size::B).filter(|_| self.rng.random_bool(0.7));
         let axis = own.or_else(|| self.any_axis(&ty))?;
@@ -248,6 +253,28 @@ impl<'a, 'r> Draw<'a, 'r> {
     pub(super) fn masked_removed(&mut self) -> Option<Drawn> {
         let mut drawn = self.masked()?;
         drawn.ty.dims.remove(drawn.axis);
+        Some(drawn)
+    }
+
+    /// Likewise, of a type.
+    pub(super) fn masked_removed_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let mut drawn = self.masked_of(elem)?;
+        drawn.ty.dims.remove(drawn.axis);
+        Some(drawn)
+    }
+
+    /// A float and any axis, mostly a padded one; the shape stays.
+    pub(super) fn ordered(&mut self) -> Option<Drawn> {
+        let mut drawn = self.masked()?;
+        drawn.args.truncate(1);
+        Some(drawn)
+    }
+
+    /// As [`ordered`](Self::ordered); the result has indices along the axis.
+    pub(super) fn ordered_indices(&mut self) -> Option<Drawn> {
+        let mut drawn = self.ordered()?;
+        let bound = if let Size::N(n) = drawn.ty.dims[drawn.axis] { n } else { 0 };
+        (drawn.ty.elem, drawn.ty.bound) = (Elem::U32, bound);
         Some(drawn)
     }
 
@@ -357,13 +384,25 @@ impl<'a, 'r> Draw<'a, 'r> {
 
     /// A float whose last size is a constant; the shape stays.
     pub(super) fn rows(&mut self) -> Option<Drawn> {
-        let (x, ty) = self.pick(|ty| ty.elem == Elem::F32 && matches!(ty.dims.last(), Some(Size::N(_))))?;
+        self.rows_of(Elem::F32)
+    }
+
+    /// Likewise, of a type.
+    pub(super) fn rows_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let (x, ty) = self.pick(|ty| ty.elem == elem && matches!(ty.dims.last(), Some(Size::N(_))))?;
         self.drawn([x], ty.dims.len() - 1, ty)
     }
 
     /// As [`rows`](Self::rows); the result has one element for each.
     pub(super) fn row_results(&mut self) -> Option<Drawn> {
         let mut drawn = self.rows()?;
+        drawn.ty.dims.pop();
+        Some(drawn)
+    }
+
+    /// Likewise, of a type.
+    pub(super) fn row_results_of(&mut self, elem: Elem) -> Option<Drawn> {
+        let mut drawn = self.rows_of(elem)?;
         drawn.ty.dims.pop();
         Some(drawn)
     }

@@ -2,7 +2,7 @@
 
 use graphable::{Number, Result, Tensor, ops};
 
-use super::table;
+use super::{Given, table};
 
 /// How many entries of the table make values of these types, at its beginning.
 pub(super) const CASTS: usize = 4;
@@ -25,6 +25,53 @@ fn long<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, i64>> {
 /// The first value where it is positive, and the second elsewhere.
 fn chosen<'s, T: Number>(a: &Tensor<'s, T>, b: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     ops::where_(&ops::gt(a, &ops::zeros_like(a)?)?, a, b)
+}
+
+/// Weights and a bias of the size along `axis`, around one.
+fn affine<'s>(x: &Tensor<'s, f64>, axis: usize) -> Result<[Tensor<'s, f64>; 2]> {
+    let step = 0.5 / x.dim(axis).get()? as f64;
+    let b = ops::arange_step::<f64>(x.scope(), x.dim(axis), -0.25, step)?;
+    Ok([ops::add(&b, 1.0)?, b])
+}
+
+/// A label for each row: the class of its largest element.
+fn labels<'s>(x: &Tensor<'s, f64>) -> Result<Tensor<'s, i32>> {
+    ops::cast(&ops::argmax(x, x.rank() - 1)?)
+}
+
+fn normalized<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f64>> {
+    let x = g.d(0)?;
+    let [w, b] = affine(x, g.axis)?;
+    match g.n(0, 4) {
+        0 => ops::layer_norm(x, &w, &b, 0.1),
+        1 => ops::rms_norm(x, &w, 0.1),
+        2 => ops::add_rms_norm(x, &ops::add(&ops::zeros_like(x)?, &b)?, &w, 0.1).map(|(_, y)| y),
+        _ => ops::l2_normalize(x, g.axis, 0.5),
+    }
+}
+
+/// The loss of each element.
+fn lost<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f64>> {
+    let (x, y) = (unit(g.d(0)?)?, unit(g.d(1)?)?);
+    match g.n(0, 5) {
+        0 => ops::l1_loss(&x, &y),
+        1 => ops::mse_loss(&x, &y),
+        2 => ops::smooth_l1_loss(&x, &y),
+        3 => ops::kl_div(&x, &positive(&y)?),
+        _ => ops::binary_cross_entropy_with_logits(&x, &y),
+    }
+}
+
+/// The loss of each row.
+fn lost_of_rows<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f64>> {
+    let (x, labels) = (g.d(0)?, labels(g.d(0)?)?);
+    let w = &affine(x, g.axis)?[0];
+    match g.n(0, 4) {
+        0 => ops::cross_entropy(x, &labels, 1, g.n(1, 2) as f64 * 0.1),
+        1 => ops::nll_loss(x, &labels, 1),
+        2 => ops::cross_entropy_weighted(x, &labels, w, 1, 0.1).map(|(loss, _)| loss),
+        _ => ops::nll_loss_weighted(x, &labels, w, 1).map(|(loss, _)| loss),
+    }
 }
 
 table! {
@@ -68,6 +115,23 @@ table! {
     max: Smooth, removed_of(F64), |g| ops::max(g.d(0)?, g.axis);
     min: Smooth, removed_of(F64), |g| ops::min(g.d(0)?, g.axis);
     argmin: Steep, index_of(F64), |g| ops::argmin(g.d(0)?, g.axis);
+    scale: Smooth, same_of(F64), |g| ops::scale(g.d(0)?, 0.1);
+    elu: Smooth, same_of(F64), |g| ops::elu(&unit(g.d(0)?)?, 0.1);
+    leaky_relu: Smooth, same_of(F64), |g| ops::leaky_relu(g.d(0)?, 0.1);
+    softmax: Sum, lines_of(F64), |g| ops::softmax(&unit(g.d(0)?)?, g.axis);
+    log_softmax: Sum, lines_of(F64), |g| ops::log_softmax(&unit(g.d(0)?)?, g.axis);
+    layer_norm: SteepSum, rows_of(F64), |g| normalized(g);
+    mse_loss: Smooth, pair_of(F64), |g| lost(g);
+    cross_entropy: SteepSum, row_results_of(F64), |g| lost_of_rows(g);
+    masked_sum: Product, masked_removed_of(F64), |g| {
+        let (x, mask) = (unit(g.d(0)?)?, g.b(1)?);
+        match g.n(0, 3) {
+            0 => ops::masked_sum(&x, mask, g.axis),
+            1 => ops::masked_mean(&x, mask, g.axis),
+            _ => ops::maximum(&ops::masked_max(&x, mask, g.axis)?, -1e3),
+        }
+    };
+    masked_softmax: Product, masked_of(F64), |g| ops::masked_softmax(&unit(g.d(0)?)?, g.b(1)?, g.axis);
     sort: Smooth, lines_of(F64), |g| ops::sort(g.d(0)?, g.axis, false).map(|(values, _)| values);
 
     add: Steep, pair_of(I64), |g| ops::add(g.l(0)?, g.l(1)?);
@@ -87,6 +151,8 @@ table! {
     argmax: Steep, index_of(I64), |g| ops::argmax(g.l(0)?, g.axis);
     sort: Steep, lines_of(I64), |g| ops::sort(g.l(0)?, g.axis, true).map(|(values, _)| values);
     cumsum: Steep, lines_of(I64), |g| ops::cumsum(g.l(0)?, g.axis);
+
+    masked_sum: Steep, masked_removed_of(I64), |g| ops::masked_sum(g.l(0)?, g.b(1)?, g.axis);
 
     add: Steep, pair_of(I8), |g| ops::add(g.s(0)?, g.s(1)?);
     mul: Steep, pair_of(I8), |g| ops::mul(g.s(0)?, g.s(1)?);

@@ -2,36 +2,59 @@
 
 use super::{
     argmax, argmin,
-    check::check_axis,
+    by_type::{ByType, each_type},
+    check::{NOT_SPREAD, broadcast, check_axis},
     composed::composed,
     create::{arange, size},
     log_softmax, logsumexp, matmul, max, min, prod, softmax, unsqueeze,
 };
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::Definition;
+use crate::kernel::definition::{Definition, Kernel as _};
 use crate::{
-    AsOperand, Float, Result, Tensor,
-    kernel::{call::Call, definition::Kernel as _},
+    AsOperand, Element, Number, Real, Result, Tensor,
+    backend::View,
+    kernel::call::Call,
+    tensor::{Operand, Shown},
 };
 
-mod of {
-    use crate::kernel;
+mod rows;
 
-    /// `x` where it counts, at a place before the end, and `other` elsewhere.
-    #[kernel]
-    pub(super) fn counted(x: f32, mask: bool, place: u32, end: u32, other: f32) -> f32 {
-        if mask && place < end { x } else { other }
-    }
+pub(super) use rows::{MEAN, Rows, SUM, reduced};
+pub use rows::{masked_all, masked_any, masked_std, masked_var};
 
-    /// `x` at a place before the end, and zero in the padding, which may contain anything.
-    #[kernel]
-    pub(super) fn real(x: f32, place: u32, end: u32) -> f32 {
-        if place < end { x } else { 0.0 }
-    }
+/// Kernels of elements that count: of floats, and of each other type.
+macro_rules! counts {
+    ($($module:ident $t:ident $zero:literal;)*) => {$(
+        mod $module {
+            use crate::kernel;
+
+            /// `x` where it counts, at a place before the end, and `other` elsewhere.
+            #[kernel]
+            pub(super) fn counted(x: $t, mask: bool, place: u32, end: u32, other: $t) -> $t {
+                if mask && place < end { x } else { other }
+            }
+
+            /// `x` at a place before the end, and zero in the padding, which may contain anything.
+            #[kernel]
+            pub(super) fn real(x: $t, place: u32, end: u32) -> $t {
+                if place < end { x } else { $zero }
+            }
+        }
+    )*};
+}
+
+counts! {
+    f32s f32 0.0;
+    i32s i32 0;
+    u32s u32 0;
+    u8s u8 0;
+    f64s f64 0.0;
+    i64s i64 0;
+    i8s i8 0;
 }
 
 /// The places along `axis`, which broadcast to `x`.
-fn places<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
+fn places<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32>> {
     let mut places = arange::<u32>(x.scope(), x.dim(axis))?;
     for _ in axis + 1..x.rank() {
         places = unsqueeze(&places, places.rank())?;
@@ -39,27 +62,39 @@ fn places<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, u32
     Ok(places)
 }
 
-/// `x`, with `other` where `mask` is false and in the padding of `axis`, whose mark is gone: nothing in it is padding now.
-fn counted<'s, T: Float>(
+/// The mask as it broadcasts to `x`.
+fn spread<'s, T: Element>(
     name: &'static str,
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
-    other: f32,
-) -> Result<Tensor<'s, T>> {
+) -> Result<Operand> {
     let scope = x.scope();
     check_axis(name, axis, x.rank())?;
     let given = mask.operand(name, scope)?;
-    if given.view.layout.rank() > x.rank() || given.view.layout.broadcast_to(x.sizes()).is_none() {
-        let reason = "the mask does not broadcast to the tensor; its sizes, aligned at the last dimension, must be equal or 1";
-        return Err(scope.shape_error(name, &[(&given).into(), x.into()], reason));
-    }
+    let (_, marks) = broadcast(name, scope, &[Shown::from(x), (&given).into()])?;
+    let Some(layout) = given.view.layout.broadcast_to(x.sizes()) else {
+        return Err(scope.shape_error(name, &[(&given).into(), x.into()], NOT_SPREAD));
+    };
+    Ok(Operand { view: View { layout, ..given.view }, marks })
+}
+
+/// `x`, with `other` where `mask` is false and in the padding of `axis`, whose mark is gone: nothing in it is padding now.
+fn counted<'s, T: Number>(
+    name: &'static str,
+    x: &Tensor<'s, T>,
+    mask: &(impl AsOperand<'s, bool> + ?Sized),
+    axis: usize,
+    other: f64,
+) -> Result<Tensor<'s, T>> {
+    const OF: ByType = each_type!(f32s::counted);
+    let given = spread(name, x, mask, axis)?;
     let (places, end) = (places(x, axis)?, size(x, axis)?);
-    let mut call = Call::new(of::counted::DEFINITION, x)?;
+    let mut call = Call::new(OF.of::<T>(), x)?;
     call.operand(given);
     call.argument::<u32>(&places)?;
     call.argument::<u32>(&end)?;
-    call.key(other);
+    call.number::<T>(other);
     let all: Tensor<'s, T> = call.launch()?;
     Ok(all.alias(all.raw.layout, 0, all.raw.marks.with(axis, None)))
 }
@@ -84,7 +119,7 @@ macro_rules! masked {
         /// # Errors
         #[doc = concat!("Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if ", $shape, ";")]
         /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
-        pub fn $name<'s, T: Float>(
+        pub fn $name<'s, T: Number>(
             x: &Tensor<'s, T>,
             mask: &(impl AsOperand<'s, bool> + ?Sized),
             axis: usize,
@@ -95,19 +130,19 @@ macro_rules! masked {
 }
 
 masked! {
-    /// Returns the maximum over `axis`, which is removed, of the elements whose `mask` is true; `-inf` if there are none.
-    masked_max of max -> T, f32::NEG_INFINITY, "[2.0, 4.0]",
+    /// Returns the maximum over `axis`, which is removed, of the elements whose `mask` is true; `-inf`, or the smallest integer, if there are none.
+    masked_max of max -> T, f64::NEG_INFINITY, "[2.0, 4.0]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
-    /// Returns the minimum over `axis`, which is removed, of the elements whose `mask` is true; `inf` if there are none.
-    masked_min of min -> T, f32::INFINITY, "[1.0, 3.0]",
+    /// Returns the minimum over `axis`, which is removed, of the elements whose `mask` is true; `inf`, or the largest integer, if there are none.
+    masked_min of min -> T, f64::INFINITY, "[1.0, 3.0]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the index of the first maximum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
-    /// or if all of them are `-inf`.
-    masked_argmax of argmax -> u32, f32::NEG_INFINITY, "[1, 0]",
+    /// or if all of them are `-inf`, or the smallest integer.
+    masked_argmax of argmax -> u32, f64::NEG_INFINITY, "[1, 0]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the index of the first minimum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
-    /// or if all of them are `inf`.
-    masked_argmin of argmin -> u32, f32::INFINITY, "[0, 1]",
+    /// or if all of them are `inf`, or the largest integer.
+    masked_argmin of argmin -> u32, f64::INFINITY, "[0, 1]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the product over `axis`, which is removed, of the elements whose `mask` is true; 1 if there are none.
     masked_prod of prod -> T, 1.0, "[2.0, 12.0]", "`mask` does not broadcast to `x`";
@@ -132,13 +167,13 @@ masked! {
 /// # Errors
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not broadcast to `x`, or if
 /// `axis` is empty; [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
-pub fn masked_logsumexp<'s, T: Float>(
+pub fn masked_logsumexp<'s, T: Real>(
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
     const NAME: &str = "masked_logsumexp";
-    composed(NAME, || logsumexp(&counted(NAME, x, mask, axis, f32::NEG_INFINITY)?, axis))
+    composed(NAME, || logsumexp(&counted(NAME, x, mask, axis, f64::NEG_INFINITY)?, axis))
 }
 
 /// Computes [`softmax`](super::softmax) along `axis` over the elements whose `mask` is true; 0 at the others.
@@ -159,7 +194,7 @@ pub fn masked_logsumexp<'s, T: Float>(
 /// # Errors
 /// Returns [`Error::Axis`](crate::Error::Axis); [`Error::Shape`](crate::Error::Shape) if `mask` does not broadcast to `x`;
 /// [`Error::PaddedMix`](crate::Error::PaddedMix) if one dimension is padded by different symbols.
-pub fn masked_softmax<'s, T: Float>(
+pub fn masked_softmax<'s, T: Real>(
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
@@ -184,7 +219,7 @@ pub fn masked_softmax<'s, T: Float>(
 ///
 /// # Errors
 /// As [`masked_softmax`].
-pub fn masked_log_softmax<'s, T: Float>(
+pub fn masked_log_softmax<'s, T: Real>(
     x: &Tensor<'s, T>,
     mask: &(impl AsOperand<'s, bool> + ?Sized),
     axis: usize,
@@ -193,7 +228,7 @@ pub fn masked_log_softmax<'s, T: Float>(
 }
 
 /// An operation along `axis` of the elements that count, which keeps the axis and its mark.
-fn along_counted<'s, T: Float>(
+fn along_counted<'s, T: Real>(
     name: &'static str,
     along: impl FnOnce(&Tensor<'s, T>, usize) -> Result<Tensor<'s, T>>,
     x: &Tensor<'s, T>,
@@ -201,17 +236,18 @@ fn along_counted<'s, T: Float>(
     axis: usize,
 ) -> Result<Tensor<'s, T>> {
     composed(name, || {
-        let some = counted(name, x, mask, axis, f32::NEG_INFINITY)?;
+        let some = counted(name, x, mask, axis, f64::NEG_INFINITY)?;
         let y = along(&some, axis)?;
         Ok(y.alias(y.raw.layout, 0, some.raw.marks.with(axis, x.raw.marks.get(axis))))
     })
 }
 
 /// `x`, with zeros in the padding of `axis`, whose mark is gone.
-fn real<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+fn real<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
+    const OF: ByType = each_type!(f32s::real);
     // A call does not keep its arguments.
     let (places, end) = (places(x, axis)?, size(x, axis)?);
-    let mut call = Call::new(of::real::DEFINITION, x)?;
+    let mut call = Call::new(OF.of::<T>(), x)?;
     call.argument::<u32>(&places)?;
     call.argument::<u32>(&end)?;
     let all: Tensor<'s, T> = call.launch()?;
@@ -247,7 +283,7 @@ fn real<'s, T: Float>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> {
 /// # Errors
 /// Returns [`Error::Shape`](crate::Error::Shape); [`Error::PaddedMix`](crate::Error::PaddedMix) if one operand alone is padded
 /// along `K`, or by another symbol than the other one, or one dimension in front is by different symbols.
-pub fn masked_matmul<'s, T: Float>(a: &Tensor<'s, T>, b: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
+pub fn masked_matmul<'s, T: Number>(a: &Tensor<'s, T>, b: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
     composed("masked_matmul", || {
         let (Some(of_a), Some(of_b)) = (a.rank().checked_sub(1), b.rank().checked_sub(2)) else {
             return matmul(a, b);
@@ -264,5 +300,13 @@ pub fn masked_matmul<'s, T: Float>(a: &Tensor<'s, T>, b: &Tensor<'s, T>) -> Resu
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [of::counted::DEFINITION, of::real::DEFINITION].into_iter()
+    [
+        f32s::counted::DEFINITION,
+        f32s::real::DEFINITION,
+        f64s::counted::DEFINITION,
+        i8s::counted::DEFINITION,
+        u32s::real::DEFINITION,
+    ]
+    .into_iter()
+    .chain(rows::kernels())
 }
