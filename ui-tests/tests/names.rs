@@ -2,6 +2,9 @@
 //!
 //! A path such as `Error::Shape` or `ops::linear`, or a call such as `cx.read(…)`, is looked up in the sources.
 
+#[path = "../../runtime/tests/common/operations.rs"]
+mod pinned;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -472,6 +475,78 @@ fn every_operation_has_an_example() {
         }
     }
     assert!(without.is_empty(), "no example: {without:?}");
+}
+
+/// The comments of the functions of `ops`: of items, and of rows of the tables that macros make functions of.
+fn comments_of_operations() -> BTreeMap<String, Vec<String>> {
+    fn rows(tokens: TokenStream, found: &mut BTreeMap<String, Vec<String>>) {
+        let mut comment = Vec::new();
+        for tree in tokens {
+            match tree {
+                TokenTree::Punct(punct) if punct.as_char() == '#' => {}
+                TokenTree::Group(group) if group.delimiter() == proc_macro2::Delimiter::Bracket => {
+                    strings(group.stream(), &mut comment);
+                }
+                TokenTree::Ident(ident) if !comment.is_empty() => {
+                    found.entry(ident.to_string()).or_default().push(comment.concat());
+                    comment.clear();
+                }
+                _ => comment.clear(),
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    for path in files(&root().join("runtime/src/ops"), "rs") {
+        for item in parse(&path).items {
+            match item {
+                Item::Fn(function) if matches!(function.vis, syn::Visibility::Public(_)) => {
+                    let mut comment = Vec::new();
+                    function.attrs.iter().for_each(|a| strings(a.to_token_stream(), &mut comment));
+                    found
+                        .entry(function.sig.ident.to_string())
+                        .or_insert_with(Vec::new)
+                        .push(comment.join("\n"));
+                }
+                // Not the definition of a macro.
+                Item::Macro(item) if item.ident.is_none() => rows(item.mac.tokens, &mut found),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// What an operation corresponds to: a path of PyTorch, a library whose name everyone knows, or a paper.
+const REFERENCES: [&str; 5] = ["`torch.", "PyTorch's `", "`transformers`", "vLLM", "<https://"];
+
+#[test]
+fn every_operation_names_what_it_corresponds_to() {
+    let comments = comments_of_operations();
+    let mut without = Vec::new();
+    for name in pinned::names() {
+        let of = comments.get(name).unwrap_or_else(|| panic!("no comment of `ops::{name}` is found"));
+        if !of.iter().any(|comment| REFERENCES.iter().any(|reference| comment.contains(reference))) {
+            without.push(name);
+        }
+    }
+    assert!(without.is_empty(), "no comment names PyTorch's function, or the paper or library: {without:?}");
+}
+
+/// A path of PyTorch in a comment of an operation is one that it has. In-place methods are not in the list.
+#[test]
+fn functions_of_pytorch_that_comments_name_exist() {
+    let names: BTreeSet<&str> = include_str!("torch/names.txt").lines().collect();
+    let mut unknown = Vec::new();
+    for (operation, comments) in comments_of_operations() {
+        for span in comments.iter().flat_map(|comment| comment.split('`').skip(1).step_by(2)) {
+            let path =
+                ["torch.nn.functional.", "torch.Tensor."].iter().find_map(|start| span.strip_prefix(start));
+            if path.is_some_and(|name| !name.ends_with('_') && !names.contains(name)) {
+                unknown.push((operation.clone(), span.to_owned()));
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "PyTorch has no such function: {unknown:?}");
 }
 
 /// Whether a name in backticks, which may end with `*` or have one in it, is this one.

@@ -16,26 +16,36 @@ real_functions! {
     activations using [super::super::functions::sigmoid, super::super::functions::doubles::sigmoid as logistic];
 
     /// Returns `1 / (1 + e^-x)`.
+    /// Corresponds to `torch.sigmoid`.
     sigmoid(x) { logistic(x) } "[0.0f32, f32::NEG_INFINITY]" => "[0.5, 0.0]";
     /// Returns `ln(sigmoid(x))`, without overflow.
+    /// Corresponds to `torch.nn.functional.logsigmoid`.
     logsigmoid(x) { -softplus(-x) } "[200.0f32, -200.0]" => "[-0.0, -200.0]";
     /// Returns `ln(1 + e^x)`, without overflow.
+    /// Corresponds to `torch.nn.functional.softplus`.
     softplus(x) { if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() } } "[200.0f32, -200.0]" => "[200.0, 0.0]";
     /// Returns `x / (1 + |x|)`.
+    /// Corresponds to `torch.nn.functional.softsign`.
     softsign(x) { x / (1.0 + x.abs()) } "[1.0f32, -3.0]" => "[0.5, -0.75]";
     /// Returns `x * tanh(softplus(x))`.
+    /// Corresponds to `torch.nn.functional.mish`.
     mish(x) { x * softplus(x).tanh() } "[0.0f32, 100.0]" => "[0.0, 100.0]";
     /// Returns `x`, clamped between 0 and 6.
+    /// Corresponds to `torch.nn.functional.relu6`.
     relu6(x) { x.clamp(0.0, 6.0) } "[-1.0f32, 7.0]" => "[0.0, 6.0]";
     /// Returns `x * relu6(x + 3) / 6`.
+    /// Corresponds to `torch.nn.functional.hardswish`.
     hardswish(x) { x * relu6(x + 3.0) / 6.0 } "[-4.0f32, 3.0]" => "[-0.0, 3.0]";
     /// Returns `relu6(x + 3) / 6`.
+    /// Corresponds to `torch.nn.functional.hardsigmoid`.
     hardsigmoid(x) { (x + 3.0).clamp(0.0, 6.0) / 6.0 } "[0.0f32, 4.0]" => "[0.5, 1.0]";
     /// Returns `scale * x` above 0 and `scale * alpha * (e^x - 1)` below, with the constants that keep mean 0 and variance 1.
+    /// Corresponds to `torch.nn.functional.selu`.
     selu(x) {
         1.050_700_987_355_480_5 * (if x > 0.0 { x } else { 1.673_263_242_354_377_2 * x.exp_m1() })
     } "[0.0f32, 1.0]" => "[0.0, 1.050_701]";
     /// Returns `x - tanh(x)`. Where the difference would cancel, it is a quotient of sums instead, so small results keep their digits.
+    /// Corresponds to `torch.nn.functional.tanhshrink`.
     tanhshrink(x) {
         let square = x * x;
         // `taken / of` is `1 - tanh(x) / x`, by the continued fraction of `tanh(x) / x` up to 15. For `|x| < 0.625`, what is
@@ -110,6 +120,8 @@ with_parameters! {
 
 /// Returns `x` above 0, and `alpha * (e^x - 1)` below.
 ///
+/// Corresponds to `torch.nn.functional.elu`.
+///
 /// `alpha` is a constant of the recording, in the type that elements `T` are computed in. Same shape and padding marks as `x`.
 ///
 /// ```
@@ -130,6 +142,8 @@ pub fn elu<'s, T: Real>(x: &Tensor<'s, T>, alpha: impl Into<f64>) -> Result<Tens
 
 /// Returns `x` above 0, and `slope * x` below.
 ///
+/// Corresponds to `torch.nn.functional.leaky_relu`.
+///
 /// `slope` is a constant of the recording, in the type that elements `T` are computed in. Same shape and padding marks as `x`.
 ///
 /// ```
@@ -149,6 +163,8 @@ pub fn leaky_relu<'s, T: Real>(x: &Tensor<'s, T>, slope: impl Into<f64>) -> Resu
 }
 
 /// Returns `x` above 0, and `alpha * (e^(x / alpha) - 1)` below.
+///
+/// Corresponds to `torch.nn.functional.celu`.
 ///
 /// `alpha` is a constant of the recording. Same shape and padding marks as `x`.
 ///
@@ -172,6 +188,8 @@ pub fn celu<'s, T: Real>(x: &Tensor<'s, T>, alpha: f64) -> Result<Tensor<'s, T>>
 }
 
 /// Returns `x`, but 0 from `-lambda` to `lambda`, both included. NaN stays NaN.
+///
+/// Corresponds to `torch.nn.functional.hardshrink`.
 ///
 /// `lambda` is a constant of the recording, rounded to `T` as an element of a tensor is. With a negative one, the result is
 /// `x`. Same shape and padding marks as `x`.
@@ -201,6 +219,8 @@ pub fn hardshrink<'s, T: Real>(x: &Tensor<'s, T>, lambda: f64) -> Result<Tensor<
 
 /// Returns `x - lambda` above `lambda`, `x + lambda` below `-lambda`, and 0 between them. NaN stays NaN.
 ///
+/// Corresponds to `torch.nn.functional.softshrink`.
+///
 /// `lambda` is a constant of the recording, rounded to `T` as an element of a tensor is. Same shape and padding marks as `x`.
 ///
 /// ```
@@ -227,6 +247,8 @@ pub fn softshrink<'s, T: Real>(x: &Tensor<'s, T>, lambda: f64) -> Result<Tensor<
 }
 
 /// Returns `value` where `x <= threshold`, and `x` elsewhere, so that NaN stays NaN.
+///
+/// Corresponds to `torch.nn.functional.threshold`.
 ///
 /// Both numbers are constants of the recording, rounded to `T` as elements of a tensor are; they may be infinite or NaN. Same
 /// shape and padding marks as `x`.

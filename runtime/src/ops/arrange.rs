@@ -28,6 +28,8 @@ mod of {
 
 /// Joins tensors of one shape along a new dimension `axis`.
 ///
+/// Corresponds to `torch.stack`.
+///
 /// Padding marks unite.
 ///
 /// ```
@@ -59,6 +61,8 @@ pub fn stack<'s, T: Element>(tensors: &[&Tensor<'s, T>], axis: usize) -> Result<
 
 /// Slices of `x` along `axis` at `index`: another name of [`gather`](super::gather).
 ///
+/// Corresponds to `torch.index_select`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -80,6 +84,8 @@ pub fn index_select<'s, T: Element>(
 }
 
 /// Returns `x` with the elements along `axis` in reverse.
+///
+/// Corresponds to `torch.flip` along one axis.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -103,6 +109,8 @@ pub fn flip<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
 }
 
 /// Returns `x` with the elements along `axis` moved by `shift` places; those that leave at one end enter at the other.
+///
+/// Corresponds to `torch.roll` along one axis.
 ///
 /// Padding of the other dimensions propagates.
 ///
@@ -130,6 +138,8 @@ pub fn roll<'s, T: Element>(x: &Tensor<'s, T>, shift: isize, axis: usize) -> Res
 }
 
 /// Repeats `x` in each dimension as often as `times` says, one number for each.
+///
+/// Corresponds to `torch.Tensor.repeat`.
 ///
 /// Padding of dimensions that are there once propagates.
 ///
@@ -175,6 +185,8 @@ fn repeated<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, times: usize) -> Res
 /// Returns a row of `classes` elements for each number of `ids`: 1 at that number, 0 elsewhere, so all 0 if it
 /// is not below `classes`.
 ///
+/// Corresponds to `torch.nn.functional.one_hot`, which refuses numbers that are no class.
+///
 /// The result has the shape of `ids` and a further dimension. Padding propagates.
 ///
 /// ```
@@ -196,6 +208,8 @@ pub fn one_hot<'s, T: Element>(ids: &Tensor<'s, u32>, classes: usize) -> Result<
 }
 
 /// Returns a mask of two dimensions that is true on the diagonal and below it: at `[i, j]` if `j - i <= diagonal`.
+///
+/// Corresponds to `torch.tril` of ones, and to `tri` of NumPy.
 ///
 /// `(x.dim(0), x.dim(0))` is a shape, too: the mask is padded where `x` is.
 ///
@@ -250,8 +264,10 @@ macro_rules! triangles {
 
 triangles! {
     /// Returns `x` on the `diagonal` of its matrices and below it, 0 above. Diagonal 1 is the one above the main diagonal.
+    /// Corresponds to `torch.tril`.
     tril(x, zero, mask, diagonal) { diagonal, x, zero } "[1.0, 0.0, 3.0, 4.0]";
     /// Returns `x` on the `diagonal` of its matrices and above it, 0 below. Diagonal 1 is the one above the main diagonal.
+    /// Corresponds to `torch.triu`.
     triu(x, zero, mask, diagonal) { diagonal.saturating_sub(1), zero, x } "[1.0, 2.0, 0.0, 4.0]";
 }
 

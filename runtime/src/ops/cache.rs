@@ -36,6 +36,8 @@ struct Padding<'a> {
 
 /// Returns all of `state` as an operand that can be narrowed and reshaped without a copy.
 ///
+/// Corresponds to `torch.Tensor.view` of a static cache, such as `StaticCache` of `transformers`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;

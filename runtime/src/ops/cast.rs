@@ -173,6 +173,8 @@ fn kernel(from: DType, to: DType) -> &'static Definition {
 
 /// Converts `x` to elements `U`: `ops::cast::<_, bf16>(&x)?`.
 ///
+/// Corresponds to `torch.Tensor.to` with a dtype.
+///
 /// Conversions to floats round to nearest even; floats to integers truncate and saturate, and NaN becomes 0;
 /// between integers the low bits are kept, as with `as`; anything to `bool` is `x != 0`. A cast to its own
 /// type returns `x` itself, without a copy. The result has the shape and padding marks of `x`.

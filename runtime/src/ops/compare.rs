@@ -150,20 +150,28 @@ macro_rules! compare {
 
 compare! {
     /// Returns `a == b`, element by element; false where either is NaN.
+    /// Corresponds to `torch.eq`.
     eq: Element => "[false, true, false]";
     /// Returns `a != b`, element by element; true where either is NaN.
+    /// Corresponds to `torch.ne`.
     ne: Element => "[true, false, true]";
     /// Returns `a < b`, element by element; false where either is NaN.
+    /// Corresponds to `torch.lt`.
     lt: Number => "[true, false, false]";
     /// Returns `a <= b`, element by element; false where either is NaN.
+    /// Corresponds to `torch.le`.
     le: Number => "[true, true, false]";
     /// Returns `a > b`, element by element; false where either is NaN.
+    /// Corresponds to `torch.gt`.
     gt: Number => "[false, false, true]";
     /// Returns `a >= b`, element by element; false where either is NaN.
+    /// Corresponds to `torch.ge`.
     ge: Number => "[false, true, true]";
 }
 
 /// Returns `a` where `cond` is true, `b` elsewhere.
+///
+/// Corresponds to `torch.where`.
 ///
 /// `a` and `b` may be numbers; if both are, the element type has to be named, as in `where_::<f32>(&cond, 1.0, 0.0)`. All
 /// three shapes broadcast; padding marks are united. Both sides are read everywhere, but a value that is
@@ -198,6 +206,8 @@ pub fn where_<'s, T: Element>(
 }
 
 /// Returns `x`, but `value` where `mask` is true.
+///
+/// Corresponds to `torch.Tensor.masked_fill`.
 ///
 /// `mask` and `value`, which may be a number, broadcast to `x`. The result has the padding marks of `x`.
 ///

@@ -165,37 +165,52 @@ macro_rules! of_numbers {
 
 binary! {
     /// Returns `a + b`. Integers wrap.
+    /// Corresponds to `torch.add`.
     add: Number, of_numbers!(add).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[8.0, 12.0]";
     /// Returns `a - b`. Integers wrap.
+    /// Corresponds to `torch.sub`.
     sub: Number, of_numbers!(sub).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[4.0, 4.0]";
     /// Returns `a * b`. Integers wrap.
+    /// Corresponds to `torch.mul`.
     mul: Number, of_numbers!(mul).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[12.0, 32.0]";
     /// Returns `a / b`. Integer division truncates and wraps; division by zero returns 0.
+    /// Corresponds to `torch.div`.
     div: Number, of_numbers!(div).of::<T>(), ("[6.0f32, 8.0]", "[2.0f32, 4.0]") => "[3.0, 2.0]";
     /// Returns `silu(gate) * up`, the gated half of a SwiGLU block, in one pass.
+    /// Corresponds to `SiluAndMul` of vLLM; the block is that of <https://arxiv.org/abs/2002.05202>.
     silu_mul: Real, of_reals!(floats::silu_mul, doubles::silu_mul), ("[0.0f32, 100.0]", "[2.0f32, 4.0]") => "[0.0, 400.0]";
 }
 
 unary! {
     /// Returns `-x`. Integers wrap, so the result for an unsigned `x` is `2^bits - x`.
+    /// Corresponds to `torch.neg`.
     neg: Number, of_numbers!(neg).of::<T>(), "[1.0f32, -2.0]" => "[-1.0, 2.0]";
     /// Returns `e^x`.
+    /// Corresponds to `torch.exp`.
     exp: Real, of_reals!(floats::exp, doubles::exp), "[0.0f32, f32::NEG_INFINITY]" => "[1.0, 0.0]";
     /// Returns the natural logarithm of `x`; `-inf` for 0, NaN below.
+    /// Corresponds to `torch.log`.
     log: Real, of_reals!(floats::log, doubles::log), "[1.0f32, 0.0]" => "[0.0, f32::NEG_INFINITY]";
     /// Returns the square root of `x`; NaN below 0.
+    /// Corresponds to `torch.sqrt`.
     sqrt: Real, of_reals!(floats::sqrt, doubles::sqrt), "[4.0f32, 9.0]" => "[2.0, 3.0]";
     /// Returns `1 / sqrt(x)`; `inf` for 0, NaN below.
+    /// Corresponds to `torch.rsqrt`.
     rsqrt: Real, of_reals!(floats::rsqrt, doubles::rsqrt), "[4.0f32, 0.25]" => "[0.5, 2.0]";
     /// Returns the hyperbolic tangent of `x`.
+    /// Corresponds to `torch.tanh`.
     tanh: Real, of_reals!(floats::tanh, doubles::tanh), "[0.0f32, 100.0]" => "[0.0, 1.0]";
     /// Returns `max(x, 0)`.
+    /// Corresponds to `torch.nn.functional.relu`.
     relu: Real, of_reals!(floats::relu, doubles::relu), "[-1.0f32, 2.0]" => "[0.0, 2.0]";
     /// Computes GELU, `x * Phi(x)`, with the error function.
+    /// Corresponds to `torch.nn.functional.gelu`.
     gelu: Real, of_reals!(floats::gelu, doubles::gelu), "[0.0f32, 100.0]" => "[0.0, 100.0]";
     /// Computes GELU by its tanh approximation (GPT-2, `gelu_new`, `gelu_pytorch_tanh`).
+    /// Corresponds to `torch.nn.functional.gelu` with `approximate="tanh"`.
     gelu_tanh: Real, of_reals!(floats::gelu_tanh, doubles::gelu_tanh), "[0.0f32, 100.0]" => "[0.0, 100.0]";
     /// Returns `x * sigmoid(x)`, also known as swish.
+    /// Corresponds to `torch.nn.functional.silu`.
     silu: Real, of_reals!(floats::silu, doubles::silu), "[0.0f32, 100.0]" => "[0.0, 100.0]";
 }
 
@@ -203,6 +218,8 @@ unary! {
 ///
 /// One that changes between calls is a `#[host]` scalar and [`mul`]. Same shape and padding marks as
 /// `x`.
+///
+/// Corresponds to `torch.mul` by a Python number. A factor of 64 bits, for an `f64`, is an argument of [`mul`].
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -31,12 +31,20 @@ macro_rules! keepdim {
 }
 
 keepdim! {
+    /// Corresponds to `torch.sum` with `keepdim=True`.
     sum_keepdim of sum <T: Number> T;
+    /// Corresponds to `torch.mean` with `keepdim=True`.
     mean_keepdim of mean <T: Number> T;
+    /// Corresponds to `torch.amax` with `keepdim=True`.
     max_keepdim of max <T: Number> T;
+    /// Corresponds to `torch.amin` with `keepdim=True`.
     min_keepdim of min <T: Number> T;
+    /// Corresponds to `torch.prod` with `keepdim=True`.
     prod_keepdim of prod <T: Number> T;
+    /// Corresponds to `torch.logsumexp` with `keepdim=True`.
     logsumexp_keepdim of logsumexp <T: Real> T;
+    /// Corresponds to `torch.var` with `keepdim=True`.
     var_keepdim of var <T: Real> T, correction: usize = 1;
+    /// Corresponds to `torch.std` with `keepdim=True`.
     std_keepdim of std <T: Real> T, correction: usize = 1;
 }

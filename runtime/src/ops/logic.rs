@@ -101,14 +101,19 @@ macro_rules! of_bools {
 
 of_bools! {
     /// Returns whether both are true.
+    /// Corresponds to `torch.logical_and`.
     logical_and => "[false, false, false, true]";
     /// Returns whether either is true.
+    /// Corresponds to `torch.logical_or`.
     logical_or => "[false, true, true, true]";
     /// Returns whether one of them is true and the other is not.
+    /// Corresponds to `torch.logical_xor`.
     logical_xor => "[false, true, true, false]";
 }
 
 /// Returns whether `x` is false.
+///
+/// Corresponds to `torch.logical_not`.
 ///
 /// Same shape and padding marks as `x`.
 ///
@@ -152,10 +157,13 @@ macro_rules! of_floats {
 
 of_floats! {
     /// Returns whether `x` is NaN.
+    /// Corresponds to `torch.isnan`.
     isnan => "[false, false, true]";
     /// Returns whether `x` is infinite, of either sign.
+    /// Corresponds to `torch.isinf`.
     isinf => "[false, true, false]";
     /// Returns whether `x` is neither infinite nor NaN.
+    /// Corresponds to `torch.isfinite`.
     isfinite => "[true, false, false]";
 }
 

@@ -109,21 +109,28 @@ losses! {
 
 binary! {
     /// `|a - b|`, the L1 loss of each element.
+    /// Corresponds to `torch.nn.functional.l1_loss` with `reduction="none"`.
     l1_loss: Real, of_reals!(of::l1_loss, f64s::l1_loss), ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[4.0, 1.0]";
     /// `(a - b)^2`, the squared error of each element.
+    /// Corresponds to `torch.nn.functional.mse_loss` with `reduction="none"`.
     mse_loss: Real, of_reals!(of::mse_loss, f64s::mse_loss), ("[6.0f32, 8.0]", "[2.0f32, 9.0]") => "[16.0, 1.0]";
     /// Half of the squared error of each element where that is at most 1, and `|a - b| - 0.5` elsewhere.
+    /// Corresponds to `torch.nn.functional.smooth_l1_loss` with `reduction="none"`.
     smooth_l1_loss: Real, of_reals!(of::smooth_l1_loss, f64s::smooth_l1_loss), ("[6.0f32, 8.0]", "[2.0f32, 8.5]") => "[3.5, 0.125]";
     /// `b * (ln(b) - a)`, of which the sum over a distribution `b` is its Kullback-Leibler divergence from the distribution
     /// whose logarithm is `a`; 0 where `b` is, and NaN where `b` is negative, which no distribution is.
+    /// Corresponds to `torch.nn.functional.kl_div` with `reduction="none"`.
     kl_div: Real, of_reals!(of::kl_div, f64s::kl_div), ("[0.0f32, -7.0]", "[1.0f32, 0.0]") => "[0.0, 0.0]";
     /// The cross-entropy of `sigmoid(a)` with the probability `b`, for each element, without overflow.
+    /// Corresponds to `torch.nn.functional.binary_cross_entropy_with_logits` with `reduction="none"`.
     binary_cross_entropy_with_logits: Real, of_reals!(of::binary_cross_entropy_with_logits, f64s::binary_cross_entropy_with_logits),
         ("[200.0f32, -200.0]", "[1.0f32, 1.0]") => "[0.0, 200.0]";
 }
 
 /// Returns the cross-entropy of each row of `logits`, along the last dimension, with its label; 0 where the label is
 /// `ignore_index`.
+///
+/// Corresponds to `torch.nn.functional.cross_entropy` with `reduction="none"`; the classes are last here.
 ///
 /// `logits` of `[.., C]` and `labels` of `[..]`, `i32`; the result is `[..]`. With `label_smoothing`, from 0 to 1, that part of
 /// the target is spread over all classes. The mean over the labels that are not ignored is
@@ -159,6 +166,8 @@ pub fn cross_entropy<'s, T: Real>(
 
 /// Returns the negative of each row of `log_probs`, along the last dimension, at its label; 0 where the label
 /// is `ignore_index`.
+///
+/// Corresponds to `torch.nn.functional.nll_loss` with `reduction="none"`; the classes are last here.
 ///
 /// [`cross_entropy`] of logits is this of their [`log_softmax`](super::log_softmax). Shapes and padding are those of
 /// [`cross_entropy`].
@@ -224,6 +233,8 @@ pub fn cross_entropy_weighted<'s, T: Real>(
 
 /// Computes [`nll_loss`] with a weight for each class, `[C]`, and the weight of each row's label, as
 /// [`cross_entropy_weighted`].
+///
+/// Corresponds to `torch.nn.functional.nll_loss` with `weight` and `reduction="none"`.
 ///
 /// ```
 /// # use graphable::prelude::*;

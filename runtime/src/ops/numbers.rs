@@ -82,23 +82,31 @@ macro_rules! kernel_of {
 
 binary! {
     /// Returns the smaller of `a` and `b`; NaN if either is NaN.
+    /// Corresponds to `torch.minimum`.
     minimum: Number, kernel_of!(minimum), ("[1.0f32, 4.0]", "[2.0f32, 3.0]") => "[1.0, 3.0]";
     /// Returns the larger of `a` and `b`; NaN if either is NaN.
+    /// Corresponds to `torch.maximum`.
     maximum: Number, kernel_of!(maximum), ("[1.0f32, 4.0]", "[2.0f32, 3.0]") => "[2.0, 4.0]";
     /// Returns the remainder of `a / b` that has the sign of `b`; for an integer division by zero, `a`.
+    /// Corresponds to `torch.remainder`.
     remainder: Number, kernel_of!(remainder), ("[5.0f32, -5.0]", "[3.0f32, 3.0]") => "[2.0, 1.0]";
 }
 
 unary! {
     /// Returns `x` without its sign. The smallest signed integer wraps to itself.
+    /// Corresponds to `torch.abs`.
     abs: Number, kernel_of!(abs), "[-1.0f32, 2.0]" => "[1.0, 2.0]";
     /// Returns -1, 0 or 1, by the sign of `x`; NaN for NaN.
+    /// Corresponds to `torch.sign`.
     sign: Number, kernel_of!(sign), "[-4.0f32, 0.0]" => "[-1.0, 0.0]";
     /// Returns `x * x`. Integers wrap.
+    /// Corresponds to `torch.square`.
     square: Number, kernel_of!(square), "[-3.0f32, 0.5]" => "[9.0, 0.25]";
 }
 
 /// Returns `x`, but at least `low` and at most `high`; `high` where they are in the wrong order. NaN stays NaN.
+///
+/// Corresponds to `torch.clamp`.
 ///
 /// A bound that is NaN does not bound. Both may be numbers. Shapes broadcast; padding marks unite. With one bound it is [`maximum`] or [`minimum`].
 ///

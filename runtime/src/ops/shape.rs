@@ -82,6 +82,8 @@ pub(super) fn same_padding(from: Padded<'_>, to: Padded<'_>) -> Result<(), (Padd
 
 /// Returns the elements of `x`, in row-major order, as `shape`.
 ///
+/// Corresponds to `torch.reshape`.
+///
 /// Returns a view if the strides allow it, and otherwise a copy. A padded dimension must remain a separate
 /// dimension, and is written as one: `reshape(x, (x.dim(0), heads, size))`.
 ///
@@ -126,6 +128,8 @@ pub fn reshape<'s, T: Element>(x: &Tensor<'s, T>, shape: impl IntoShape<'s>) -> 
 
 /// Returns `x` itself if its elements are in row-major order without gaps, and otherwise a copy that is.
 ///
+/// Corresponds to `torch.Tensor.contiguous`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -146,6 +150,8 @@ pub fn contiguous<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 }
 
 /// Returns the elements `start .. start + len` along `axis`, as a view.
+///
+/// Corresponds to `torch.narrow`.
 ///
 /// `len` may be the size of a padded dimension, as in `narrow(&positions, 0, 0, x.dim(0))`: the result is
 /// then padded in the same way. Of an axis that is itself padded, only all of it can be taken
@@ -233,6 +239,8 @@ pub(super) fn narrowed(
 
 /// Swaps two axes, as a view; padding marks move along.
 ///
+/// Corresponds to `torch.transpose`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -256,6 +264,8 @@ pub fn transpose<'s, T: Element>(x: &Tensor<'s, T>, a: usize, b: usize) -> Resul
 
 /// Reorders all axes, as a view: dimension `i` of the result is dimension `axes[i]` of `x`. Padding
 /// marks move along.
+///
+/// Corresponds to `torch.permute`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -292,6 +302,8 @@ pub(super) fn check_permutation(name: &'static str, axes: &[usize], rank: usize)
 
 /// Adds a new dimension of size 1 at `axis` (at most the rank), as a view.
 ///
+/// Corresponds to `torch.unsqueeze`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -320,6 +332,8 @@ pub fn unsqueeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tenso
 
 /// Returns a view without the dimension `axis`, whose size is 1.
 ///
+/// Corresponds to `torch.squeeze`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -346,6 +360,8 @@ pub fn squeeze<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<
 }
 
 /// Repeats `x` to `shape`, as a view: sizes, aligned at the last dimension, are equal or 1 in `x`.
+///
+/// Corresponds to `torch.broadcast_to` and `torch.Tensor.expand`.
 ///
 /// The result is padded where `shape` is: a padded dimension of `x` must be in it as one, and a dimension of
 /// size 1 can be repeated along a padded one.
@@ -391,6 +407,8 @@ pub(crate) fn broadcast_as<'s, T: Element>(
 
 /// Returns `n` parts of equal size along `axis`, as views.
 ///
+/// Corresponds to `torch.tensor_split`, of equal parts.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -419,6 +437,8 @@ pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result
 }
 
 /// Parts of the given sizes along `axis`, in order, as views.
+///
+/// Corresponds to `torch.split` with a list of sizes.
 ///
 /// ```
 /// # use graphable::prelude::*;

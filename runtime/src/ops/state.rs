@@ -10,6 +10,8 @@ use crate::{
 
 /// Overwrites all of `state` with `src`, which has the same shape.
 ///
+/// Corresponds to `torch.Tensor.copy_` to a buffer.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -35,6 +37,8 @@ pub fn store<'s, T: Element>(state: &State<T>, src: &Tensor<'s, T>) -> Result<()
 }
 
 /// Returns a copy of the current contents of `state`, in the order of the calls.
+///
+/// Corresponds to `torch.clone` of a buffer.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -231,25 +231,34 @@ macro_rules! reductions {
 
 reductions! {
     /// Returns the minimum over `axis`, which is removed; NaN if any element is NaN.
+    /// Corresponds to `torch.amin`.
     min: <T: Number> T => T, kernel_of!(min), false, "[1.0f32, 9.0, 3.0, 4.0]" => "[1.0, 3.0]";
     /// Returns the index of the first maximum along `axis`, which is removed. NaN counts as larger than every number.
+    /// Corresponds to `torch.argmax` with `dim`.
     argmax: <T: Number> T => u32, kernel_of!(argmax), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[1, 0]";
     /// Returns the index of the first minimum along `axis`, which is removed. NaN counts as smaller than every number.
+    /// Corresponds to `torch.argmin` with `dim`.
     argmin: <T: Number> T => u32, kernel_of!(argmin), false, "[1.0f32, 9.0, 4.0, 3.0]" => "[0, 1]";
     /// Returns the product over `axis`, which is removed; 1 for an empty axis. Floats are multiplied in f32, an `f64` in f64; integers wrap.
+    /// Corresponds to `torch.prod` with `dim`.
     prod: <T: Number> T => T, kernel_of!(prod), true, "[1.0f32, 9.0, 4.0, 3.0]" => "[9.0, 12.0]";
     /// Returns `ln(sum(e^x))` over `axis`, which is removed, without overflow; `-inf` where all are.
+    /// Corresponds to `torch.logsumexp` with `dim`.
     logsumexp: <T: Real> T => T, of_reals!(floats::logsumexp, f64s::logsumexp), false,
         "[200.0f32, f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]" => "[200.0, 0.0]";
     /// Returns whether any element along `axis`, which is removed, is true; false of an empty axis.
+    /// Corresponds to `torch.any` with `dim`.
     any: <> bool => bool, bools::any::DEFINITION, true, "[true, false, false, false]" => "[true, false]";
     /// Returns whether all elements along `axis`, which is removed, are true; true of an empty axis.
+    /// Corresponds to `torch.all` with `dim`.
     all: <> bool => bool, bools::all::DEFINITION, true, "[true, true, true, false]" => "[true, false]";
 }
 
 /// Returns the variance over `axis`, which is removed: the sum of the squared distances from the mean, divided
 /// by the size less `correction`. That is 1 for an estimate from a sample, and 0 for the variance of the
 /// elements themselves.
+///
+/// Corresponds to `torch.var` with `dim`.
 ///
 /// NaN where the size is not larger than `correction` and the elements are equal. Two passes in f32, of an `f64` in f64. Padding of the other
 /// dimensions propagates.
@@ -272,6 +281,8 @@ pub fn var<'s, T: Real>(x: &Tensor<'s, T>, axis: usize, correction: usize) -> Re
 }
 
 /// Returns the standard deviation over `axis`, which is removed: the root of [`var`].
+///
+/// Corresponds to `torch.std` with `dim`.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -12,6 +12,8 @@ mod operation;
 
 /// Appends the elements of `src`, row-major, to a log, which the host reads while the graph runs ([`PinnedLog`]).
 ///
+/// PyTorch has no counterpart: there, a captured graph writes such values by `torch.Tensor.copy_` to memory that is read after it.
+///
 /// In the body of a conditional node, each run of the body appends. If the first dimension is padded, only the real rows are
 /// appended. Elements for which the log has no room are lost, which its reader reports.
 ///

@@ -16,6 +16,8 @@ mod operation;
 
 /// Joins tensors along `axis`; all other sizes are equal.
 ///
+/// Corresponds to `torch.cat`.
+///
 /// Padding marks of the other dimensions unite.
 ///
 /// ```

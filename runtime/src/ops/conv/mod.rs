@@ -80,6 +80,8 @@ pub fn conv1d<'s, T: Real>(
 
 /// Computes [`conv1d`] with a bias `b`, one value for each channel of the result.
 ///
+/// Corresponds to `torch.nn.functional.conv1d` with `bias`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -135,6 +137,8 @@ pub fn conv2d<'s, T: Real>(
 }
 
 /// Computes [`conv2d`] with a bias `b`, one value for each channel of the result.
+///
+/// Corresponds to `torch.nn.functional.conv2d` with `bias`.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -52,6 +52,8 @@ pub fn conv_transpose1d<'s, T: Real>(
 
 /// Computes [`conv_transpose1d`] with a bias `b`, one value for each channel of the result.
 ///
+/// Corresponds to `torch.nn.functional.conv_transpose1d` with `bias`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -107,6 +109,8 @@ pub fn conv_transpose2d<'s, T: Real>(
 }
 
 /// Computes [`conv_transpose2d`] with a bias `b`, one value for each channel of the result.
+///
+/// Corresponds to `torch.nn.functional.conv_transpose2d` with `bias`.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -15,6 +15,8 @@ mod operation;
 
 /// Creates a tensor of `shape` filled with `value`.
 ///
+/// Corresponds to `torch.full`.
+///
 /// `(x.dim(0), 4)` is a shape, too: the tensor is padded where `x` is.
 ///
 /// ```
@@ -50,6 +52,8 @@ fn filled<'s, T: Element>(
 
 /// Returns the size of `axis` as a tensor of rank 0 on the device: the real size if a bucket pads it, whose
 /// value a recording reads at each replay.
+///
+/// Corresponds to `torch.Tensor.size`, whose result is on the host.
 ///
 /// ```
 /// use graphable::prelude::*;
@@ -97,6 +101,8 @@ pub fn size<'s, T: Element>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
 
 /// Returns a tensor of zeros (`false`) of `shape`.
 ///
+/// Corresponds to `torch.zeros`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -113,6 +119,8 @@ pub fn zeros<'s, T: Element>(scope: Scope<'s>, shape: impl IntoShape<'s>) -> Res
 }
 
 /// Creates a tensor with the shape and padding marks of `x`, filled with `value`.
+///
+/// Corresponds to `torch.full_like`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -132,6 +140,8 @@ pub fn full_like<'s, T: Element>(x: &Tensor<'s, T>, value: T) -> Result<Tensor<'
 
 /// Zeros (`false`) with the shape and padding marks of `x`.
 ///
+/// Corresponds to `torch.zeros_like`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -149,6 +159,8 @@ pub fn zeros_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 }
 
 /// Ones (`true`) with the shape and padding marks of `x`.
+///
+/// Corresponds to `torch.ones_like`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -168,6 +180,8 @@ pub fn ones_like<'s, T: Element>(x: &Tensor<'s, T>) -> Result<Tensor<'s, T>> {
 
 /// Returns `0, 1, .., n - 1`, of shape `[n]`. Element types that cannot hold a number round or saturate, as in
 /// [`arange_step`].
+///
+/// Corresponds to `torch.arange(n)`.
 ///
 /// `n` may be the size of a tensor, as in `arange(x.scope(), x.dim(0))`: the result is padded where that is.
 ///
@@ -189,6 +203,8 @@ pub fn arange<'s, T: Number>(scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<Te
 
 /// Returns `start + i * step` for `i` in `0..n`, of shape `[n]`, computed in `f64` and then converted: rounded
 /// to the nearest of a float type, truncated and saturated to integers, as [`cast`](super::cast) does.
+///
+/// Corresponds to `torch.arange` with a start and a step; the number of elements is given here, and not the end.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -28,6 +28,8 @@ pub(super) use operation::{Counts as PickCounts, Indices};
 
 /// Returns the rows of `table` (`[V, D]`) at `ids` (any shape): the result is `ids`' shape and `D`.
 ///
+/// Corresponds to `torch.nn.functional.embedding`.
+///
 /// An id without a row is a fault, which the next read reports; its row reads as zeros. Padding of `ids` and
 /// of `D` propagates; an id in the padding of `V` has no row, and ids that are padding themselves are not
 /// faults. The values of a table in [blocks](crate::Weight) are those of its elements, rounded to `T`.
@@ -72,6 +74,8 @@ pub fn embedding<'s, T: Element>(
 
 /// Slices of `x` along `axis` at `index` (`[N]`): the result is `x`'s shape with `N` in place of
 /// that axis.
+///
+/// Corresponds to `torch.index_select`; `torch.gather`, which has an index for each element, is another operation.
 ///
 /// An index out of range is a fault, which the next read reports; its slice reads as zeros. The axis takes
 /// its padding from `index`; an index in the padding of `axis` of `x` is out of range, and indices that are

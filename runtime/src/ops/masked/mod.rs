@@ -131,25 +131,32 @@ macro_rules! masked {
 
 masked! {
     /// Returns the maximum over `axis`, which is removed, of the elements whose `mask` is true; `-inf`, or the smallest integer, if there are none.
+    /// Corresponds to `torch.masked.amax`.
     masked_max of max -> T, f64::NEG_INFINITY, "[2.0, 4.0]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the minimum over `axis`, which is removed, of the elements whose `mask` is true; `inf`, or the largest integer, if there are none.
+    /// Corresponds to `torch.masked.amin`.
     masked_min of min -> T, f64::INFINITY, "[1.0, 3.0]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the index of the first maximum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
     /// or if all of them are `-inf`, or the smallest integer.
+    /// Corresponds to `torch.masked.argmax`.
     masked_argmax of argmax -> u32, f64::NEG_INFINITY, "[1, 0]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the index of the first minimum along `axis`, which is removed, of the elements whose `mask` is true; 0 if there are none,
     /// or if all of them are `inf`, or the largest integer.
+    /// Corresponds to `torch.masked.argmin`.
     masked_argmin of argmin -> u32, f64::INFINITY, "[0, 1]",
         "`mask` does not broadcast to `x`, or if `axis` is empty";
     /// Returns the product over `axis`, which is removed, of the elements whose `mask` is true; 1 if there are none.
+    /// Corresponds to `torch.masked.prod`.
     masked_prod of prod -> T, 1.0, "[2.0, 12.0]", "`mask` does not broadcast to `x`";
 }
 
 /// Computes [`logsumexp`](super::logsumexp) over `axis`, which is removed, of the elements whose `mask` is true; `-inf` if there are
 /// none.
+///
+/// Corresponds to `torch.masked.logsumexp`.
 ///
 /// As in [`masked_mean`](super::masked_mean), `mask` broadcasts to `x`, and `axis` may be padded: elements in the padding do
 /// not count, whatever `mask` contains there. Padding of the other dimensions propagates.
@@ -178,6 +185,8 @@ pub fn masked_logsumexp<'s, T: Real>(
 
 /// Computes [`softmax`](super::softmax) along `axis` over the elements whose `mask` is true; 0 at the others.
 ///
+/// Corresponds to `torch.masked.softmax`.
+///
 /// As in [`masked_mean`](super::masked_mean), `mask` broadcasts to `x`, and `axis` may be padded: elements in the padding do
 /// not count, whatever `mask` contains there. The result has the shape and the padding marks of `x`.
 ///
@@ -203,6 +212,8 @@ pub fn masked_softmax<'s, T: Real>(
 }
 
 /// Computes [`log_softmax`](super::log_softmax) along `axis` over the elements whose `mask` is true; `-inf` at the others.
+///
+/// Corresponds to `torch.masked.log_softmax`.
 ///
 /// As in [`masked_softmax`], `axis` may be padded.
 ///
@@ -257,6 +268,8 @@ fn real<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T>> 
 /// Multiplies as [`matmul`](super::matmul) does, with an inner dimension that may be padded: `a` is
 /// `[.., M, K]`, `b` is `[.., K, N]`, the result `[.., M, N]`; terms in the padding of `K` do not count,
 /// whatever the operands contain there.
+///
+/// Corresponds to `torch.matmul` of the real columns and rows.
 ///
 /// Both operands are padded along `K` by one symbol, or neither is. Where they are, each is copied with zeros in the padding.
 /// Padding of `M`, `N` and the dimensions in front propagates.

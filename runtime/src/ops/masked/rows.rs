@@ -168,6 +168,8 @@ pub(in crate::ops) fn reduced<'s, T: Element, U: Element>(
 /// Returns the variance over `axis`, which is removed, of the elements whose `mask` is true: the sum of the squared distances
 /// from their mean, divided by their number less `correction`.
 ///
+/// Corresponds to `torch.masked.var`.
+///
 /// As [`var`](super::super::var) of these elements: 1 is for an estimate from a sample, 0 for the variance of the elements
 /// themselves; NaN where their number is not larger than `correction` and they are equal, so also where there are none. Two
 /// passes in f32, of an `f64` in f64. As in [`masked_mean`](super::super::masked_mean), `mask` broadcasts to `x`, and `axis` may
@@ -198,6 +200,8 @@ pub fn masked_var<'s, T: Real>(
 /// Returns the standard deviation over `axis`, which is removed, of the elements whose `mask` is true: the root of
 /// [`masked_var`].
 ///
+/// Corresponds to `torch.masked.std`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -220,6 +224,8 @@ pub fn masked_std<'s, T: Real>(
 }
 
 /// Returns whether any element along `axis`, which is removed, is true where `mask` is; false if `mask` is nowhere.
+///
+/// Corresponds to `torch.any` of `x & mask`.
 ///
 /// Of shapes and padding as [`masked_var`].
 ///
@@ -244,6 +250,8 @@ pub fn masked_any<'s>(
 }
 
 /// Returns whether all elements along `axis`, which is removed, are true where `mask` is; true if `mask` is nowhere.
+///
+/// Corresponds to `torch.all` of `x | ~mask`.
 ///
 /// Of shapes and padding as [`masked_var`].
 ///

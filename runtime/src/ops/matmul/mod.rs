@@ -38,6 +38,8 @@ pub(super) use thin::{few_rows::may_fuse_product, fuse::fuse_product};
 
 /// Computes `x w^T`: `x` is `[.., K]`, `w` is `[N, K]` (the layout of stored weights), the result `[.., N]`.
 ///
+/// Corresponds to `torch.nn.functional.linear`.
+///
 /// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of the leading dimensions of `x` and of `N`
 /// propagates. With a weight in blocks, a row of the result has the same bits whatever other rows are computed with it; see
 /// [`Weight`](crate::Weight) for its accuracy.
@@ -69,6 +71,8 @@ pub fn linear<'s, T: Number>(
 }
 
 /// Computes `x w^T + b`: as [`linear`], with a bias `b` of shape `[N]`.
+///
+/// Corresponds to `torch.nn.functional.linear` with `bias`.
 ///
 /// ```
 /// # use graphable::prelude::*;
@@ -159,6 +163,8 @@ pub(super) fn project<'s, T: Number>(
 /// Multiplies matrices in the last two dimensions: `a` is `[.., M, K]`, `b` is `[.., K, N]`, the result
 /// `[.., M, N]`; the dimensions in front broadcast.
 ///
+/// Corresponds to `torch.matmul`, of matrices.
+///
 /// Floats accumulate in f32 (an `f64` in f64), integers wrap. Padding of `M`, `N` and the dimensions in front
 /// propagates.
 ///
@@ -186,6 +192,8 @@ pub fn matmul<'s, T: Number>(
 
 /// Multiplies as [`matmul`] does, with `b` transposed in its last two dimensions: `a` is `[.., M, K]`, `b` is
 /// `[.., N, K]`, the result `[.., M, N]`.
+///
+/// Corresponds to `torch.matmul` of `b.mT`.
 ///
 /// ```
 /// # use graphable::prelude::*;

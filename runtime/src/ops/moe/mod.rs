@@ -53,6 +53,8 @@ impl<'s> MoeRoutes<'s> {
 
 /// Orders the choices of `choices`, `[T, K]` numbers of `experts` experts, by expert; those of one expert keep their order.
 ///
+/// Corresponds to `torch.argsort` of the choices with `stable=True`, and `torch.bincount` for where each expert begins; in vLLM it is a part of `moe_permute`.
+///
 /// `choices` are for example the indices that [`topk`](super::topk) returns for the logits of a router. A choice of
 /// `u32::MAX` stands for no expert; any other number that is not an expert is a fault, which the next read reports, and counts as none.
 /// Choices without an expert come last. Padding of `T` propagates, and goes to no expert.
@@ -139,6 +141,8 @@ pub fn moe_route<'s>(choices: &Tensor<'s, u32>, experts: usize) -> Result<MoeRou
 /// Returns the rows of `x`, `[T, D]`, in the order of the experts that they go to: `[T, K, D]`, whose rows,
 /// counted through `T` and `K`, are at the places of `routes`.
 ///
+/// Corresponds to `moe_permute` of vLLM.
+///
 /// Padding of `T` and `D` propagates.
 ///
 /// ```
@@ -169,6 +173,8 @@ pub fn moe_permute<'s, T: Element>(x: &Tensor<'s, T>, routes: &MoeRoutes<'s>) ->
 
 /// Returns for each token the sum of the rows of its choices, each multiplied by its weight: from `x`,
 /// `[T, K, D]` at the places of `routes`, and `weights`, `[T, K]`, to `[T, D]`.
+///
+/// Corresponds to `moe_unpermute` of vLLM.
 ///
 /// The rows are added in the order of the choices, in f32, and the sum is rounded once. Padding of `T` and `D` propagates.
 /// Choices without an expert count with their rows, which [`grouped_mm`] makes 0: give them the weight 0 if anything follows it.

@@ -40,6 +40,8 @@ fn last_axis(name: &'static str, scope: Scope<'_>, x: Operand, weights: &[Operan
 
 /// Applies layer normalisation over the last axis: `(x - mean) / sqrt(variance + eps) * w + b`.
 ///
+/// Corresponds to `torch.nn.functional.layer_norm`.
+///
 /// `x` is `[.., D]`, `w` and `b` are `[D]`. The variance is that of the population; statistics are
 /// computed in f32, those of an `f64` in f64. Padding of the other dimensions propagates.
 ///
@@ -74,6 +76,8 @@ pub fn layer_norm<'s, T: Real>(
 
 /// Applies root-mean-square normalisation over the last axis: `x / sqrt(mean(x^2) + eps) * w`.
 ///
+/// Corresponds to `torch.nn.functional.rms_norm`; the paper is <https://arxiv.org/abs/1910.07467>.
+///
 /// `x` is `[.., D]`, `w` is `[D]`. Statistics are computed in f32, those of an `f64` in f64. Padding of the other dimensions
 /// propagates.
 ///
@@ -104,6 +108,8 @@ pub fn rms_norm<'s, T: Real>(
 }
 
 /// Returns `x + added`, and its [`rms_norm`], in one kernel: the typical step between the parts of a transformer.
+///
+/// Corresponds to `fused_add_rms_norm` of vLLM, which writes in place; in PyTorch to `torch.add` and `torch.nn.functional.rms_norm`.
 ///
 /// `x` and `added` are `[.., D]` of one shape, `w` is `[D]`. The sum is rounded to the element type before
 /// it is normalised, so the results are those of [`add`](super::add) and [`rms_norm`]. Padding of the

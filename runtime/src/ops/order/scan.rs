@@ -45,6 +45,8 @@ scans! {
 
 /// Returns the sum of the elements along `axis` up to each one, which is included.
 ///
+/// Corresponds to `torch.cumsum` with `dim`.
+///
 /// Floats are added in f32, an `f64` in f64; integers wrap. The order in which they are added is the same on every device. The result has
 /// the shape and padding marks of `x`; `axis` may be padded, as no sum depends on what is behind it.
 ///

@@ -158,6 +158,8 @@ mod of {
 
 /// Sorts the elements along `axis`, and returns the index that each had.
 ///
+/// Corresponds to `torch.sort` with `stable=True`.
+///
 /// Equal elements stay in their order, also if it is `descending`. NaN counts as larger than every number. Lines have at
 /// most 2^30 elements; the work is proportional to the length times its logarithm squared. Padding propagates; that of `axis`
 /// stays behind the real elements, whichever way they are sorted.
@@ -187,6 +189,8 @@ pub fn sort<'s, T: Number>(
 
 /// Returns the indices of the elements along `axis`, in the order of the elements, as [`sort`] does.
 ///
+/// Corresponds to `torch.argsort` with `stable=True`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
@@ -205,6 +209,8 @@ pub fn argsort<'s, T: Number>(x: &Tensor<'s, T>, axis: usize, descending: bool) 
 
 /// Returns the `k` largest elements along `axis`, the largest first, and their indices. Of equal elements the
 /// first ones are taken, in their order.
+///
+/// Corresponds to `torch.topk` with `largest=True` and `sorted=True`.
 ///
 /// NaN counts as larger than every number. Lines have at most 2^30 elements. Padding of the other dimensions propagates.
 ///

@@ -122,6 +122,8 @@ pub fn exponential<'s, T: Float>(
 
 /// Returns a tensor of random numbers of the standard Gumbel distribution, all finite.
 ///
+/// Corresponds to the noise of `torch.nn.functional.gumbel_softmax`.
+///
 /// `rng` advances by one call. The index of the largest element of logits plus such numbers is a sample of the softmax
 /// of the logits, which this example draws for two rows.
 ///
@@ -287,6 +289,8 @@ pub fn randperm<'s>(rng: &Rng, scope: Scope<'s>, n: impl IntoDim<'s>) -> Result<
 /// Returns a copy of the state of `rng`, in the order of the calls: `[4]`, the words of the seed and of the counter, lower
 /// ones first.
 ///
+/// Corresponds to `torch.Generator.get_state`.
+///
 /// With [`set_rng_state`], a segment can go back to it, for example where a condition on the device decides whether its
 /// calls count. On the host, use [`Rng::save`].
 ///
@@ -325,6 +329,8 @@ pub fn rng_state<'s>(rng: &Rng, scope: Scope<'s>) -> Result<Tensor<'s, u32>> {
 }
 
 /// Overwrites the state of `rng` with one that [`rng_state`] returned.
+///
+/// Corresponds to `torch.Generator.set_state`.
 ///
 /// ```
 /// # use graphable::prelude::*;

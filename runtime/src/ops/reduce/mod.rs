@@ -52,6 +52,8 @@ fn reduce<'s, T: Number>(
 
 /// Sums over `axis`, which is removed; 0 of an empty axis.
 ///
+/// Corresponds to `torch.sum` with `dim`.
+///
 /// Floats accumulate in f32, an `f64` in f64; integers wrap. Padding of the other dimensions propagates.
 ///
 /// ```
@@ -71,6 +73,8 @@ pub fn sum<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 }
 
 /// Returns the arithmetic mean over `axis`, which is removed. Integers truncate towards zero; the sum of an `i64` wraps.
+///
+/// Corresponds to `torch.mean` with `dim`.
 ///
 /// Padding of the other dimensions propagates; over a padded axis see [`masked_mean`].
 ///
@@ -92,6 +96,8 @@ pub fn mean<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, 
 
 /// Returns the maximum over `axis`, which is removed; NaN if any element is NaN.
 ///
+/// Corresponds to `torch.amax`.
+///
 /// Padding of the other dimensions propagates.
 ///
 /// ```
@@ -111,6 +117,8 @@ pub fn max<'s, T: Number>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s, T
 
 /// Returns the mean over `axis` of the elements whose `mask` is true; zero if there are none. `axis` is removed. Integers truncate
 /// towards zero.
+///
+/// Corresponds to `torch.masked.mean`, which returns NaN of nothing.
 ///
 /// `mask` broadcasts to `x`: for `x` of `[B, T, D]` and a mask of `[B, T]`, pass `unsqueeze(mask, 2)`. `axis`
 /// may be padded: elements in the padding do not count, whatever `mask` contains there. Padding of the other
@@ -140,6 +148,8 @@ pub fn masked_mean<'s, T: Number>(
 }
 
 /// Sums over `axis` of the elements whose `mask` is true. `axis` is removed. Integers wrap.
+///
+/// Corresponds to `torch.masked.sum`.
 ///
 /// As [`masked_mean`]: `axis` may be padded. With a mask of all rows it is the sum of the real ones:
 ///

@@ -77,6 +77,8 @@ fn along<'s, T: Real>(
 
 /// Computes `x / max(|x|, eps)` with the Euclidean norm over `axis`.
 ///
+/// Corresponds to `torch.nn.functional.normalize` with `p=2`.
+///
 /// Padding of the other dimensions propagates.
 ///
 /// ```
@@ -109,6 +111,8 @@ pub fn l2_normalize<'s, T: Real>(
 
 /// Computes `e^x / sum(e^x)` over `axis`, in f32 (of an `f64` in f64) and without overflow. The result for a slice of only `-inf` is zeros.
 ///
+/// Corresponds to `torch.nn.functional.softmax`.
+///
 /// Padding of the other dimensions propagates.
 ///
 /// ```
@@ -129,6 +133,8 @@ pub fn softmax<'s, T: Real>(x: &Tensor<'s, T>, axis: usize) -> Result<Tensor<'s,
 
 /// Returns the logarithm of [`softmax`], without loss of small values. The result for a slice of only `-inf` is
 /// `-inf`.
+///
+/// Corresponds to `torch.nn.functional.log_softmax`.
 ///
 /// ```
 /// # use graphable::prelude::*;

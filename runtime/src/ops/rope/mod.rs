@@ -32,6 +32,8 @@ pub use scaling::{LongRopeConfig, RopeScaling, YarnConfig};
 /// Applies rotary position embedding: turns pairs of elements of each head by an angle that grows with the
 /// position.
 ///
+/// Corresponds to `apply_rotary_pos_emb` of `transformers`; the paper is <https://arxiv.org/abs/2104.09864>.
+///
 /// `x` is `[B, T, H, D]` or `[T, H, D]`; `positions` is `[B, T]` or `[T]` (then the same for the
 /// whole batch). With [sections](RopeOptions::sections), positions have a first dimension with one row for each section:
 /// `[N, B, T]` or `[N, T]`. `config` is a [`RopeConfig`], or [`RopeOptions`] with scaled frequencies ([`RopeScaling`]) or
@@ -177,6 +179,8 @@ fn by_section(positions: View, sections: usize, batched: bool, [batches, times]:
 
 /// Computes [`rope`] and [`scatter_rows`](super::scatter_rows) by one kernel: rotates each row of `x` and writes
 /// it to a row of `state`, which is how keys enter a cache.
+///
+/// In PyTorch, it is `apply_rotary_pos_emb` of `transformers` and `torch.Tensor.index_copy_`.
 ///
 /// `x` is `[N, H, D]`, `positions` (with sections, `[sections, N]`) and `index` are `[N]`, and `state` is `[R, H, D]`, or
 /// has more leading dimensions, whose product is `R`. Rows are written, skipped and padded as by `scatter_rows`.

@@ -76,6 +76,8 @@ pub fn apply_presence_penalty<'a, 's: 'a>(
 
 /// Divides logits, less the largest of their row, by `temperature`: below 1, likely tokens become likelier.
 ///
+/// Corresponds to `TemperatureLogitsWarper` of `transformers`.
+///
 /// `logits` is `[.., V]`, and `temperature` is [one value for each row](PerRow). To subtract the largest changes no probability, and
 /// keeps small temperatures from overflowing. At temperature 0, only the first of the largest logits is left, and all others
 /// are `-inf`; so are rows on the device whose temperature is negative or NaN. NaN counts as `-inf`. Padding of the rows

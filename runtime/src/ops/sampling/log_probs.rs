@@ -42,6 +42,8 @@ pub fn token_log_probs<'s, T: Float>(
 
 /// Returns the logarithms of the `n` largest probabilities of each row of `logits`, the largest first, and their tokens.
 ///
+/// Corresponds to `torch.topk` of `torch.log_softmax`, and to the `logprobs` of vLLM.
+///
 /// `logits` is `[.., V]`, both results are `[.., n]`. The probabilities are those of [`token_log_probs`]; of equal ones, the
 /// first tokens are taken. Padding of the rows propagates.
 ///

@@ -9,6 +9,8 @@ use crate::{
 
 /// Marks tokens in a state: element `[i, tokens[i]]` of `state` becomes true, or `[tokens[i]]` if it has one dimension.
 ///
+/// Corresponds to `get_token_bin_counts_and_mask` of vLLM, of which it keeps the mask.
+///
 /// `state` is `[rows, V]`, with at least as many rows as there are tokens (in a bucket, as its size), or `[V]`, for all of them; `tokens` is `[N]`. A number
 /// from `V` on, such as [`NO_TOKEN`](super::NO_TOKEN), is skipped. If `N` is padded, only the real tokens count. The state is
 /// what [`apply_repetition_penalty`](super::apply_repetition_penalty) and

@@ -16,6 +16,8 @@ use crate::{
 
 /// Chooses a token of each row of `logits` at random, by penalties, temperature and filters.
 ///
+/// Corresponds to `generate` of `transformers` with `do_sample=True`, for one token.
+///
 /// This is [`sample_with`], with a random number for each row: the middle of one of 2^23 equal parts of the numbers from 0
 /// to 1. So probabilities are right to 2^-23, and tokens that are less likely than that are chosen rarely or never. `rng`
 /// advances by one call, unless the temperature is the number 0, which needs none.
@@ -120,6 +122,8 @@ pub fn sample_with<'s, T: Float>(
 
 /// Chooses a token of each row of `logits` with the probability that [`softmax`](crate::ops::softmax) gives it, by a number
 /// from 0 to 1 for each row.
+///
+/// Corresponds to `torch.multinomial` of `torch.softmax`, for one number of each row.
 ///
 /// `logits` is `[.., V]`, `uniforms` and the result are `[..]`; rows broadcast. The token is the first one such that it and
 /// those before it have more than that part of the total: the inverse of the cumulative distribution. One number decides a

@@ -20,6 +20,8 @@ pub(super) use operation::ScatterRows;
 
 /// Writes row `i` of `src` to row `index[i]` of `state`, in place.
 ///
+/// Corresponds to `torch.Tensor.index_copy_` along dimension 0.
+///
 /// `src` is `[N, row..]`, `index` is `[N]`; a row of `state` consists of its trailing dimensions that match
 /// `row..`, and the product of its leading ones is the number of rows. An index of `u32::MAX` is skipped; any
 /// other index without a row is a fault, which the next read reports, and is skipped as well. If a row is

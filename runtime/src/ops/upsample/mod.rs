@@ -38,6 +38,8 @@ pub fn upsample_nearest1d<'s, T: Real>(x: &Tensor<'s, T>, size: [usize; 1]) -> R
 
 /// Resizes `x`, `[N, C, H, W]`, to `[N, C, ..size]`, as [`upsample_nearest1d`] in both dimensions.
 ///
+/// Corresponds to `torch.nn.functional.interpolate` with `mode="nearest"`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;

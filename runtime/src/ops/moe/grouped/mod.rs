@@ -53,6 +53,8 @@ pub fn grouped_mm<'s, T: Float>(
 
 /// Multiplies as [`grouped_mm`] does, with the matrices transposed, as weights are stored: `w` is `[G, N, K]`.
 ///
+/// Corresponds to `torch.nn.functional.grouped_mm` of `w.mT`.
+///
 /// ```
 /// # use graphable::prelude::*;
 /// # let mut rt = Runtime::new(Device::cpu())?;
