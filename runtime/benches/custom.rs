@@ -28,7 +28,7 @@ fn custom_neg<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
             })
             .build()
     });
-    NEG.call(x.scope()).input(x).output(x.shape()).run()
+    NEG.call(x.scope()).input(x).output_like(x).run()
 }
 
 /// Which operation a batch launches.

@@ -38,6 +38,8 @@ def main():
                     if key in other and isinstance(mine[key], (int, float)) and mine[key] and other[key]
                 ]
                 name = f"{figure} {mine.get('order', mine.get('case', ''))}".strip()
+                if "numerics" in mine:
+                    name += f", {mine['numerics']}"
                 print(f"RATIO {name} / {other['what']}: {'; '.join(ratios)}", flush=True)
         if figure == "numerics":
             table(ours, theirs)

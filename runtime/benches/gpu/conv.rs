@@ -1,7 +1,8 @@
 //! Convolutions of ResNet-50 (32 images) and of a small U-Net (8 images): device time of one, of many in one graph. Inputs and
 //! weights have their channels next to each other in memory, as the convolution before leaves them, and as PyTorch recommends.
+//! In f32, each is measured a second time with [`Numerics::fourier`], which PyTorch has no switch for.
 
-use graphable::{Float, Runtime, Step, bf16, graphable, prelude::*};
+use graphable::{Float, Numerics, Runtime, Step, bf16, graphable, prelude::*};
 
 use crate::timing::{Rounds, check_launches};
 
@@ -62,7 +63,8 @@ fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize
         (format!("{c}x{size}x{size} {out} {window}x{window}/{stride}"), size.div_ceil(stride));
     let work = 2 * n * out * places * places * c * window * window;
     println!(
-        "{{\"figure\":\"conv\",\"case\":\"{} {n} {case}\",\"launch_us\":{us:.2},\"tflop_s\":{:.1}}}",
+        "{{\"figure\":\"conv\",\"numerics\":\"{}\",\"case\":\"{} {n} {case}\",\"launch_us\":{us:.2},\"tflop_s\":{:.1}}}",
+        rt.numerics(),
         T::DTYPE,
         work as f64 / us / 1e6
     );
@@ -73,6 +75,9 @@ pub(crate) fn run() -> Result<()> {
     let mut rt = crate::timing::runtime_without_passes()?;
     for shape in SHAPES {
         measure::<f32>(&mut rt, shape)?;
+        rt.set_numerics(Numerics::default().fourier(true));
+        measure::<f32>(&mut rt, shape)?;
+        rt.set_numerics(Numerics::default());
         measure::<bf16>(&mut rt, shape)?;
     }
     Ok(())

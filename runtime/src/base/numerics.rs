@@ -38,6 +38,13 @@ pub struct Numerics {
     /// It concerns products by cuBLASLt. PyTorch has two switches for it, which are on by default:
     /// `torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction`, and the same for `bf16`.
     pub reduced_precision_reduction: bool,
+    /// Lets convolutions of f32 be computed by a Fourier transform where cuDNN expects that to be the fastest. Off by default.
+    ///
+    /// Its error is relative to the largest values of an image rather than to those below a window, so small values beside
+    /// large ones lose digits, and a NaN or an infinity spreads over its image. Otherwise it is as exact as a sum of products.
+    /// It concerns convolutions by cuDNN of one group, with at most 128 channels of the result, a batch that no bucket pads,
+    /// and without [`tf32`](Self::tf32). PyTorch has no switch for it: it always takes the algorithm that cuDNN expects to be the fastest.
+    pub fourier: bool,
     /// Chooses only algorithms by which equal programs return equal bits in every run on the same kind of GPU, with the same
     /// versions of its libraries, and rejects operations for which that is not known with
     /// [`Error::NotDeterministic`](crate::Error::NotDeterministic). Off by default.
@@ -65,6 +72,13 @@ impl Numerics {
         self
     }
 
+    /// Sets [`fourier`](Self::fourier).
+    #[must_use]
+    pub fn fourier(mut self, on: bool) -> Self {
+        self.fourier = on;
+        self
+    }
+
     /// Sets [`deterministic`](Self::deterministic).
     #[must_use]
     pub fn deterministic(mut self, on: bool) -> Self {
@@ -73,26 +87,33 @@ impl Numerics {
     }
 
     /// The number of combinations.
-    pub(crate) const COMBINATIONS: usize = 8;
+    pub(crate) const COMBINATIONS: usize = 16;
 
     /// Returns the switches as bits.
     pub(crate) fn bits(self) -> u8 {
         u8::from(self.tf32)
             | u8::from(self.reduced_precision_reduction) << 1
             | u8::from(self.deterministic) << 2
+            | u8::from(self.fourier) << 3
     }
 
     /// Returns the switches whose [bits](Self::bits) these are.
     pub(crate) const fn of_bits(bits: u8) -> Self {
-        Self { tf32: bits & 1 != 0, reduced_precision_reduction: bits & 2 != 0, deterministic: bits & 4 != 0 }
+        Self {
+            tf32: bits & 1 != 0,
+            reduced_precision_reduction: bits & 2 != 0,
+            fourier: bits & 8 != 0,
+            deterministic: bits & 4 != 0,
+        }
     }
 
-    /// Returns the switches that concern products and convolutions of this type; the others are off.
+    /// Returns the switches that concern matrix products of this type; the others are off.
     pub(crate) fn concerning(self, dtype: DType) -> Self {
         Self {
             tf32: self.tf32 && dtype == DType::F32,
             reduced_precision_reduction: self.reduced_precision_reduction
                 && matches!(dtype, DType::F16 | DType::Bf16),
+            fourier: false,
             deterministic: self.deterministic && dtype.is_computed_in_f32(),
         }
     }
@@ -111,6 +132,7 @@ impl fmt::Display for Numerics {
         let names = [
             (self.tf32, "TF32"),
             (self.reduced_precision_reduction, "reduced-precision reductions"),
+            (self.fourier, "Fourier transforms"),
             (self.deterministic, "deterministic"),
         ];
         let on: Vec<&str> = names.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect();
@@ -125,26 +147,28 @@ mod tests {
 
     #[test]
     fn every_combination_has_its_own_word_and_text() {
-        let all = (0..8u8).map(|bits| {
+        let all = (0..16u8).map(|bits| {
             Numerics::default()
                 .tf32(bits & 1 != 0)
                 .reduced_precision_reduction(bits & 2 != 0)
                 .deterministic(bits & 4 != 0)
+                .fourier(bits & 8 != 0)
         });
         let all: Vec<Numerics> = all.collect();
-        assert_eq!(all.iter().map(|n| n.bits()).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
-        assert_eq!(all, (0..8).map(Numerics::of_bits).collect::<Vec<_>>());
+        assert_eq!(all.iter().map(|n| n.bits()).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
+        assert_eq!(all, (0..16).map(Numerics::of_bits).collect::<Vec<_>>());
         assert_eq!(all[0].key_word(), None);
         assert!(all[1..].iter().all(|n| n.key_word().is_some_and(|word| word >> 63 == 1)));
         let texts: std::collections::HashSet<String> = all.iter().map(Numerics::to_string).collect();
-        assert_eq!(texts.len(), 8);
+        assert_eq!(texts.len(), 16);
         assert_eq!(all[0].to_string(), "full precision");
         assert_eq!(all[7].to_string(), "TF32, reduced-precision reductions, deterministic");
+        assert_eq!(all[12].to_string(), "Fourier transforms, deterministic");
     }
 
     #[test]
     fn a_switch_concerns_its_types_only() {
-        let all = Numerics::of_bits(7);
+        let all = Numerics::of_bits(15);
         assert_eq!(all.concerning(DType::F32), Numerics::default().tf32(true).deterministic(true));
         let of_16_bits = Numerics::default().reduced_precision_reduction(true).deterministic(true);
         assert_eq!([DType::F16, DType::Bf16].map(|dtype| all.concerning(dtype)), [of_16_bits; 2]);

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     AsOperand, Element, Error, IntoDim, IntoShape, Result, Scope, State, Tensor,
     base::rank::MAX_RANK,
-    tensor::{Operand, Shown, shape::Sizes},
+    tensor::{Operand, Shown},
     value::layout::PaddedDims,
 };
 
@@ -205,19 +205,40 @@ impl<'c, 's, O> Call<'c, 's, O> {
 
     /// Makes an output of this shape and passes a pointer to its first element. Sizes of padded dimensions are passed as they
     /// are, `x.shape()` or `(x.dim(0), 4)`: the output is padded alike.
-    pub fn output<T: Element>(mut self, shape: impl IntoShape<'s>) -> Call<'c, 's, O::All>
+    pub fn output<T: Element>(self, shape: impl IntoShape<'s>) -> Call<'c, 's, O::All>
     where
         O: AndOutput<Tensor<'s, T>>,
     {
-        let made = self.made.take().and_then(|made| match self.add_output(shape.into_sizes()) {
-            Ok(out) => Some(made.and(out)),
-            Err(mistake) => {
-                self.parts.lists().mistake = Some(mistake);
-                None
-            }
-        });
-        let Self { op, scope, parts, .. } = self;
-        Call { op, scope, parts, made, operands: PhantomData }
+        self.with_output(|call| {
+            let given = call.scope.resolve(call.op.name(), shape.into_sizes())?;
+            call.push_output(&given.sizes, given.marks)
+        })
+    }
+
+    /// Makes an output with the shape and the padding of an operand, as [`output`](Self::output) of `x.shape()` does, in less
+    /// time.
+    ///
+    /// ```
+    /// # use graphable::{custom::CustomOp, prelude::*};
+    /// # let op = CustomOp::builder("halves").cpu(|call| Ok(call.output::<f32>(0)?.fill(0.5))).build();
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// # let x = step.tensor(&[2], &[1u32, 2])?;
+    /// let y: Tensor<f32> = op.call(x.scope()).input(&x).output_like(&x).run()?;
+    /// assert_eq!(step.read(&y)?, [0.5, 0.5]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn output_like<T: Element, U: Element>(
+        self,
+        x: &(impl AsOperand<'s, U> + ?Sized),
+    ) -> Call<'c, 's, O::All>
+    where
+        O: AndOutput<Tensor<'s, T>>,
+    {
+        self.with_output(|call| {
+            let operand = x.operand(call.op.name(), call.scope)?;
+            call.push_output(operand.view.layout.shape(), operand.marks)
+        })
     }
 
     /// Refuses the launch with [`Error::Shape`] unless the operands fit together, which the caller has found out. The message
@@ -263,12 +284,16 @@ impl<'c, 's, O> Call<'c, 's, O> {
             check_padding(self.scope, &self.op, lists)?;
         }
         let Lists { arguments, inputs, outputs, states, real_sizes, .. } = lists;
-        outputs.append(states);
+        if !states.is_empty() {
+            outputs.append(states);
+        }
         if outputs.iter().all(|view| view.layout.count() == 0) {
             // Nothing is written; devices refuse empty grids.
             return Ok(made);
         }
-        inputs.append(real_sizes);
+        if !real_sizes.is_empty() {
+            inputs.append(real_sizes);
+        }
         self.scope.launch(self.op.0.launch(arguments), inputs, outputs)?;
         Ok(made)
     }
@@ -295,14 +320,34 @@ impl<'c, 's, O> Call<'c, 's, O> {
         Ok(index)
     }
 
-    fn add_output<T: Element>(&mut self, sizes: Sizes<'s>) -> Result<Tensor<'s, T>> {
+    /// Adds an output, unless there was a mistake before.
+    #[inline]
+    fn with_output<T>(mut self, add: impl FnOnce(&mut Self) -> Result<Tensor<'s, T>>) -> Call<'c, 's, O::All>
+    where
+        O: AndOutput<Tensor<'s, T>>,
+    {
+        let made = match self.made.take() {
+            None => None,
+            // Not by a closure, into and out of which the tensors would be copied.
+            Some(made) => match add(&mut self) {
+                Ok(out) => Some(made.and(out)),
+                Err(mistake) => {
+                    self.parts.lists().mistake = Some(mistake);
+                    None
+                }
+            },
+        };
+        Call { op: self.op, scope: self.scope, parts: self.parts, made, operands: PhantomData }
+    }
+
+    #[inline]
+    fn push_output<T: Element>(&mut self, shape: &[usize], marks: PaddedDims) -> Result<Tensor<'s, T>> {
         let name = self.op.name();
-        let given = self.scope.resolve(name, sizes)?;
         let lists = self.parts.lists();
         let index = place(&self.op, lists.outputs.len())?;
-        let out = self.scope.output::<T>(name, &given.sizes, given.marks)?;
+        let out = self.scope.output::<T>(name, shape, marks)?;
         lists.outputs.push(out.raw.view());
-        lists.output_marks.push(given.marks);
+        lists.output_marks.push(marks);
         lists.arguments.push(Argument::Output(index));
         Ok(out)
     }

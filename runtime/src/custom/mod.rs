@@ -21,7 +21,7 @@
 //!             })
 //!             .build()
 //!     });
-//!     SQUARE.call(x.scope()).input(x).output(x.shape()).run()
+//!     SQUARE.call(x.scope()).input(x).output_like(x).run()
 //! }
 //!
 //! #[graphable]
@@ -313,7 +313,7 @@ impl CustomOpBuilder {
     /// # let mut rt = Runtime::new(Device::cpu())?;
     /// # let step = rt.step()?;
     /// let x = step.tensor(&[2], &[3.0f32, 4.0])?;
-    /// let y: Tensor<f32> = SQUARE.call(x.scope()).input(&x).output(x.shape()).run()?;
+    /// let y: Tensor<f32> = SQUARE.call(x.scope()).input(&x).output_like(&x).run()?;
     /// let dy = ops::ones_like(&y)?;
     /// let gradients = SQUARE.backward(&[(&x).into()], &[(&y).into()], &[(&dy).into()])?;
     /// let dx = gradients[0].as_ref().expect("the rule sets it").typed::<f32>()?;

@@ -178,3 +178,56 @@ fn convolutions_round_f32_where_tf32_is_allowed() {
     let changed = most > 1e-4;
     assert!(changed || !has_tf32() || without_library, "TF32 changes nothing: {most}");
 }
+
+/// The same tensor with its channels next to each other in memory.
+fn channels_last<'s>(x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    let lines = ops::contiguous(&ops::permute(x, &[0, 2, 3, 1])?)?;
+    ops::permute(&lines, &[0, 3, 1, 2])
+}
+
+#[test]
+fn convolutions_use_fourier_transforms_where_they_are_allowed() {
+    if skipped("convolutions_use_fourier_transforms_where_they_are_allowed") {
+        return;
+    }
+    let without_library = env::var_os("GRAPHABLE_TEST_WITHOUT_CUDNN").is_some();
+    // A shape for which cuDNN 9 expects a transform to be the fastest on an H100 and an H200.
+    let (x, w) = (values::<f32>(32 * 128 * 28 * 28, 7), values::<f32>(128 * 128 * 9, 8));
+    let bias = values::<f32>(128, 9);
+    let run = |numerics: Numerics| {
+        let mut rt = runtime();
+        rt.set_numerics(numerics);
+        let w = Param::new(&rt, &[128, 128, 3, 3], &w).unwrap();
+        let bias = Param::new(&rt, &[128], &bias).unwrap();
+        let graph = ConvolveGraph::builder().audit_every(2).build(&mut rt).unwrap();
+        let mut all = Vec::new();
+        for _ in 0..5 {
+            let step = rt.step().unwrap();
+            let x = step.tensor(&[32, 128, 28, 28], &x).unwrap();
+            all.push(step.read(&graph.call(&step, &x, &w).unwrap()).unwrap());
+        }
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{numerics}");
+        assert!(rt.stats().replays > 0 && rt.stats().audits > 0, "{:?}", rt.stats());
+        let step = rt.step().unwrap();
+        // Other strides of the input, and a bias.
+        let config = ops::ConvConfig::new().padding(1);
+        let x = channels_last(&step.tensor(&[32, 128, 28, 28], &x).unwrap()).unwrap();
+        let biased = step.read(&ops::conv2d_bias(&x, &w, &bias, config).unwrap()).unwrap();
+        (all.remove(0), biased)
+    };
+    let full = run(Numerics::default());
+    for numerics in [Numerics::default().fourier(true), Numerics::default().fourier(true).deterministic(true)]
+    {
+        let transformed = run(numerics);
+        let pairs = full.0.iter().zip(&transformed.0).chain(full.1.iter().zip(&transformed.1));
+        let most = pairs
+            .map(|(a, b)| (a - b).abs())
+            .fold(0.0, |most, e| if e.is_nan() { f32::INFINITY } else { f32::max(most, e) });
+        // Sums of 1152 terms whose squares are a ninth on average: their sizes are about 11, the largest 60.
+        assert!(most < 1e-4, "{numerics}: {most:e}");
+        assert!(most > 0.0 || without_library, "{numerics} changes nothing");
+    }
+    // One that TF32 concerns stays without a transform.
+    let tf32 = Numerics::default().tf32(true);
+    assert_eq!(run(tf32).0, run(tf32.fourier(true)).0);
+}

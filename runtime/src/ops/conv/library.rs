@@ -5,10 +5,10 @@ use super::{
     Operands, Sizes, dims, kernels as k,
 };
 use crate::{
-    DType, Dim, Real, Result, Tensor,
+    DType, Dim, Real, Result, Scope, Tensor,
     backend::{
         Op,
-        cuda::kernels::{Convolution, ConvolutionAddresses},
+        cuda::kernels::{Convolution, ConvolutionAddresses, Order},
     },
     kernel::call::Call,
     memory::COPY,
@@ -24,7 +24,8 @@ const WIDE: usize = 128;
 /// Bytes of which operands of the library are at multiples: tensor cores load that many at once.
 const ALIGNMENT: u64 = 16;
 
-/// `[x: N, H, W, C; w: channels, window.., C / groups] -> [y: N, H', W', channels]`, all contiguous.
+/// `[x: N, H, W, C; w: channels, window.., C / groups] -> [y: N, H', W', channels]`, all contiguous, or all with the channels in
+/// the second place.
 #[derive(Debug)]
 struct ByLibrary(Convolution);
 
@@ -78,20 +79,28 @@ pub(super) fn convolution<'s, T: Real, const N: usize>(
         return Ok(None);
     }
     let y = dims(x, sizes, &[channels]);
-    let tf32 = scope.numerics().concerning(T::DTYPE).tf32;
-    let of = Convolution { tf32, ..request::<T, N>(operands, config, &y) };
-    let op = Op::from(ByLibrary(of));
-    if of.y.contains(&0) || of.x.contains(&0) || !scope.supports(&op)? {
+    let last = request::<T, N>(operands, config, &y);
+    if last.y.contains(&0) || last.x.contains(&0) {
         return Ok(None);
     }
-    // Channels last, of both.
-    let axes: Shape = std::iter::once(0).chain(2..N + 2).chain([1]).collect();
-    let marks = x.raw.marks.get(0);
-    let (x, _x) = lines(operands, Operand { view: x.view(operands.op)?, marks: x.raw.marks }, &axes)?;
-    let (w, _w) = lines(operands, operands.w, &axes)?;
-    let shape: Shape = y.iter().map(|dim| dim.raw.size).collect();
-    let mut y: Tensor<'s, T> =
-        compute(scope, op, &[x.view, w.view], &shape, PaddedDims::NONE.with(0, marks))?;
+    // A transform may take two images for one of complex numbers: what lies in the padding would reach real rows.
+    let may_transform = scope.numerics().fourier && x.raw.marks.get(0).is_none();
+    let Some(of) = supported(scope, &last, may_transform)? else { return Ok(None) };
+    let order: Shape = match of.order {
+        Order::ChannelsLast => channels_last(N),
+        Order::ChannelsFirst => (0..N + 2).collect(),
+    };
+    let marks = PaddedDims::NONE.with(0, x.raw.marks.get(0));
+    let (x, _x) = lines(operands, Operand { view: x.view(operands.op)?, marks: x.raw.marks }, &order)?;
+    let (w, _w) = lines(operands, operands.w, &order)?;
+    let mut shape: Shape = y.iter().map(|dim| dim.raw.size).collect();
+    if of.order == Order::ChannelsFirst {
+        shape[1..].rotate_right(1);
+    }
+    let mut y: Tensor<'s, T> = compute(scope, Op::from(ByLibrary(of)), &[x.view, w.view], &shape, marks)?;
+    if of.order == Order::ChannelsFirst {
+        y = permute(&y, &channels_last(N))?;
+    }
     if let Some(bias) = operands.bias {
         let mut call = Call::new(of_reals!(k::floats::biased, k::doubles::biased), &y)?;
         call.operand(bias);
@@ -99,6 +108,23 @@ pub(super) fn convolution<'s, T: Real, const N: usize>(
     }
     let axes: Shape = [0, N + 1].into_iter().chain(1..=N).collect();
     permute(&y, &axes).map(Some)
+}
+
+/// The axes of a tensor with its channels in the second place, in the order that has them last.
+fn channels_last(places: usize) -> Shape {
+    std::iter::once(0).chain(2..places + 2).chain([1]).collect()
+}
+
+/// Returns the request in the order in which the library computes it; `None` if it does in neither.
+fn supported(scope: Scope<'_>, last: &Convolution, may_transform: bool) -> Result<Option<Convolution>> {
+    let last = Convolution { tf32: scope.numerics().concerning(last.dtype).tf32, ..*last };
+    if may_transform && last.dtype == DType::F32 && !last.tf32 && last.groups == 1 {
+        let first = Convolution { order: Order::ChannelsFirst, ..last };
+        if scope.supports(&Op::from(ByLibrary(first)))? {
+            return Ok(Some(first));
+        }
+    }
+    Ok(scope.supports(&Op::from(ByLibrary(last)))?.then_some(last))
 }
 
 /// The convolution of images that are one line high, if `N` is 1.
@@ -110,6 +136,7 @@ fn request<T: Real, const N: usize>(
     let (x, w) = (operands.x.sizes(), operands.w.view.layout.shape());
     Convolution {
         dtype: T::DTYPE,
+        order: Order::ChannelsLast,
         x: image(x[0], &x[2..], x[1]),
         w: image(w[0], &w[2..], w[1]),
         y: [y[0].raw.size, if N == 1 { 1 } else { y[1].raw.size }, y[N].raw.size, y[N + 1].raw.size],

@@ -50,7 +50,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 /// passed by [`permute`](super::permute) spares. Zeros surround the input. Padding of the batch propagates, and that of `L`
 /// if the size stays what it is, which it does with a stride of 1 and `2 padding = dilation (K - 1)`: the padding of a bucket
 /// then counts as the zeros after the input. In memory, the channels of the result are next to each other, unless there are
-/// groups.
+/// groups, or [`Numerics::fourier`](crate::Numerics::fourier) lets cuDNN compute the convolution by a Fourier transform.
 ///
 /// ```
 /// # use graphable::prelude::*;

@@ -41,9 +41,10 @@ fn converge(rt: &mut Runtime, graph: &Graph) -> u64 {
 }
 
 fn every_combination() -> impl Iterator<Item = Numerics> {
-    (0..8u8).map(|bits| {
+    (0..16u8).map(|bits| {
         let on = |bit: u8| bits >> bit & 1 != 0;
-        Numerics::default().tf32(on(0)).reduced_precision_reduction(on(1)).deterministic(on(2))
+        let numerics = Numerics::default().tf32(on(0)).reduced_precision_reduction(on(1));
+        numerics.deterministic(on(2)).fourier(on(3))
     })
 }
 

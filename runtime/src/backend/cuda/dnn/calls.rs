@@ -10,7 +10,7 @@ use crate::{
     DType, Error, Result,
     backend::cuda::{
         functions::{Owned, Raw, Status},
-        kernels::{Convolution, ConvolutionAddresses},
+        kernels::{Convolution, ConvolutionAddresses, Order},
     },
 };
 
@@ -18,11 +18,14 @@ use crate::{
 const FLOAT: c_int = 0;
 const HALF: c_int = 2;
 const BFLOAT16: c_int = 9;
+const NCHW: c_int = 0;
 const NHWC: c_int = 1;
 const CROSS_CORRELATION: c_int = 1;
 const DEFAULT_MATH: c_int = 0; // Rounds f32 to TF32.
 const TENSOR_OP_MATH: c_int = 1;
 const FMA_MATH: c_int = 3;
+const FFT: c_int = 4;
+const FFT_TILING: c_int = 5;
 /// Algorithms that exist.
 const ALGORITHMS: usize = 8;
 
@@ -65,9 +68,17 @@ pub(super) struct Algorithm {
     pub(super) workspace: u64,
 }
 
+impl Algorithm {
+    /// Returns whether it is a Fourier transform, of images or of their tiles.
+    pub(super) fn is_fourier(&self) -> bool {
+        matches!(self.number, FFT | FFT_TILING)
+    }
+}
+
 /// Sizes as the library takes them; `None` if one is too large.
 struct Sizes {
     dtype: c_int,
+    format: c_int,
     x: [c_int; 4],
     w: [c_int; 4],
     y: [c_int; 4],
@@ -82,6 +93,10 @@ impl Sizes {
     fn of(of: &Convolution) -> Option<Self> {
         Some(Self {
             dtype: data_type(of.dtype)?,
+            format: match of.order {
+                Order::ChannelsLast => NHWC,
+                Order::ChannelsFirst => NCHW,
+            },
             x: numbers(of.x)?,
             w: numbers(of.w)?,
             y: numbers(of.y)?,
@@ -180,20 +195,20 @@ impl Calls {
         Ok(unsafe { Owned::new(raw, destroy) })
     }
 
-    /// A tensor `[N, H, W, C]`; the library names sizes in the order N, C, H, W, wherever they lie.
-    fn tensor(&self, dtype: c_int, [n, h, w, c]: [c_int; 4]) -> Result<(Owned, Status)> {
+    /// A tensor `[N, H, W, C]`; the library's functions take sizes as N, C, H, W in either order of memory.
+    fn tensor(&self, sizes: &Sizes, [n, h, w, c]: [c_int; 4]) -> Result<(Owned, Status)> {
         let t = self.table;
         let tensor = self.make("cudnnCreateTensorDescriptor", t.tensor_create, t.tensor_destroy)?;
         // SAFETY: the descriptor is alive and a tensor's; the numbers are copied.
-        let status = unsafe { (t.tensor_set)(tensor.raw(), NHWC, dtype, n, c, h, w) };
+        let status = unsafe { (t.tensor_set)(tensor.raw(), sizes.format, sizes.dtype, n, c, h, w) };
         Ok((tensor, status))
     }
 
-    fn filter(&self, dtype: c_int, [out, h, w, c]: [c_int; 4]) -> Result<(Owned, Status)> {
+    fn filter(&self, sizes: &Sizes, [out, h, w, c]: [c_int; 4]) -> Result<(Owned, Status)> {
         let t = self.table;
         let filter = self.make("cudnnCreateFilterDescriptor", t.filter_create, t.filter_destroy)?;
         // SAFETY: the descriptor is alive and a filter's; the numbers are copied.
-        let status = unsafe { (t.filter_set)(filter.raw(), dtype, NHWC, out, c, h, w) };
+        let status = unsafe { (t.filter_set)(filter.raw(), sizes.dtype, sizes.format, out, c, h, w) };
         Ok((filter, status))
     }
 
@@ -219,9 +234,9 @@ impl Calls {
     /// Returns [`Error::Device`].
     pub(super) fn describe(&self, of: &Convolution) -> Result<Option<Descriptors>> {
         let Some(sizes) = Sizes::of(of) else { return Ok(None) };
-        let (x, a) = self.tensor(sizes.dtype, sizes.x)?;
-        let (w, b) = self.filter(sizes.dtype, sizes.w)?;
-        let (y, c) = self.tensor(sizes.dtype, sizes.y)?;
+        let (x, a) = self.tensor(&sizes, sizes.x)?;
+        let (w, b) = self.filter(&sizes, sizes.w)?;
+        let (y, c) = self.tensor(&sizes, sizes.y)?;
         let (convolution, d) = self.windows(&sizes)?;
         match [a, b, c, d].into_iter().find(|&status| status != 0) {
             None => Ok(Some(Descriptors { x, w, y, convolution })),
@@ -230,17 +245,12 @@ impl Calls {
         }
     }
 
-    /// Returns the algorithms that can be used, with at most `workspace` bytes, the likely fastest first. Their results
-    /// are the same in every run, and their sums f32.
+    /// Returns the algorithms that can be used, the likely fastest first. Their results are the same in every run, and their
+    /// sums f32.
     ///
     /// # Errors
     /// Returns [`Error::Device`].
-    pub(super) fn algorithms(
-        &self,
-        of: &Convolution,
-        on: &Descriptors,
-        workspace: u64,
-    ) -> Result<Vec<Algorithm>> {
+    pub(super) fn algorithms(&self, of: &Convolution, on: &Descriptors) -> Result<Vec<Algorithm>> {
         let mut found = [Heuristic::default(); ALGORITHMS];
         let mut count: c_int = 0;
         // SAFETY: handle and descriptors are alive, and ours alone; `found` has room for as many results
@@ -265,7 +275,6 @@ impl Calls {
         let usable = found[..count].iter().filter(|found| {
             found.status == 0
                 && found.deterministic == 1
-                && found.workspace as u64 <= workspace
                 // Others might round f32 first.
                 && (of.dtype != DType::F32 || of.tf32 || found.math == FMA_MATH)
         });

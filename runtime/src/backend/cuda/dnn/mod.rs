@@ -7,7 +7,7 @@ use std::sync::Once;
 
 use rustc_hash::FxHashMap;
 
-use super::kernels::{Convolution, ConvolutionAddresses};
+use super::kernels::{Convolution, ConvolutionAddresses, Order};
 use crate::{DType, Error, Result};
 
 mod calls;
@@ -23,6 +23,7 @@ const WORKSPACE: u64 = 256 << 20;
 /// A convolution that every version and device has.
 const SMALL: Convolution = Convolution {
     dtype: DType::F32,
+    order: Order::ChannelsLast,
     x: [1, 8, 8, 8],
     w: [8, 3, 3, 8],
     y: [1, 6, 6, 8],
@@ -108,8 +109,14 @@ impl Dnn {
 
     fn choose(&self, of: &Convolution) -> Result<Option<Plan>> {
         let Some(descriptors) = self.calls.describe(of)? else { return Ok(None) };
-        let algorithms = self.calls.algorithms(of, &descriptors, WORKSPACE)?;
-        Ok(algorithms.into_iter().next().map(|algorithm| Plan { descriptors, algorithm }))
+        let algorithms = self.calls.algorithms(of, &descriptors)?;
+        let fits = |algorithm: &Algorithm| algorithm.workspace <= WORKSPACE;
+        let algorithm = match of.order {
+            Order::ChannelsLast => algorithms.into_iter().find(fits),
+            // Where the fastest is not a transform, the one for channels last needs no copies.
+            Order::ChannelsFirst => algorithms.into_iter().next().filter(|a| a.is_fourier() && fits(a)),
+        };
+        Ok(algorithm.map(|algorithm| Plan { descriptors, algorithm }))
     }
 
     /// Returns the workspace of a convolution, in bytes; `None` if the library cannot compute it.

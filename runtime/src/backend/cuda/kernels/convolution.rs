@@ -2,13 +2,24 @@
 
 use crate::{DType, backend::View};
 
-/// A convolution of images whose channels lie next to each other: `x` is `[N, H, W, C]`, `w` is
-/// `[channels of the result, window, window, C / groups]`, the result `[N, H', W', channels]`, all contiguous. The window
-/// is not mirrored, zeros surround the image, and sums are f32.
+/// The order of the dimensions of a convolution's operands in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Order {
+    /// `[N, H, W, C]`: the channels of a place lie next to each other.
+    ChannelsLast,
+    /// `[N, C, H, W]`: the places of a channel lie next to each other. It is for Fourier transforms alone.
+    ChannelsFirst,
+}
+
+/// A convolution of images: `x` is `[N, H, W, C]`, `w` is `[channels of the result, window, window, C / groups]`, the result
+/// `[N, H', W', channels]`, all contiguous in the same order of memory. The window is not mirrored, zeros surround the
+/// image, and sums are f32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Convolution {
     /// Element type of all three.
     pub(crate) dtype: DType,
+    /// In which order the dimensions lie in memory; the shapes below name them as with channels last.
+    pub(crate) order: Order,
     /// Shape of the input.
     pub(crate) x: [usize; 4],
     /// Shape of the weight.
