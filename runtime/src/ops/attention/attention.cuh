@@ -319,11 +319,19 @@ DEVICE u32 shared_address(const void* at) { return (u32)__cvta_generic_to_shared
 #define HALF "bf16"
 #endif
 DEVICE void multiply(f32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." HALF "." HALF ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." HALF "." HALF ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-DEVICE u32 pack(f32 low, f32 high) { return (u32)from_f32<T>(low).bits | (u32)from_f32<T>(high).bits << 16; }
+DEVICE u32 pack(f32 low, f32 high) {
+#if __CUDA_ARCH__ >= 800
+    u32 two;
+    asm("cvt.rn." HALF "x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+#else
+    return (u32)from_f32<T>(low).bits | (u32)from_f32<T>(high).bits << 16;
+#endif
+}
 
 // Returns whether one of two elements is infinite or NaN.
 DEVICE bool unsound(u32 two) {

@@ -1,7 +1,7 @@
-// Attention on tensor cores, for many queries. A block processes 64 queries of one head and iterates over
+// Attention on tensor cores, for many queries. A block processes 64 queries of one head, or 128, and iterates over
 // the keys in tiles, loading the next tile while it computes the current one. The softmax is computed
-// online, so scores never leave registers. f16 and bf16; head sizes up to 128, in multiples of 16; with WIDE
-// up to 256.
+// online, so scores never leave registers (Dao, "FlashAttention-2", 2023). f16 and bf16; head sizes up to 128, in multiples of
+// 16; with WIDE up to 256. A row has the same bits in blocks of either height.
 // Types: floats
 // Also: VARIANT
 // Also: VARIANT WIDE
@@ -9,7 +9,7 @@
 #include "attention.cuh"
 
 #define THREADS 128
-#define ROWS 64  // queries per block, 16 per warp
+#define WARPS 4
 
 #if !defined(T_f32)
 // Copies 16 bytes, or writes zeros.
@@ -21,11 +21,11 @@ template <int N> DEVICE void wait() { asm volatile("cp.async.wait_group %0;" ::"
 
 DEVICE void matrices(u32 (&r)[4], u32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at));
 }
 DEVICE void matrices_transposed(u32 (&r)[4], u32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at));
 }
 
 // Byte offset of 8 elements of a tile. Rows are swizzled so that `ldmatrix` has no bank conflicts.
@@ -48,8 +48,167 @@ template <int DT> DEVICE bool any_unsound(const u8* tile, u32 from, u32 to) {
     return bad;
 }
 
-// DT: the padded head size. BN: keys per tile.
-template <int DT, int BN> DEVICE void attend(const Params& p) {
+// Powers of two instead of those of e, whose exponents are multiplied by this.
+#define LOG2_E 1.4426950408889634f
+
+// 2^x, rounded in hardware.
+DEVICE f32 power(f32 x) {
+    f32 y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// What a thread has of two rows of its warp, eight apart.
+template <int DT, int BN> struct Rows {
+    // Numbers of keys that they see.
+    u32 limit[2];
+#if defined(VARIANT)
+    // The first key that they see.
+    u32 low[2];
+    i64 position[2];
+    const T* bias[2];
+#endif
+    f32 max[2], total[2];
+    f32 out[DT / 8][4];
+    f32 s[BN / 8][4];
+
+    DEVICE bool sees(u32 r, u32 j) const {
+#if defined(VARIANT)
+        return j >= low[r] && j < limit[r];
+#else
+        return j < limit[r];
+#endif
+    }
+
+    // Makes weights of scores of the keys from `first` on, which all rows see unless `masked`. NaN is never the maximum, but
+    // propagates through the weights.
+    DEVICE void weigh(const Params& p, u32 first, bool masked, f32 slope) {
+        const u32 quad = threadIdx.x % 4;
+        const f32 scale = p.scale * LOG2_E;
+#pragma unroll
+        for (int i = 0; i < BN / 8; ++i) {
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+#if defined(VARIANT)
+                const u32 j = first + i * 8 + quad * 2 + c % 2;
+                s[i][c] = sees(c / 2, j) ? (capped(p, s[i][c] * p.scale) + added(p, bias[c / 2], slope, position[c / 2], j)) * LOG2_E
+                                         : -INF;
+#else
+                s[i][c] *= scale;
+#endif
+            }
+        }
+#if !defined(VARIANT)
+        if (masked) {
+#pragma unroll
+            for (int i = 0; i < BN / 8; ++i) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) {
+                    if (!sees(c / 2, first + i * 8 + quad * 2 + c % 2)) s[i][c] = -INF;
+                }
+            }
+        }
+#endif
+        f32 most[2] = {max[0], max[1]};
+#pragma unroll
+        for (int i = 0; i < BN / 8; ++i) {
+#pragma unroll
+            for (int c = 0; c < 4; ++c) most[c / 2] = fmaxf(most[c / 2], s[i][c]);
+        }
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+#pragma unroll
+            for (int d = 1; d < 4; d *= 2) most[r] = fmaxf(most[r], __shfl_xor_sync(FULL, most[r], d));
+            // Without a key so far, all weights are 0.
+            const f32 from = most[r] == -INF ? 0.f : most[r];
+            const f32 fade = max[r] == most[r] ? 1.f : power(max[r] - from);
+            max[r] = most[r];
+            f32 sum = 0.f;
+#pragma unroll
+            for (int i = 0; i < BN / 8; ++i) {
+#pragma unroll
+                for (int c = 0; c < 2; ++c) {
+                    s[i][r * 2 + c] = power(s[i][r * 2 + c] - from);
+                    sum += s[i][r * 2 + c];
+                }
+            }
+            total[r] = total[r] * fade + sum;
+#pragma unroll
+            for (int i = 0; i < DT / 8; ++i) {
+                out[i][r * 2] *= fade;
+                out[i][r * 2 + 1] *= fade;
+            }
+        }
+    }
+
+    // The weights of 16 keys, as the tensor cores take them.
+    DEVICE void weights(u32 (&to)[4], int j) const {
+        to[0] = pack(s[2 * j][0], s[2 * j][1]);
+        to[1] = pack(s[2 * j][2], s[2 * j][3]);
+        to[2] = pack(s[2 * j + 1][0], s[2 * j + 1][1]);
+        to[3] = pack(s[2 * j + 1][2], s[2 * j + 1][3]);
+    }
+
+    // Adds the values of those keys of a tile, from `first` on, that each row sees.
+    DEVICE void add_seen(const u8* tile_v, u32 first) {
+        const u32 lane = threadIdx.x % WARP, quad = lane % 4;
+#pragma unroll
+        for (int i = 0; i < BN / 8; ++i) {
+            for (u32 other = 0; other < 4; ++other) {
+#pragma unroll
+                for (int c = 0; c < 2; ++c) {
+                    const f32 w0 = __shfl_sync(FULL, s[i][c], (lane & ~3u) | other);
+                    const f32 w1 = __shfl_sync(FULL, s[i][2 + c], (lane & ~3u) | other);
+                    const u32 row = i * 8 + other * 2 + c;
+                    const bool sees0 = sees(0, first + row), sees1 = sees(1, first + row);
+#pragma unroll
+                    for (int d = 0; d < DT / 8; ++d) {
+                        const T* two = (const T*)(tile_v + twisted<DT>(row, d)) + quad * 2;
+                        const f32 a = to_f32(two[0]), z = to_f32(two[1]);
+                        if (sees0) {
+                            out[d][0] += w0 * a;
+                            out[d][1] += w0 * z;
+                        }
+                        if (sees1) {
+                            out[d][2] += w1 * a;
+                            out[d][3] += w1 * z;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    // Writes what two rows add up to. `sink` is one more score of each row.
+    DEVICE void write(const Params& p, T* y, u64 below, bool is0, bool is1, f32 sink) {
+        f32 factor[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+#pragma unroll
+            for (int d = 1; d < 4; d *= 2) total[r] += __shfl_xor_sync(FULL, total[r], d);
+#if defined(VARIANT)
+            const f32 end = fmaxf(max[r], sink);
+            const f32 last = max[r] == end ? 1.f : power(max[r] - end);
+            total[r] *= last;
+            if (sink != -INF) total[r] += power(sink - end);
+            factor[r] = total[r] != 0.f ? last / total[r] : 1.f;
+#else
+            factor[r] = total[r] != 0.f ? 1.f / total[r] : 1.f;
+#endif
+        }
+#pragma unroll
+        for (int i = 0; i < DT / 8; ++i) {
+            if (i * 8 < p.size_v) {
+                if (is0) *(u32*)(y + i * 8) = pack(out[i][0] * factor[0], out[i][1] * factor[0]);
+                if (is1) *(u32*)(y + below + i * 8) = pack(out[i][2] * factor[1], out[i][3] * factor[1]);
+            }
+        }
+    }
+};
+
+// DT: the padded head size. BN: keys per tile. A warp has MT times 16 rows.
+template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
+    constexpr u32 ROWS = WARPS * 16 * MT;
     extern __shared__ __align__(128) u8 room[];
     u8* queries = room;
     u8* keys = room + ROWS * DT * 2;
@@ -69,44 +228,58 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
     const T* v = (const T*)p.v + b * p.v_strides[0] + key_head * p.v_strides[2];
 
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const u32 quad = lane % 4;
-    // The rows of this thread: `mine` and `mine + 8`.
-    const u32 mine = warp * 16 + lane / 4;
+    // The rows of this thread: this one, the one 8 behind it, and 16 behind both.
+    const u32 mine = warp * 16 * MT + lane / 4;
 
     // The number of keys that each row sees; `top`: the maximum, `low`: the minimum.
     u32* seen = (u32*)room;
-    if (threadIdx.x < ROWS) {
-        seen[threadIdx.x] = first + threadIdx.x < p.times ? visible(p, b, first + threadIdx.x) : 0;
+    for (u32 r = threadIdx.x; r < ROWS; r += THREADS) {
+        seen[r] = first + r < p.times ? visible(p, b, first + r) : 0;
 #if defined(VARIANT)
         // And the first key that it sees.
-        u32 limit = seen[threadIdx.x];
-        const u32 t = first + threadIdx.x < p.times ? first + threadIdx.x : 0;
-        seen[ROWS + threadIdx.x] = first_visible(p, position_of(p, b, t), limit);
-        seen[threadIdx.x] = limit;
+        u32 limit = seen[r];
+        const u32 t = first + r < p.times ? first + r : 0;
+        seen[ROWS + r] = first_visible(p, position_of(p, b, t), limit);
+        seen[r] = limit;
 #endif
     }
     __syncthreads();
-    const u32 limit0 = seen[mine], limit1 = seen[mine + 8];
-    u32 top = 0, low = 0xffffffffu;
-    for (u32 r = 0; r < ROWS && first + r < p.times; ++r) {
-        top = seen[r] > top ? seen[r] : top;
-        low = seen[r] < low ? seen[r] : low;
-    }
+    Rows<DT, BN> rows[MT];
+#pragma unroll
+    for (int m = 0; m < MT; ++m) {
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const u32 row = mine + m * 16 + r * 8;
+            rows[m].limit[r] = seen[row];
+            rows[m].max[r] = -INF;
+            rows[m].total[r] = 0.f;
 #if defined(VARIANT)
-    const u32 low0 = seen[ROWS + mine], low1 = seen[ROWS + mine + 8];
+            const u32 t = first + row < p.times ? first + row : 0;
+            rows[m].low[r] = seen[ROWS + row];
+            rows[m].position[r] = position_of(p, b, t);
+            rows[m].bias[r] = bias_of(p, b, head, t);
+#endif
+        }
+#pragma unroll
+        for (int i = 0; i < DT / 8; ++i) rows[m].out[i][0] = rows[m].out[i][1] = rows[m].out[i][2] = rows[m].out[i][3] = 0.f;
+    }
+    u32 top = 0, low = 0xffffffffu;
     // The smallest and the largest first key of a row.
     u32 bottom = 0xffffffffu, highest = 0;
     for (u32 r = 0; r < ROWS && first + r < p.times; ++r) {
+        top = seen[r] > top ? seen[r] : top;
+        low = seen[r] < low ? seen[r] : low;
+#if defined(VARIANT)
         bottom = seen[ROWS + r] < bottom ? seen[ROWS + r] : bottom;
         highest = seen[ROWS + r] > highest ? seen[ROWS + r] : highest;
+#endif
     }
+#if defined(VARIANT)
     const u32 begin = bottom / BN;
-    const u32 t0 = first + mine < p.times ? first + mine : 0, t1 = first + mine + 8 < p.times ? first + mine + 8 : 0;
-    const i64 position0 = position_of(p, b, t0), position1 = position_of(p, b, t1);
-    const f32 slope = slope_of(p, head);
-    const T *bias0 = bias_of(p, b, head, t0), *bias1 = bias_of(p, b, head, t1);
+    const f32 slope = slope_of(p, head), sink = sink_of(p, head) * LOG2_E;
 #else
     const u32 begin = 0;
+    const f32 slope = 0.f, sink = -INF;
 #endif
     __syncthreads();
     const u32 tiles = (top + BN - 1) / BN;
@@ -115,14 +288,6 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
     load<DT, BN>(shared_address(keys), k, p.k_strides[1], begin * BN, top, p.size);
     load<DT, BN>(shared_address(values), v, p.v_strides[1], begin * BN, top, p.size_v);
     commit();
-
-    // Registers hold the queries, but those of large heads.
-    constexpr bool HELD = DT <= 128;
-    u32 qf[HELD ? DT / 16 : 1][4];
-    f32 out[DT / 8][4];
-#pragma unroll
-    for (int i = 0; i < DT / 8; ++i) out[i][0] = out[i][1] = out[i][2] = out[i][3] = 0.f;
-    f32 max0 = -INF, max1 = -INF, total0 = 0.f, total1 = 0.f;
 
     for (u32 n = begin; n < tiles; ++n) {
         const u32 now = (n - begin) % 2, then = now ^ 1;
@@ -135,84 +300,37 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
             wait<0>();
         }
         __syncthreads();
-        if (HELD && n == begin) {
-#pragma unroll
-            for (int i = 0; i < DT / 16; ++i) {
-                const u32 row = warp * 16 + lane % 16;
-                matrices(qf[HELD ? i : 0], shared_address(queries) + twisted<DT>(row, i * 2 + lane / 16));
-            }
-        }
 
-        // Scores.
-        f32 s[BN / 8][4];
+        // Scores. Elements beyond the size of a head are zeros.
 #pragma unroll
-        for (int i = 0; i < BN / 8; ++i) s[i][0] = s[i][1] = s[i][2] = s[i][3] = 0.f;
+        for (int m = 0; m < MT; ++m) {
+#pragma unroll
+            for (int i = 0; i < BN / 8; ++i) rows[m].s[i][0] = rows[m].s[i][1] = rows[m].s[i][2] = rows[m].s[i][3] = 0.f;
+        }
         const u32 tile_k = shared_address(keys) + now * tile_bytes;
 #pragma unroll
         for (int d = 0; d < DT / 16; ++d) {
-            if (d * 16 < p.size) {
-                if (!HELD) {
-                    matrices(qf[0], shared_address(queries) + twisted<DT>(warp * 16 + lane % 16, d * 2 + lane / 16));
+            u32 qf[MT][4];
+#pragma unroll
+            for (int m = 0; m < MT; ++m) {
+                const u32 row = (warp * MT + m) * 16 + lane % 16;
+                matrices(qf[m], shared_address(queries) + twisted<DT>(row, d * 2 + lane / 16));
+            }
+#pragma unroll
+            for (int i = 0; i < BN / 16; ++i) {
+                u32 kf[4];
+                const u32 row = i * 16 + lane / 16 * 8 + lane % 8;
+                matrices(kf, tile_k + twisted<DT>(row, d * 2 + lane / 8 % 2));
+#pragma unroll
+                for (int m = 0; m < MT; ++m) {
+                    multiply(rows[m].s[2 * i], qf[m], kf[0], kf[1]);
+                    multiply(rows[m].s[2 * i + 1], qf[m], kf[2], kf[3]);
                 }
-#pragma unroll
-                for (int i = 0; i < BN / 16; ++i) {
-                    u32 kf[4];
-                    const u32 row = i * 16 + lane / 16 * 8 + lane % 8;
-                    matrices(kf, tile_k + twisted<DT>(row, d * 2 + lane / 8 % 2));
-                    multiply(s[2 * i], qf[HELD ? d : 0], kf[0], kf[1]);
-                    multiply(s[2 * i + 1], qf[HELD ? d : 0], kf[2], kf[3]);
-                }
             }
         }
-
-        // Softmax. NaN is never the maximum, but propagates through the weights.
-        f32 most0 = max0, most1 = max1;
+        const bool masked = (low < top && (n + 1) * BN > low) || (n + 1) * BN > top;
 #pragma unroll
-        for (int i = 0; i < BN / 8; ++i) {
-#pragma unroll
-            for (int c = 0; c < 2; ++c) {
-                const u32 j = n * BN + i * 8 + quad * 2 + c;
-#if defined(VARIANT)
-                s[i][c] = j >= low0 && j < limit0
-                              ? capped(p, s[i][c] * p.scale) + added(p, bias0, slope, position0, j) : -INF;
-                s[i][2 + c] = j >= low1 && j < limit1
-                                  ? capped(p, s[i][2 + c] * p.scale) + added(p, bias1, slope, position1, j) : -INF;
-#else
-                s[i][c] = j < limit0 ? s[i][c] * p.scale : -INF;
-                s[i][2 + c] = j < limit1 ? s[i][2 + c] * p.scale : -INF;
-#endif
-                most0 = s[i][c] > most0 ? s[i][c] : most0;
-                most1 = s[i][2 + c] > most1 ? s[i][2 + c] : most1;
-            }
-        }
-#pragma unroll
-        for (int d = 1; d < 4; d *= 2) {
-            most0 = fmaxf(most0, __shfl_xor_sync(FULL, most0, d));
-            most1 = fmaxf(most1, __shfl_xor_sync(FULL, most1, d));
-        }
-        const f32 fade0 = max0 == most0 ? 1.f : __expf(max0 - most0);
-        const f32 fade1 = max1 == most1 ? 1.f : __expf(max1 - most1);
-        max0 = most0;
-        max1 = most1;
-        total0 *= fade0;
-        total1 *= fade1;
-#pragma unroll
-        for (int i = 0; i < BN / 8; ++i) {
-#pragma unroll
-            for (int c = 0; c < 2; ++c) {
-                s[i][c] = s[i][c] == -INF ? 0.f : __expf(s[i][c] - max0);
-                s[i][2 + c] = s[i][2 + c] == -INF ? 0.f : __expf(s[i][2 + c] - max1);
-                total0 += s[i][c];
-                total1 += s[i][2 + c];
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < DT / 8; ++i) {
-            out[i][0] *= fade0;
-            out[i][1] *= fade0;
-            out[i][2] *= fade1;
-            out[i][3] *= fade1;
-        }
+        for (int m = 0; m < MT; ++m) rows[m].weigh(p, n * BN, masked, slope);
 
         // Values. A weight of 0 does not erase a NaN, and keys that a row does not see may contain one, so
         // tiles that not all rows see are checked first.
@@ -231,97 +349,50 @@ template <int DT, int BN> DEVICE void attend(const Params& p) {
         if (!bad) {
 #pragma unroll
             for (int j = 0; j < BN / 16; ++j) {
-                const u32 pf[4] = {pack(s[2 * j][0], s[2 * j][1]), pack(s[2 * j][2], s[2 * j][3]),
-                                   pack(s[2 * j + 1][0], s[2 * j + 1][1]), pack(s[2 * j + 1][2], s[2 * j + 1][3])};
+                u32 pf[MT][4];
+#pragma unroll
+                for (int m = 0; m < MT; ++m) rows[m].weights(pf[m], j);
 #pragma unroll
                 for (int d = 0; d < DT / 16; ++d) {
-                    if (d * 16 < p.size_v) {
-                        u32 vf[4];
-                        const u32 row = j * 16 + lane / 8 % 2 * 8 + lane % 8;
-                        matrices_transposed(vf, shared_address(tile_v) + twisted<DT>(row, d * 2 + lane / 16));
-                        multiply(out[2 * d], pf, vf[0], vf[1]);
-                        multiply(out[2 * d + 1], pf, vf[2], vf[3]);
+                    u32 vf[4];
+                    const u32 row = j * 16 + lane / 8 % 2 * 8 + lane % 8;
+                    matrices_transposed(vf, shared_address(tile_v) + twisted<DT>(row, d * 2 + lane / 16));
+#pragma unroll
+                    for (int m = 0; m < MT; ++m) {
+                        multiply(rows[m].out[2 * d], pf[m], vf[0], vf[1]);
+                        multiply(rows[m].out[2 * d + 1], pf[m], vf[2], vf[3]);
                     }
                 }
             }
         } else {
 #pragma unroll
-            for (int i = 0; i < BN / 8; ++i) {
-                for (u32 other = 0; other < 4; ++other) {
-#pragma unroll
-                    for (int c = 0; c < 2; ++c) {
-                        const f32 w0 = __shfl_sync(FULL, s[i][c], (lane & ~3u) | other);
-                        const f32 w1 = __shfl_sync(FULL, s[i][2 + c], (lane & ~3u) | other);
-                        const u32 row = i * 8 + other * 2 + c;
-                        const u32 j = n * BN + row;
-#if defined(VARIANT)
-                        const bool sees0 = j >= low0 && j < limit0, sees1 = j >= low1 && j < limit1;
-#else
-                        const bool sees0 = j < limit0, sees1 = j < limit1;
-#endif
-#pragma unroll
-                        for (int d = 0; d < DT / 8; ++d) {
-                            const T* two = (const T*)(tile_v + twisted<DT>(row, d)) + quad * 2;
-                            const f32 a = to_f32(two[0]), z = to_f32(two[1]);
-                            if (sees0) {
-                                out[d][0] += w0 * a;
-                                out[d][1] += w0 * z;
-                            }
-                            if (sees1) {
-                                out[d][2] += w1 * a;
-                                out[d][3] += w1 * z;
-                            }
-                        }
-                    }
-                }
-            }
+            for (int m = 0; m < MT; ++m) rows[m].add_seen(tile_v, n * BN);
         }
         __syncthreads();
     }
     wait<0>();
 
-#pragma unroll
-    for (int d = 1; d < 4; d *= 2) {
-        total0 += __shfl_xor_sync(FULL, total0, d);
-        total1 += __shfl_xor_sync(FULL, total1, d);
-    }
-#if defined(VARIANT)
-    // The sink is one more score of each row.
-    const f32 sink = sink_of(p, head);
-    const f32 end0 = fmaxf(max0, sink), end1 = fmaxf(max1, sink);
-    const f32 last0 = max0 == end0 ? 1.f : __expf(max0 - end0), last1 = max1 == end1 ? 1.f : __expf(max1 - end1);
-    total0 *= last0;
-    total1 *= last1;
-    if (sink != -INF) {
-        total0 += __expf(sink - end0);
-        total1 += __expf(sink - end1);
-    }
-    const f32 factor0 = total0 != 0.f ? last0 / total0 : 1.f, factor1 = total1 != 0.f ? last1 / total1 : 1.f;
-#else
-    const f32 factor0 = total0 != 0.f ? 1.f / total0 : 1.f, factor1 = total1 != 0.f ? 1.f / total1 : 1.f;
-#endif
-    T* y = (T*)p.y + (((u64)b * p.times + first + mine) * heads + head) * p.size_v + quad * 2;
     const u64 below = 8ull * heads * p.size_v;
 #pragma unroll
-    for (int i = 0; i < DT / 8; ++i) {
-        if (i * 8 < p.size_v) {
-            if (first + mine < p.times) *(u32*)(y + i * 8) = pack(out[i][0] * factor0, out[i][1] * factor0);
-            if (first + mine + 8 < p.times) *(u32*)(y + below + i * 8) = pack(out[i][2] * factor1, out[i][3] * factor1);
-        }
+    for (int m = 0; m < MT; ++m) {
+        const u32 row = first + mine + m * 16;
+        T* y = (T*)p.y + (((u64)b * p.times + row) * heads + head) * p.size_v + lane % 4 * 2;
+        rows[m].write(p, y, below, row < p.times, row + 8 < p.times, sink);
     }
 }
 
-#define PREFILL(DT, BN)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) prefill_##DT(const __grid_constant__ Params p) { in_order(); \
-        attend<DT, BN>(p);                                                                                         \
+#define PREFILL(NAME, DT, BN, MT)                                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2) NAME(const __grid_constant__ Params p) { in_order(); \
+        attend<DT, BN, MT>(p);                                                                                     \
     }
 #if defined(WIDE)
-PREFILL(256, 32)
+PREFILL(prefill_256, 256, 32, 1)
 #elif defined(VARIANT)
-PREFILL(64, 32)
-PREFILL(128, 32)
+PREFILL(prefill_64, 64, 32, 1)
+PREFILL(prefill_128, 128, 32, 1)
 #else
-PREFILL(64, 64)
-PREFILL(128, 32)
+PREFILL(prefill_64, 64, 64, 1)
+PREFILL(prefill_128, 128, 64, 1)
+PREFILL(prefill_128_tall, 128, 64, 2)
 #endif
 #endif

@@ -139,6 +139,20 @@ fn many_queries_go_to_tensor_cores_where_these_take_them() {
     }
 }
 
+/// Where there are many, so that a device is busy with fewer of them.
+#[test]
+fn blocks_of_plain_attention_are_taller() {
+    for (times, name, blocks) in [
+        (2048, "prefill_128_tall", 8 * 8 * 16),
+        (896, "prefill_128_tall", 8 * 8 * 7),
+        (768, "prefill_128", 8 * 8 * 12),
+    ] {
+        let (_, gpu, _) = run(DType::Bf16, [8, times, 8, 128], [8, times, 4, 128]);
+        assert_eq!(gpu.names(), [name]);
+        assert_eq!(gpu.calls[0].1.blocks, [blocks, 1, 1]);
+    }
+}
+
 #[test]
 fn heads_that_are_too_large_are_refused() {
     assert!(run(DType::F32, [1, 1, 1, 1024], [1, 4, 1, 1024]).0.is_ok());
