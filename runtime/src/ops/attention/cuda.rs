@@ -287,11 +287,9 @@ impl Tile {
         let tall = z.batches * z.key_heads * z.group * z.times.div_ceil(128);
         let is_tall = tall >= BLOCKS * props.multiprocessors as usize;
         let (kernel, queries, keys, room) = match (z.size.max(z.size_v), is_plain) {
-            (..=64, true) => ("prefill_64", 64, 64, 64),
-            (..=64, false) => ("prefill_64", 64, 32, 64),
+            (..=64, _) => ("prefill_64", 64, 64, 64),
             (65..=128, true) if is_tall => ("prefill_128_tall", 128, 64, 128),
-            (65..=128, true) => ("prefill_128", 64, 64, 128),
-            (65..=128, false) => ("prefill_128", 64, 32, 128),
+            (65..=128, _) => ("prefill_128", 64, 64, 128),
             _ => ("prefill_256", 64, 32, 256),
         };
         Self { kernel, queries, keys, room }

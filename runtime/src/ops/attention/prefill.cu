@@ -387,12 +387,11 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
     }
 #if defined(WIDE)
 PREFILL(prefill_256, 256, 32, 1)
-#elif defined(VARIANT)
-PREFILL(prefill_64, 64, 32, 1)
-PREFILL(prefill_128, 128, 32, 1)
 #else
 PREFILL(prefill_64, 64, 64, 1)
 PREFILL(prefill_128, 128, 64, 1)
+#if !defined(VARIANT)
 PREFILL(prefill_128_tall, 128, 64, 2)
+#endif
 #endif
 #endif
