@@ -7,7 +7,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::Analysis;
+use super::{Analysis, scope::Lenders};
 use crate::{
     facts::{
         operations::operation,
@@ -90,11 +90,39 @@ impl Analysis<'_, '_> {
             return false;
         }
         let lent = self.scope.lent_to(&written);
-        let uses = self.scope.with_captures(uses.clone());
-        uses.names().filter(|name| !self.run.binds(name)).any(|name| {
-            let named = self.scope.lookup(name).filter(|b| b.mutable || b.exclusive);
-            named.is_some_and(|b| !written.contains(&b.id) && lent.refer_to(b.id, None))
+        let captured = self.scope.with_captures(uses.clone());
+        captured.names().filter(|name| !self.run.binds(name)).any(|name| {
+            let Some(b) = self.scope.lookup(name).filter(|b| b.mutable || b.exclusive) else { return false };
+            // Fields that are only read enter the segment without the rest of the variable. What closures capture does not.
+            let by_closures = self.captured_by_closures(uses).has(name);
+            match uses.get(name).filter(|u| !by_closures && u.only_reads_fields()) {
+                _ if written.contains(&b.id) => false,
+                Some(u) => u.fields.iter().any(|path| lent.refer_to(b.id, Some(path))),
+                None => lent.refer_to(b.id, None),
+            }
         })
+    }
+
+    /// Returns what the value of a `let` may refer to: of `&mut a.b`, that is the field alone.
+    pub(super) fn lenders_of(&self, value: &Expr, uses: &Uses) -> Lenders {
+        if let Expr::Reference(r) = syntax::bare(value)
+            && let Expr::Field(field) = &*r.expr
+            && let Some((base, path)) = syntax::field_path(field)
+        {
+            let mut field = Uses::default();
+            field.entry(base).fields.insert(path);
+            return self.scope.roots(&field);
+        }
+        self.scope.roots(uses)
+    }
+
+    /// Returns what the closures that code names use.
+    fn captured_by_closures(&self, uses: &Uses) -> Uses {
+        let mut captured = Uses::default();
+        for made in uses.names().filter_map(|name| self.scope.lookup(name)?.made.as_ref()) {
+            captured.merge(&made.uses);
+        }
+        self.scope.with_captures(captured)
     }
 }
 

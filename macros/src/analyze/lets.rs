@@ -387,7 +387,11 @@ impl Analysis<'_, '_> {
             list: values::binds_list(plain),
             iterator: self.binds_host_iterator(plain, rest),
             reference: self.binds_references(plain, |n| self.scope.is_reference(n)),
-            lenders: if boundary { Lenders::default() } else { self.scope.roots(&statement.value) },
+            lenders: if boundary {
+                Lenders::default()
+            } else {
+                self.lenders_of(&init.expr, &statement.value)
+            },
         }
     }
 

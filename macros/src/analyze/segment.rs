@@ -308,7 +308,11 @@ impl Analysis<'_, '_> {
             let device = !host && value.is_some_and(|e| self.makes_device(e));
             let reference = self.binds_references(local, |n| self.scope.is_reference(n));
             let lends = value.is_some_and(values::lends) || statement.binds.iter().any(|b| b.by_ref);
-            let lenders = if lends { self.scope.roots(given) } else { Lenders::default() };
+            let lenders = match value {
+                Some(value) if lends => self.lenders_of(value, given),
+                _ if lends => self.scope.roots(given),
+                _ => Lenders::default(),
+            };
             // Host code has a `&mut` of its own from here on, through which later segments write.
             let again = value.filter(|_| outs.rematerialised.iter().any(|(again, _)| *again == at));
             let exclusive = again.map(|value| self.exclusive(&local.pat, value)).unwrap_or_default();

@@ -53,6 +53,13 @@ impl Use {
             && self.fields.is_empty()
     }
 
+    /// Returns whether the code only reads fields, and takes none of them.
+    pub(crate) fn only_reads_fields(&self) -> bool {
+        let changes = self.assigned || self.touched || self.through || self.in_macro;
+        let takes = self.by_value || self.taken || self.called || self.handed_on || self.parted();
+        !self.whole && !changes && !takes && !self.fields.is_empty()
+    }
+
     /// Returns whether the value of a field path is wanted.
     pub(crate) fn parted(&self) -> bool {
         !self.parts.is_empty()
