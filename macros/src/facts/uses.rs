@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::{
     BinOp, Block, Expr, Ident, Local, Pat, Stmt, Token, UnOp,
     parse::Parser,
@@ -327,10 +327,30 @@ impl Neighbours<'_> {
         matches!(before, Some(TokenTree::Ident(ident)) if ident == word)
     }
 
-    /// `let x` and `let mut x`.
+    /// `let x` and `let mut x`, unless that may be left out.
     fn is_declared(&self) -> bool {
-        self.is_after("let") && !matches!(&self.all[self.at], TokenTree::Ident(word) if word == "mut")
-            || self.is_after("mut") && self.punct(-2).is_none()
+        let is_bound = self.is_after("let")
+            && !matches!(&self.all[self.at], TokenTree::Ident(word) if word == "mut")
+            || self.is_after("mut") && self.punct(-2).is_none();
+        is_bound && !self.is_conditional()
+    }
+
+    /// Returns whether an attribute before the `let` is a condition, as far as can be seen: a parameter of the macro may be one.
+    fn is_conditional(&self) -> bool {
+        for token in self.all[..self.at].iter().rev() {
+            match token {
+                TokenTree::Punct(p) if p.as_char() == ';' => return false,
+                TokenTree::Group(g) if g.delimiter() == Delimiter::Brace => return false,
+                TokenTree::Group(g) => {
+                    let text = g.stream().to_string();
+                    if text.contains("cfg") || text.contains('$') {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
     }
 
     /// Returns whether it is no parameter of the macro, no field, no part of a path and no macro.

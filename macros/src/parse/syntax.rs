@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 
 use proc_macro2::{TokenStream, TokenTree};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{
-    BinOp, Expr, ExprField, Ident, Item, Local, Member, Pat, Stmt, UnOp, UseTree,
+    Attribute, BinOp, Expr, ExprField, Ident, Item, Local, Member, Pat, Stmt, UnOp, UseTree,
     visit::{self, Visit},
 };
 
@@ -26,6 +26,12 @@ pub(crate) struct Bound {
     pub(crate) by_ref: bool,
 }
 
+/// Returns whether an attribute is a `#[cfg]`, or may become one.
+pub(crate) fn is_condition(a: &Attribute) -> bool {
+    let has_condition = || identifiers(a.to_token_stream()).contains("cfg");
+    a.path().is_ident("cfg") || a.path().is_ident("cfg_attr") && has_condition()
+}
+
 /// The names that a pattern binds which may not match. A single capitalised name is a constant or a
 /// unit variant.
 pub(crate) fn bound(pat: &Pat) -> Vec<Bound> {
@@ -37,8 +43,11 @@ pub(crate) fn bound_always(pat: &Pat) -> Vec<Bound> {
     names(pat, false)
 }
 
-/// The names that a `let` binds.
+/// The names that a `let` binds. One under a condition, which remains among the tokens of a macro alone, may bind nothing.
 pub(crate) fn bound_by_let(local: &Local) -> Vec<Bound> {
+    if local.attrs.iter().any(is_condition) {
+        return Vec::new();
+    }
     names(&local.pat, local.init.as_ref().is_some_and(|i| i.diverge.is_some()))
 }
 
@@ -48,7 +57,20 @@ fn names(pat: &Pat, refutable: bool) -> Vec<Bound> {
         found: Vec<Bound>,
     }
     impl<'a> Visit<'a> for Names {
+        fn visit_field_pat(&mut self, field: &'a syn::FieldPat) {
+            if !field.attrs.iter().any(is_condition) {
+                visit::visit_field_pat(self, field);
+            }
+        }
+        fn visit_pat_type(&mut self, p: &'a syn::PatType) {
+            if !p.attrs.iter().any(is_condition) {
+                visit::visit_pat_type(self, p);
+            }
+        }
         fn visit_pat_ident(&mut self, p: &'a syn::PatIdent) {
+            if p.attrs.iter().any(is_condition) {
+                return;
+            }
             let constant = self.refutable
                 && p.subpat.is_none()
                 && p.mutability.is_none()
@@ -247,13 +269,15 @@ pub(crate) fn calls_methods(expr: &Expr) -> bool {
 }
 
 /// The constants, statics and functions among the statements of a block: in all of it, no variable from outside has their names.
+/// Where one is under a condition, which remains among the tokens of a macro alone, a variable may.
 pub(crate) fn values_among(stmts: &[Stmt]) -> impl Iterator<Item = &Ident> {
-    stmts.iter().filter_map(|stmt| match stmt {
-        Stmt::Item(Item::Const(i)) => Some(&i.ident),
-        Stmt::Item(Item::Static(i)) => Some(&i.ident),
-        Stmt::Item(Item::Fn(i)) => Some(&i.sig.ident),
+    let named = stmts.iter().filter_map(|stmt| match stmt {
+        Stmt::Item(Item::Const(i)) => Some((&i.attrs, &i.ident)),
+        Stmt::Item(Item::Static(i)) => Some((&i.attrs, &i.ident)),
+        Stmt::Item(Item::Fn(i)) => Some((&i.attrs, &i.sig.ident)),
         _ => None,
-    })
+    });
+    named.filter(|(attrs, _)| !attrs.iter().any(is_condition)).map(|(_, ident)| ident)
 }
 
 /// The names of the constants, statics and functions in blocks inside a statement, at any depth.

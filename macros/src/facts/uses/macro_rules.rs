@@ -12,6 +12,9 @@ use syn::{
 use super::{Use, Uses, of_expr, of_tokens};
 use crate::{facts::macros, parse::syntax};
 
+/// What stands for a parameter of a macro.
+const PARAMETER: &str = "__parameter";
+
 /// The code that a rule of a macro stands for.
 pub(crate) struct Rule {
     pub(crate) code: TokenStream,
@@ -72,7 +75,7 @@ fn with_parameters(tokens: TokenStream, in_call: bool) -> Option<TokenStream> {
                 Some(TokenTree::Ident(word)) if word == "crate" => {}
                 Some(TokenTree::Ident(_)) => {
                     let at = tokens.next().map_or(Span::call_site(), |name| name.span());
-                    all.push(Ident::new("__parameter", at).into());
+                    all.push(Ident::new(PARAMETER, at).into());
                 }
                 _ if in_call => all.push(p.into()),
                 _ => return None,
@@ -109,9 +112,9 @@ impl Hidden {
 }
 
 impl<'a> Visit<'a> for Hidden {
-    /// A name that is bound under a condition may be one from outside.
+    /// A name that is bound under a condition may be one from outside. A parameter of the macro may be a condition.
     fn visit_attribute(&mut self, a: &'a Attribute) {
-        self.fails |= a.path().is_ident("cfg") || a.path().is_ident("cfg_attr");
+        self.fails |= ["cfg", "cfg_attr", PARAMETER].iter().any(|name| a.path().is_ident(name));
     }
     /// What a macro that is not known does with names is not seen.
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
@@ -144,7 +147,7 @@ mod tests {
     /// The outer names of the only rule of a macro; `w!` is one that it may change.
     fn names(rules: &str) -> Option<Vec<String>> {
         let rules = of(&rules.parse().unwrap()).unwrap();
-        let named = rules[0].outer.clone()?.into_iter().filter(|(name, _)| name != "__parameter");
+        let named = rules[0].outer.clone()?.into_iter().filter(|(name, _)| name != PARAMETER);
         let mut names: Vec<String> =
             named.map(|(name, changes)| name + if changes { "!" } else { "" }).collect();
         names.sort();
@@ -190,6 +193,7 @@ mod tests {
             "{ $(let w = $v;)* w }",
             "{ f($(|w| $v),*) }",
             "{{ #[cfg(on)] let w = k; w }}",
+            "{{ #[$v] let w = k; w }}",
             "{ fn w() {} w() }",
             "{ $a $b |w| w }",
         ] {
