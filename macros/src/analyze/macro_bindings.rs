@@ -1,9 +1,9 @@
 //! The user's macros as statements of a segment: one may bind a name, which would not be visible after the
 //! segment.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
 use syn::{
     Expr, Stmt,
     visit::{self, Visit},
@@ -26,6 +26,39 @@ pub(super) struct Probed {
 }
 
 impl Analysis<'_, '_> {
+    /// Notes a macro that the function defines.
+    pub(super) fn note_macro(&mut self, name: &Ident, rules: &TokenStream) {
+        self.own_macros.insert(name.to_string());
+        let named = macros::idents(rules.clone());
+        self.in_rules.entry(name.to_string()).or_default().extend(named.iter().map(ToString::to_string));
+    }
+
+    /// Returns a macro and those of the function that may call it.
+    pub(super) fn callers(&self, name: &Ident) -> HashSet<String> {
+        let mut callers = HashSet::from([name.to_string()]);
+        loop {
+            let known = callers.len();
+            let more = self.in_rules.iter().filter(|(_, named)| !named.is_disjoint(&callers));
+            callers = more.map(|(caller, _)| caller.clone()).chain(callers.iter().cloned()).collect();
+            if callers.len() == known {
+                return callers;
+            }
+        }
+    }
+
+    /// Adds the names in the rules of those macros of the function that are among some names.
+    pub(super) fn with_rules(&self, mut names: BTreeSet<String>) -> BTreeSet<String> {
+        let mut reached: Vec<String> = names.iter().cloned().collect();
+        while let Some(name) = reached.pop() {
+            for inner in self.in_rules.get(&name).into_iter().flatten() {
+                if names.insert(inner.clone()) {
+                    reached.push(inner.clone());
+                }
+            }
+        }
+        names
+    }
+
     /// Rejects a macro that seems to bind a name used by later code. If a macro rebinds a known name, whose
     /// older value later code would find, this is an error when the body runs.
     pub(super) fn probes(

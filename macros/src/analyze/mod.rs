@@ -63,9 +63,10 @@ pub(crate) fn host_code(
         plan: Vec::new(),
         host_statement: None,
         runs: Vec::new(),
-        host_uses: HashSet::new(),
+        host_closures: HashSet::new(),
         named_by_macros: HashSet::new(),
         own_macros: HashSet::new(),
+        in_rules: HashMap::new(),
         in_segments: HashSet::new(),
         fresh: 0,
         misplaced,
@@ -133,12 +134,14 @@ struct Analysis<'a, 'e> {
     plan: Vec<PlanItem>,
     host_statement: Option<Location>,
     runs: Vec<Run>,
-    /// Names of closures that host code uses, which are kept there, and of what is no variable.
-    host_uses: HashSet<String>,
+    /// Ids of closures that host code uses, which are kept there.
+    host_closures: HashSet<usize>,
     /// Ids of bindings that macros of the function name: any later call of one may read them.
     named_by_macros: HashSet<usize>,
     /// Names of these macros.
     own_macros: HashSet<String>,
+    /// For each of them, the names in its rules: other macros that it may call, whose meaning is that at the call.
+    in_rules: HashMap<String, HashSet<String>>,
     /// Ids of closures that segments made again.
     in_segments: HashSet<usize>,
     /// The number of generated names.
@@ -203,28 +206,25 @@ impl Analysis<'_, '_> {
         self.needs_in_host_code(uses);
     }
 
-    /// Notes the closures that host code needs, by their names, with those that the closures among them use.
+    /// Notes the closures that host code needs, with those that the closures among them use.
     fn needs_in_host_code(&mut self, uses: &Uses) {
-        let (mut captured, mut closures) = (Uses::default(), Vec::new());
-        for name in uses.names() {
-            let known = self.scope.lookup(name);
-            // Another variable may have a closure's name.
-            if known.is_some_and(|b| b.made.is_none()) {
+        let is_made = |name: &str| self.scope.lookup(name).filter(|b| b.made.is_some()).map(|b| b.id);
+        let mut needed: Vec<usize> = uses.names().filter_map(is_made).collect();
+        while let Some(id) = needed.pop() {
+            if !self.host_closures.insert(id) {
                 continue;
             }
-            self.host_uses.insert(name.to_owned());
-            let Some((id, made)) = known.and_then(|b| Some((b.id, b.made.as_ref()?))) else { continue };
-            captured.merge(&made.uses);
-            closures.push(id);
-        }
-        self.host_uses.extend(self.scope.with_captures(captured).names().map(str::to_owned));
-        // A closure captured by another one may have lost its name since.
-        let mut seen = HashSet::new();
-        while let Some(id) = closures.pop() {
-            let Some(captured) = self.captured.get(&id).filter(|_| seen.insert(id)) else { continue };
-            for (name, id) in captured.iter().filter(|(_, id)| self.captured.contains_key(id)) {
-                self.host_uses.insert(name.clone());
-                closures.push(*id);
+            match self.captured.get(&id) {
+                // What it captured may have lost its name since.
+                Some(captured) => needed.extend(captured.iter().map(|(_, id)| *id)),
+                // One of the pending run.
+                None => {
+                    let binding = self.scope.names.iter().find(|b| b.id == id);
+                    let inner = binding.and_then(|b| b.made.as_ref()).map(|made| made.uses.names());
+                    needed.extend(inner.into_iter().flatten().filter_map(|name| {
+                        self.scope.lookup(name).filter(|b| b.made.is_some()).map(|b| b.id)
+                    }));
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{
     Expr, Item, ItemMacro, Local, Pat, Stmt,
@@ -25,8 +25,7 @@ pub(super) enum Draft {
     Part(Part),
     /// A closure: kept only if host code uses it.
     Closure {
-        name: String,
-        id: Option<usize>,
+        id: usize,
         local: Box<Local>,
         /// The variables that it captures.
         variables: HashSet<String>,
@@ -71,8 +70,8 @@ impl Analysis<'_, '_> {
     fn completed(&self, draft: Draft) -> Option<Part> {
         match draft {
             Draft::Part(part) => Some(part),
-            Draft::Closure { name, id, local, variables } if self.host_uses.contains(&name) => {
-                let shared = id.is_some_and(|id| self.in_segments.contains(&id));
+            Draft::Closure { id, local, variables } if self.host_closures.contains(&id) => {
+                let shared = self.in_segments.contains(&id);
                 let local = closure(*local, |n| shared && variables.contains(n));
                 Some(Part::Closure(self.host_closure(local)))
             }
@@ -84,18 +83,18 @@ impl Analysis<'_, '_> {
         }
     }
 
-    /// Passes the definition of a macro: code before it means another one of the name. What it names stands for what host code
-    /// before it has.
-    fn defined(&mut self, name: &Ident, from: &[Statement], walk: &mut Walk<'_>) {
-        let own = HashSet::from([name.to_string()]);
-        let calls = |s: &Statement| macros::calls_any(&s.stmt, &own);
+    /// Passes the definition of a macro: code before it means another one of the name, and so do macros that call it there. What it
+    /// names stands for what host code before it has.
+    fn defined(&mut self, name: &Ident, rules: &TokenStream, from: &[Statement], walk: &mut Walk<'_>) {
+        let callers = self.callers(name);
+        let calls = |s: &Statement| macros::calls_any(&s.stmt, &callers);
         let named = &from[0].uses;
         if walk.run.iter().any(calls) || named.names().any(|name| self.run.binds(name)) {
             self.flush(from, walk);
         }
         self.in_host_code(named);
         self.named_by_macros.extend(self.scope.ids(named));
-        self.own_macros.insert(name.to_string());
+        self.note_macro(name, rules);
         self.scope.enter_macro(name);
     }
 
@@ -116,8 +115,8 @@ impl Analysis<'_, '_> {
             }
             match stmt {
                 Stmt::Item(item) => {
-                    if let Item::Macro(ItemMacro { ident: Some(name), .. }) = item {
-                        self.defined(name, from, &mut walk);
+                    if let Item::Macro(ItemMacro { ident: Some(name), mac, .. }) = item {
+                        self.defined(name, &mac.tokens, from, &mut walk);
                     }
                     walk.part(Part::Written(stmt.clone()));
                 }
@@ -184,10 +183,10 @@ impl Analysis<'_, '_> {
         if run[at + 1..].iter().any(|s| s.made.is_none() && s.binds(&name)) {
             return None;
         }
-        let id = self.scope.lookup(&name).map(|b| b.id);
+        let id = self.scope.names.iter().rev().find(|b| b.made.is_some() && b.name == name)?.id;
         let variable = |n: &&str| self.scope.lookup(n).is_some_and(|b| b.made.is_none());
         let variables = run[at].value.names().filter(variable).map(str::to_owned).collect();
-        Some(Draft::Closure { name, id, local: Box::new(local.clone()), variables })
+        Some(Draft::Closure { id, local: Box::new(local.clone()), variables })
     }
 
     fn statement(&mut self, expr: &Expr, from: &[Statement], walk: &mut Walk<'_>) {

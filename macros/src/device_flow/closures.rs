@@ -160,7 +160,7 @@ impl Given<'_> {
                 // From here on, a macro of this name is this one.
                 Stmt::Item(Item::Macro(m)) => {
                     let ident = m.ident.as_ref().map(ToString::to_string);
-                    self.meaning.hides_used |= ident.is_some_and(|name| self.names.depend_on_item(&name));
+                    self.meaning.hides_used |= ident.is_some_and(|name| self.names.depend_on_macro(&name));
                 }
                 _ => {}
             }

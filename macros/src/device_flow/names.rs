@@ -5,7 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use quote::ToTokens;
 use syn::{Expr, Stmt};
 
-use crate::{facts::uses, parse::syntax};
+use crate::{
+    facts::{macros, uses},
+    parse::syntax,
+};
 
 /// The names in a closure.
 pub(super) struct Names {
@@ -15,6 +18,8 @@ pub(super) struct Names {
     all: BTreeSet<String>,
     /// Whether it may call methods, which depend on the traits in scope.
     calls_methods: bool,
+    /// Whether it calls a macro that is not known, whose own calls mean the macros that are in scope where it is called.
+    calls_macros: bool,
 }
 
 impl Names {
@@ -23,6 +28,7 @@ impl Names {
             used: uses::of_expr(closure).names().map(str::to_owned).collect(),
             all: syntax::identifiers(closure.to_token_stream()),
             calls_methods: syntax::calls_methods(closure),
+            calls_macros: macros::calls_unknown(closure),
         }
     }
 
@@ -31,7 +37,12 @@ impl Names {
         self.used.contains(name)
     }
 
-    /// The same of an item; of a macro from its definition on.
+    /// The same of a macro, from its definition on.
+    pub(super) fn depend_on_macro(&self, name: &str) -> bool {
+        self.calls_macros || self.depend_on_item(name)
+    }
+
+    /// The same of an item.
     pub(super) fn depend_on_item(&self, name: &str) -> bool {
         // Format strings name only variables and constants.
         self.all.contains(name) || self.used.contains(name)

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use syn::{Stmt, visit::Visit};
+use syn::{Expr, Stmt, visit::Visit};
 
 /// Macros of the standard library that compute with their expressions.
 const COMPUTES: [&str; 14] = [
@@ -95,6 +95,29 @@ pub(crate) fn calls_any(stmt: &Stmt, names: &HashSet<String>) -> bool {
     let mut calls = Calls(names, false);
     calls.visit_stmt(stmt);
     calls.1
+}
+
+/// Returns whether code calls a macro that is not known.
+pub(crate) fn calls_unknown(expr: &Expr) -> bool {
+    struct Calls(bool);
+    impl<'a> Visit<'a> for Calls {
+        fn visit_macro(&mut self, m: &'a syn::Macro) {
+            // Among the tokens of a known one, there may be another.
+            let inside = m.tokens.clone().into_iter().any(|token| is_bang(&token));
+            self.0 |= !only_reads(m) || inside;
+        }
+    }
+    let mut calls = Calls(false);
+    calls.visit_expr(expr);
+    calls.0
+}
+
+fn is_bang(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Punct(p) => p.as_char() == '!',
+        TokenTree::Group(group) => group.stream().into_iter().any(|token| is_bang(&token)),
+        TokenTree::Ident(_) | TokenTree::Literal(_) => false,
+    }
 }
 
 /// Returns whether one of these names and `!` are among tokens.
