@@ -9,7 +9,10 @@ use crate::program::{Part, Stmt};
 impl Generator {
     /// One of the forms.
     pub(super) fn macros_of_functions(&mut self, scope: &Scope) -> Vec<Stmt> {
-        let stmts = match self.rng.random_range(0..8) {
+        let stmts = match self.rng.random_range(0..11) {
+            8 => self.kept_by_a_closure(scope),
+            9 => self.bound_under_a_condition(scope),
+            10 => self.defined_again(scope),
             0 => self.called_within_a_call(scope),
             1 => self.bound_in_a_call(scope),
             2 | 3 => self.bound_in_rules(scope),
@@ -122,13 +125,101 @@ impl Generator {
         ]
     }
 
+    /// A closure takes a variable, or a part of one, which gets another value before the closure is called.
+    fn kept_by_a_closure(&mut self, scope: &Scope) -> Vec<String> {
+        let (made, other, t) = (self.work(scope), self.work(scope), self.tensor(scope));
+        let (declared, taken, place) = match self.rng.random_range(0..3) {
+            0 => (format!("let mut held = {made}?;"), "held", "held"),
+            1 => (format!("let mut held = ({made}?, {other}?);"), "held.0", "held.0"),
+            _ => (format!("let mut held = ({made}?, {other}?);"), "{ let part = held.1; part }", "held.1"),
+        };
+        let (closure, call) = match self.chance(0.5) {
+            true => (format!("let keeps = || {{ let part = {taken}; ops::scale(&part, 0.5) }};"), "keeps()?"),
+            false => {
+                (format!("let keeps = |v| {{ let part = {taken}; ops::sub(&part, v) }};"), "keeps(&base)?")
+            }
+        };
+        let set = format!("{place} = {}?;", self.work(scope));
+        let set = match self.rng.random_range(0..4) {
+            0 => format!("if n > 1 {{ {set} }} else {{ {place} = base.clone(); }}"),
+            1 => format!("{{ {set} }} let _ = {};", self.region(scope)),
+            _ => set,
+        };
+        let mut stmts = vec![format!("let base = ({t}).clone();"), declared, closure];
+        if self.chance(0.3) {
+            stmts.push(format!("let _ = {};", self.region(scope)));
+        }
+        stmts.extend([set, self.shown(&format!("&{place}"), "n")]);
+        stmts.push(format!("let own = {call};"));
+        stmts.push(format!("let own = ops::sub(&own, &{place})?;"));
+        stmts.push(self.shown("&own", "n"));
+        stmts
+    }
+
+    /// What a macro binds under a condition that does not hold, which is a closure or a number that changes outside.
+    fn bound_under_a_condition(&mut self, scope: &Scope) -> Vec<String> {
+        let (n, t) = (self.number(scope), self.tensor(scope));
+        let condition =
+            self.pick(&["cfg(any())", "cfg(all())", "cfg_attr(all(), cfg(any()))", "allow(unused)"]);
+        let rule = match self.rng.random_range(0..4) {
+            0 => format!("($k:expr) => {{{{ #[{condition}] let adds = |k: usize| k; adds($k) + held }}}}"),
+            1 => format!("($k:expr) => {{{{ #[{condition}] let mut held = 7; adds($k) + held }}}}"),
+            2 => format!(
+                "($k:expr) => {{{{ #[{condition}] fn adds(k: usize) -> usize {{ k }} adds($k) + held }}}}"
+            ),
+            _ => format!(
+                "($k:expr) => {{ vec![{{ #[{condition}] let held = 5usize; held + adds($k) }}, 2][0] }}"
+            ),
+        };
+        vec![
+            format!("let more = {n} + 1; let mut held = n; let base = ({t}).clone();"),
+            "let adds = |k: usize| k + more;".to_owned(),
+            format!("macro_rules! sum {{ {rule} }}"),
+            self.shown("&base", "sum!(3)"),
+            "let own = ops::neg(&base)?;".to_owned(),
+            "held = count(held + 2);".to_owned(),
+            self.shown("&own", "sum!(n)"),
+            "let own = scaled(&own, held as f32)?;".to_owned(),
+            self.shown("&own", "sum!(held)"),
+        ]
+    }
+
+    /// A macro calls one that is defined again, once or in a block.
+    fn defined_again(&mut self, scope: &Scope) -> Vec<String> {
+        let (t, made, n) = (self.tensor(scope), self.work(scope), self.number(scope));
+        let mut stmts = vec![
+            format!("let base = ({t}).clone();"),
+            "macro_rules! inner { () => { 1 } }".to_owned(),
+            "macro_rules! outer { () => { inner!() + 10 } }".to_owned(),
+            format!("let own = scaled(&{made}?, outer!() as f32)?;"),
+        ];
+        if self.chance(0.5) {
+            stmts.push(self.shown("&own", "outer!()"));
+        }
+        if self.chance(0.5) {
+            stmts.push(format!("let own = scaled(&own, (outer!() + {n}) as f32)?;"));
+        }
+        let again = "macro_rules! inner { () => { 2 } }";
+        stmts.extend(match self.chance(0.5) {
+            true => vec![again.to_owned()],
+            false => vec![format!(
+                "{{ {again} let own = scaled(&own, outer!() as f32)?; {} }}",
+                self.shown("&own", "outer!()")
+            )],
+        });
+        stmts.push("let own = scaled(&own, outer!() as f32)?;".to_owned());
+        stmts.push(self.shown("&own", "outer!()"));
+        stmts.push("ops::store(&kv.s, &ops::sub(&own, &base)?)?;".to_owned());
+        stmts
+    }
+
     /// Structs of a macro have the value of a closure, and of a variable that changes.
     fn fields_of_a_macro(&mut self, scope: &Scope) -> Vec<String> {
         let (n, t) = (self.number(scope), self.tensor(scope));
         let mut stmts = vec![
             format!("let more = {n} + 1; let mut held = n; let base = ({t}).clone();"),
-            "let own_sum = |k: usize| k + more;".to_owned(),
-            "macro_rules! made { () => { Named { a: own_sum(3), h: held, b: 0 } } }".to_owned(),
+            "let f = |k: usize| k + more;".to_owned(),
+            "macro_rules! made { () => { Named { a: f(3), h: held, b: 0 } } }".to_owned(),
             self.shown("&base", "made!().sum()"),
             "let own = ops::neg(&base)?;".to_owned(),
             "held = count(held + 2);".to_owned(),

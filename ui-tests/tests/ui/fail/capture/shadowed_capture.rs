@@ -67,6 +67,29 @@ fn macros(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     scaled(&a)
 }
 
+#[graphable]
+fn macros_of_macros(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    macro_rules! by {
+        () => {
+            1.0f32
+        };
+    }
+    macro_rules! twice {
+        () => {
+            by!() * 2.0
+        };
+    }
+    let scaled = |t: &Tensor<f32>| ops::scale(t, twice!());
+    let a = #[eager]
+    ops::neg(x)?;
+    macro_rules! by {
+        () => {
+            50.0f32
+        };
+    }
+    ops::scale(&scaled(&a)?, by!())
+}
+
 trait Rate {
     fn rate(&self) -> f32;
 }

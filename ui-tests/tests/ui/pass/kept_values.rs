@@ -1,0 +1,264 @@
+//! What a closure took before its variable got another value, and what macros of the function mean, which names alone do not show.
+
+#![deny(warnings)]
+
+use graphable::prelude::*;
+
+fn taken(x: Tensor<'_, f32>) -> Result<Tensor<'_, f32>> {
+    ops::scale(&x, 0.5)
+}
+
+fn next(n: usize) -> usize {
+    n * 3 % 5 + 1
+}
+
+fn change<'s>(place: &mut Tensor<'s, f32>, by: &Tensor<'s, f32>) -> Result<()> {
+    *place = ops::sub(place, by)?;
+    Ok(())
+}
+
+/// Neither enters a segment nor leaves one.
+struct Stays {
+    by: usize,
+}
+
+impl Stays {
+    fn of(x: &Tensor<'_, f32>, n: usize) -> Self {
+        Self { by: n * x.rank() }
+    }
+
+    fn scaled<'s>(&self, x: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+        ops::scale(x, self.by as f32)
+    }
+}
+
+/// The variable gets another value before the first boundary, behind it, in a loop, by a macro's closure, and under a condition.
+#[graphable]
+fn kept(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut h = ops::neg(x)?;
+    let f = || taken(h);
+    h = ops::scale(x, 3.0)?;
+    let mut all = #[eager(support = Always)]
+    ops::scale(&h, 2.0)?;
+    all = ops::add(&all, &f()?)?;
+    let f = || {
+        let rank = h.rank();
+        ops::scale(&taken(h)?, rank as f32)
+    };
+    let y = #[eager(support = Always)]
+    ops::neg(&all)?;
+    h = ops::sub(&y, x)?;
+    macro_rules! f {
+        () => {
+            f()?
+        };
+    }
+    let z = #[eager(support = Always)]
+    ops::sub(&f!(), &h)?;
+    all = ops::add(&all, &z)?;
+    for i in 0..n {
+        let f = || taken(h);
+        if i > 0 {
+            h = ops::add(&all, i as f32)?;
+        } else {
+            h = ops::scale(x, 5.0)?;
+        }
+        let w = #[eager(support = Always)]
+        ops::neg(&h)?;
+        let g = || f();
+        h = ops::add(&h, &w)?;
+        all = ops::add(&g()?, &w)?;
+    }
+    ops::add(&all, &h)
+}
+
+fn kept_on_the_host(n: usize, x: f32) -> f32 {
+    let mut h = 3.0 * x;
+    let mut all = h * 2.0 - x * 0.5;
+    let f = h * 0.5;
+    h = -all - x;
+    all += f - h;
+    for i in 0..n {
+        let f = h * 0.5;
+        h = if i > 0 { all + i as f32 } else { 5.0 * x };
+        let w = -h;
+        h += w;
+        all = f + w;
+    }
+    all + h
+}
+
+/// The same of parts, and of what a pattern takes.
+#[graphable]
+fn kept_parts(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut h = (ops::neg(x)?, ops::scale(x, 4.0)?);
+    let f = || ops::sub(&taken(h.0)?, &h.1);
+    h.0 = ops::scale(x, 3.0)?;
+    let mut some = Some(ops::scale(x, 7.0)?);
+    let g = || match some {
+        Some(t) => taken(t),
+        None => ops::neg(x),
+    };
+    some = (n > 0).then(|| x.clone());
+    let y = #[eager(support = Always)]
+    ops::add(&h.0, &f()?)?;
+    let z = g()?;
+    let all = ops::sub(&z, &y)?;
+    let by = if let Some(t) = &some { ops::scale(t, 20.0)? } else { ops::neg(&z)? };
+    #[eager(support = Always)]
+    ops::add(&all, &by)
+}
+
+fn kept_parts_on_the_host(n: usize, x: f32) -> f32 {
+    let y = 3.0 * x + (-x * 0.5 - 4.0 * x);
+    let z = 7.0 * x * 0.5;
+    z - y + if n > 0 { x * 20.0 } else { -z }
+}
+
+/// A macro names a closure whose name another one had, which captured what is shadowed since.
+#[graphable]
+fn two_closures(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let more = ops::neg(x)?;
+    let made = |v: &Tensor<f32>| ops::add(v, &more);
+    let y = made(x)?;
+    let more = #[eager(support = Always)]
+    ops::scale(x, 2.0)?;
+    let z = ops::add(&y, &more)?;
+    let by = n + 2;
+    let made = |k: usize| k + by;
+    macro_rules! made {
+        () => {
+            made(3)
+        };
+    }
+    let w = #[eager(support = Always)]
+    ops::scale(&z, made!() as f32)?;
+    ops::neg(&w)
+}
+
+/// What a macro binds under a condition, it may not bind.
+#[graphable]
+fn conditions(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut k = n + 1;
+    let by = |v: usize| v + k;
+    macro_rules! off {
+        ($v:expr) => {{
+            #[cfg(any())]
+            let by = |v: usize| v;
+            by($v)
+        }};
+    }
+    macro_rules! given {
+        ($v:literal $(#[$condition:meta])*) => {{
+            $(#[$condition])*
+            let by = |v: usize| v;
+            by($v)
+        }};
+    }
+    macro_rules! function {
+        ($v:expr) => {{
+            #[cfg(any())]
+            fn by(v: usize) -> usize {
+                v
+            }
+            by($v)
+        }};
+    }
+    let y = #[eager(support = Always)]
+    ops::scale(x, off!(2) as f32)?;
+    let y = #[eager(support = Always)]
+    ops::scale(&y, given!(3 #[cfg(any())]) as f32)?;
+    let y = #[eager(support = Always)]
+    ops::scale(&y, function!(4) as f32)?;
+    let y = #[eager(support = Always)]
+    ops::scale(&y, given!(5 #[cfg(all())]) as f32)?;
+    macro_rules! k {
+        () => {{
+            #[cfg(any())]
+            let mut k = 7;
+            k
+        }};
+    }
+    k = next(k);
+    let y = ops::scale(&y, k as f32)?;
+    k = next(k);
+    #[eager(support = Always)]
+    ops::scale(&y, k!() as f32)
+}
+
+fn conditions_on_the_host(n: usize, x: f32) -> f32 {
+    let k = n + 1;
+    let factors = [2 + k, 3 + k, 4 + k, 5, next(k), next(next(k))];
+    factors.iter().fold(x, |x, by| x * *by as f32)
+}
+
+/// A macro calls the one that has the name where it is called itself.
+#[graphable]
+fn defined_again(#[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    macro_rules! inner {
+        () => {
+            1
+        };
+    }
+    macro_rules! outer {
+        () => {
+            inner!() + 10
+        };
+    }
+    let y = #[eager(support = Always)]
+    ops::neg(x)?;
+    let z = ops::scale(&y, outer!() as f32)?;
+    macro_rules! inner {
+        () => {
+            2
+        };
+    }
+    let w = ops::scale(&z, outer!() as f32)?;
+    #[eager(support = Always)]
+    ops::sub(&w, &z)
+}
+
+/// A value that stays beside what is written through a `&mut` of another field.
+#[graphable]
+fn written_beside(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut pair = (ops::neg(x)?, ops::scale(x, 4.0)?);
+    let first = &mut pair.0;
+    let y = #[eager(support = Always)]
+    ops::scale(x, 2.0)?;
+    let w = Stays::of(&y, n);
+    change(first, &y)?;
+    *first = ops::sub(first, x)?;
+    let z = w.scaled(&pair.1)?;
+    let z = #[eager(support = Always)]
+    ops::neg(&z)?;
+    ops::add(&z, &pair.0)
+}
+
+fn main() -> Result<()> {
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let mut rt = Runtime::new(Device::cpu())?;
+        let kept = KeptGraph::builder().mode(mode).build(&mut rt)?;
+        let kept_parts = KeptPartsGraph::builder().mode(mode).build(&mut rt)?;
+        let two_closures = TwoClosuresGraph::builder().mode(mode).build(&mut rt)?;
+        let conditions = ConditionsGraph::builder().mode(mode).build(&mut rt)?;
+        let defined_again = DefinedAgainGraph::builder().mode(mode).build(&mut rt)?;
+        let written_beside = WrittenBesideGraph::builder().mode(mode).build(&mut rt)?;
+        for at in 0..12 {
+            let (n, x) = (at % 3, 1.0 + at as f32);
+            let step = rt.step()?;
+            let got = step.read(&kept.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, kept_on_the_host(n, x), "kept {mode} {at}");
+            let got = step.read(&kept_parts.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, kept_parts_on_the_host(n, x), "kept_parts {mode} {at}");
+            let got = step.read(&two_closures.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, -2.0 * x * (n + 5) as f32, "two_closures {mode} {at}");
+            let got = step.read(&conditions.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, conditions_on_the_host(n, x), "conditions {mode} {at}");
+            let got = step.read(&defined_again.call(&step, &[x])?)?[0];
+            assert_eq!(got, -121.0 * x, "defined_again {mode} {at}");
+            let got = step.read(&written_beside.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, -4.0 * x * (n as f32) - 4.0 * x, "written_beside {mode} {at}");
+        }
+    }
+    Ok(())
+}
