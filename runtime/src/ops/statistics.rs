@@ -56,17 +56,17 @@ mod floats {
     }
 
     #[kernel(reduce)]
-    pub(super) fn var(x: Row<f32>, #[key] correction: f32) -> f32 {
+    pub(super) fn var(x: Row<f32>, #[key] correction: u32) -> f32 {
         let n = x.len() as f32;
         let mean = x.sum() / n;
-        x.map(|v| (v - mean) * (v - mean)).sum() / (n - correction).max(0.0)
+        x.map(|v| (v - mean) * (v - mean)).sum() / (x.len() as u32).saturating_sub(correction) as f32
     }
 
     #[kernel(reduce)]
-    pub(super) fn std(x: Row<f32>, #[key] correction: f32) -> f32 {
+    pub(super) fn std(x: Row<f32>, #[key] correction: u32) -> f32 {
         let n = x.len() as f32;
         let mean = x.sum() / n;
-        (x.map(|v| (v - mean) * (v - mean)).sum() / (n - correction).max(0.0)).sqrt()
+        (x.map(|v| (v - mean) * (v - mean)).sum() / (x.len() as u32).saturating_sub(correction) as f32).sqrt()
     }
 }
 
@@ -145,17 +145,17 @@ mod f64s {
     }
 
     #[kernel(reduce)]
-    pub(super) fn var(x: Row<f64>, #[key] correction: f32) -> f64 {
+    pub(super) fn var(x: Row<f64>, #[key] correction: u32) -> f64 {
         let n = x.len() as f64;
         let mean = x.sum() / n;
-        x.map(|v| (v - mean) * (v - mean)).sum() / (n - f64::from(correction)).max(0.0)
+        x.map(|v| (v - mean) * (v - mean)).sum() / (x.len() as u32).saturating_sub(correction) as f64
     }
 
     #[kernel(reduce)]
-    pub(super) fn std(x: Row<f64>, #[key] correction: f32) -> f64 {
+    pub(super) fn std(x: Row<f64>, #[key] correction: u32) -> f64 {
         let n = x.len() as f64;
         let mean = x.sum() / n;
-        (x.map(|v| (v - mean) * (v - mean)).sum() / (n - f64::from(correction)).max(0.0)).sqrt()
+        (x.map(|v| (v - mean) * (v - mean)).sum() / (x.len() as u32).saturating_sub(correction) as f64).sqrt()
     }
 }
 
@@ -197,7 +197,7 @@ fn over<'s, T: Element, U: Element>(
     }
     let mut call = Call::new(definition, x)?;
     if let Some(correction) = correction {
-        call.key(correction as f32);
+        call.key(u32::try_from(correction).unwrap_or(u32::MAX));
     }
     call.launch_along(axis)
 }

@@ -227,6 +227,24 @@ fn convolutions_use_fourier_transforms_where_they_are_allowed() {
         assert!(most < 1e-4, "{numerics}: {most:e}");
         assert!(most > 0.0 || without_library, "{numerics} changes nothing");
     }
+    // A NaN, or a large number, stays in its image.
+    let image = 128 * 28 * 28;
+    for odd in [f32::NAN, 1e6] {
+        let mut rt = runtime();
+        rt.set_numerics(Numerics::default().fourier(true));
+        let w = Param::new(&rt, &[128, 128, 3, 3], &w).unwrap();
+        let step = rt.step().unwrap();
+        let mut changed = x.clone();
+        changed[5 * image + 1000] = odd;
+        let run = |x: &[f32]| {
+            let x = step.tensor(&[32, 128, 28, 28], x).unwrap();
+            let config = ops::ConvConfig::new().padding(1);
+            step.read(&ops::conv2d(&x, &w, config).unwrap()).unwrap()
+        };
+        let (plain, with) = (run(&x), run(&changed));
+        let differ = |i: &usize| plain[i * image..(i + 1) * image] != with[i * image..(i + 1) * image];
+        assert_eq!((0..32).filter(differ).collect::<Vec<_>>(), [5], "{odd}");
+    }
     // One that TF32 concerns stays without a transform.
     let tf32 = Numerics::default().tf32(true);
     assert_eq!(run(tf32).0, run(tf32.fourier(true)).0);

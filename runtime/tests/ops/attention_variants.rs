@@ -325,6 +325,38 @@ fn a_bias_of_minus_infinity_hides_keys() {
     });
 }
 
+/// As masks are often made. It is not minus infinity: a row of which all keys have it is their mean.
+#[test]
+fn a_bias_of_the_lowest_number_is_a_number() {
+    fn lowest<T: Float>(t: usize, d: usize, low: f64) {
+        in_step(|step| {
+            let zeros = ops::zeros::<T>(step.scope(), &[t, 1, d]).unwrap();
+            let values: Vec<T> = (0..64 * d).map(|i| T::from_f64((i / d % 8) as f64)).collect();
+            let (k, v) = (
+                step.tensor(&[64, 1, d], &vec![T::from_f64(1.0); 64 * d]),
+                step.tensor(&[64, 1, d], &values),
+            );
+            let bias = step.tensor(&[64], &[T::from_f64(low); 64]).unwrap();
+            let config = AttentionConfig::new(AttentionMask::None).bias(&bias);
+            let got =
+                step.read(&ops::attention(&zeros, &k.unwrap(), &v.unwrap(), config, 1.0).unwrap()).unwrap();
+            assert!(
+                got.iter().all(|value| value.to_f64() == 3.5),
+                "{} {t} {d}: {}",
+                T::DTYPE,
+                got[0].to_f64()
+            );
+        });
+    }
+    for t in [1, 5, 64, 200] {
+        for d in [64, 128, 256] {
+            lowest::<f32>(t, d, f32::MIN.into());
+            lowest::<bf16>(t, d, bf16::MIN.to_f64());
+            lowest::<f16>(t, d, f16::MIN.to_f64());
+        }
+    }
+}
+
 #[test]
 fn changes_that_do_not_fit_are_refused() {
     in_step(|step| {

@@ -9,7 +9,7 @@ use super::{
     driver::Event,
     kernels::Product,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, backend::graphs::Graphs as _};
 
 /// Runs of a candidate in the graph that is timed.
 const RUNS: u32 = 8;
@@ -119,22 +119,41 @@ impl CudaBackend {
     }
 
     /// Microseconds of one run of several in a graph, as replays run them: the host takes longer to launch a small product than
-    /// a device to compute it.
-    fn time(&mut self, blas: &mut Blas, plan: &Plan, product: Product<'_>, workspace: u64) -> Result<f32> {
+    /// a device to compute it. The inner error is of a candidate that cannot run.
+    ///
+    /// # Errors
+    /// Returns why nothing can be measured now: [`Error::ContextLost`], [`Error::ForeignWork`], or what another thread has done
+    /// to the capture.
+    fn time(
+        &mut self,
+        blas: &mut Blas,
+        plan: &Plan,
+        product: Product<'_>,
+        workspace: u64,
+    ) -> Result<Result<f32>> {
         // Its kernels are loaded now, which a capture forbids.
-        self.run_candidate(blas, plan, product, workspace)?;
-        self.shared.stream.begin_capture()?;
-        let launched = (0..RUNS).try_for_each(|_| self.run_candidate(blas, plan, product, workspace));
-        let (_, graph) = self.shared.stream.end_capture();
-        let stream = &self.shared.stream;
-        let runs = launched.and(graph)?.instantiate(stream)?;
-        let (start, end) = (Event::new(&self.shared.context, true)?, Event::new(&self.shared.context, true)?);
-        runs.launch(stream)?;
-        start.record(stream)?;
-        runs.launch(stream)?;
-        end.record(stream)?;
+        if let Err(reason) = self.run_candidate(blas, plan, product, workspace) {
+            return Ok(Err(reason));
+        }
+        self.begin_capture(None)?;
+        if let Err(reason) = (0..RUNS).try_for_each(|_| self.run_candidate(blas, plan, product, workspace)) {
+            self.abort_capture();
+            let is_foreign = self.invalidated || matches!(reason, Error::ForeignWork { .. });
+            return if is_foreign { Err(reason) } else { Ok(Err(reason)) };
+        }
+        let Some(graph) = self.end_capture(Vec::new())? else {
+            return Ok(Err(self.failed("measure", "it launched nothing".into())));
+        };
+        let graph = self.own_exec("measure", &graph)?;
+        let context = &self.shared.context;
+        let (start, end) = (Event::new(context, true)?, Event::new(context, true)?);
+        let mut none = Vec::new();
+        graph.launch(None, &mut none)?;
+        start.record(&self.shared.stream)?;
+        graph.launch(None, &mut none)?;
+        end.record(&self.shared.stream)?;
         end.wait()?;
-        Ok(start.elapsed(&end)? * 1000.0 / RUNS as f32)
+        Ok(Ok(start.elapsed(&end)? * 1000.0 / RUNS as f32))
     }
 
     fn run_candidate(
@@ -147,8 +166,12 @@ impl CudaBackend {
         if plan.is_own() {
             return product.launch_kernels(self, workspace);
         }
-        let stream = self.shared.stream.raw();
-        // SAFETY: as in `run_plan`; `workspace` has room for the largest candidate.
-        unsafe { blas.run(plan, stream, Addresses::of(product.inputs, product.output), workspace) }
+        self.watched(false, |backend| {
+            let stream = backend.shared.stream.raw();
+            let at = Addresses::of(product.inputs, product.output);
+            // SAFETY: as in `run_plan`; `workspace` has room for the largest candidate.
+            let run = || unsafe { blas.run(plan, stream, at, workspace) };
+            backend.shared.context.unordered(run)
+        })
     }
 }

@@ -48,8 +48,14 @@ template <int DT> DEVICE bool any_unsound(const u8* tile, u32 from, u32 to) {
     return bad;
 }
 
-// Powers of two instead of those of e, whose exponents are multiplied by this.
+// Weights are powers of two, whose exponents are those of e times this. Scores without a variant have it in their scale; a bias may
+// be so large that it would overflow with it.
 #define LOG2_E 1.4426950408889634f
+#if defined(VARIANT)
+#define UNIT LOG2_E
+#else
+#define UNIT 1.f
+#endif
 
 // 2^x, rounded in hardware.
 DEVICE f32 power(f32 x) {
@@ -84,15 +90,16 @@ template <int DT, int BN> struct Rows {
     // propagates through the weights.
     DEVICE void weigh(const Params& p, u32 first, bool masked, f32 slope) {
         const u32 quad = threadIdx.x % 4;
+#if !defined(VARIANT)
         const f32 scale = p.scale * LOG2_E;
+#endif
 #pragma unroll
         for (int i = 0; i < BN / 8; ++i) {
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
 #if defined(VARIANT)
                 const u32 j = first + i * 8 + quad * 2 + c % 2;
-                s[i][c] = sees(c / 2, j) ? (capped(p, s[i][c] * p.scale) + added(p, bias[c / 2], slope, position[c / 2], j)) * LOG2_E
-                                         : -INF;
+                s[i][c] = sees(c / 2, j) ? capped(p, s[i][c] * p.scale) + added(p, bias[c / 2], slope, position[c / 2], j) : -INF;
 #else
                 s[i][c] *= scale;
 #endif
@@ -121,14 +128,14 @@ template <int DT, int BN> struct Rows {
             for (int d = 1; d < 4; d *= 2) most[r] = fmaxf(most[r], __shfl_xor_sync(FULL, most[r], d));
             // Without a key so far, all weights are 0.
             const f32 from = most[r] == -INF ? 0.f : most[r];
-            const f32 fade = max[r] == most[r] ? 1.f : power(max[r] - from);
+            const f32 fade = max[r] == most[r] ? 1.f : power((max[r] - from) * UNIT);
             max[r] = most[r];
             f32 sum = 0.f;
 #pragma unroll
             for (int i = 0; i < BN / 8; ++i) {
 #pragma unroll
                 for (int c = 0; c < 2; ++c) {
-                    s[i][r * 2 + c] = power(s[i][r * 2 + c] - from);
+                    s[i][r * 2 + c] = power((s[i][r * 2 + c] - from) * UNIT);
                     sum += s[i][r * 2 + c];
                 }
             }
@@ -188,9 +195,9 @@ template <int DT, int BN> struct Rows {
             for (int d = 1; d < 4; d *= 2) total[r] += __shfl_xor_sync(FULL, total[r], d);
 #if defined(VARIANT)
             const f32 end = fmaxf(max[r], sink);
-            const f32 last = max[r] == end ? 1.f : power(max[r] - end);
+            const f32 last = max[r] == end ? 1.f : power((max[r] - end) * UNIT);
             total[r] *= last;
-            if (sink != -INF) total[r] += power(sink - end);
+            if (sink != -INF) total[r] += power((sink - end) * UNIT);
             factor[r] = total[r] != 0.f ? last / total[r] : 1.f;
 #else
             factor[r] = total[r] != 0.f ? 1.f / total[r] : 1.f;
@@ -276,7 +283,7 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
     }
 #if defined(VARIANT)
     const u32 begin = bottom / BN;
-    const f32 slope = slope_of(p, head), sink = sink_of(p, head) * LOG2_E;
+    const f32 slope = slope_of(p, head), sink = sink_of(p, head);
 #else
     const u32 begin = 0;
     const f32 slope = 0.f, sink = -INF;

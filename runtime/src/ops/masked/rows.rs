@@ -24,12 +24,12 @@ macro_rules! moments {
             use crate::kernel;
 
             #[kernel]
-            fn divided(squares: $t, count: u32, correction: f32) -> $t {
-                squares / (count as $t - correction as $t).max(0.0)
+            fn divided(squares: $t, count: u32, correction: u32) -> $t {
+                squares / count.saturating_sub(correction) as $t
             }
 
             #[kernel(reduce)]
-            pub(super) fn masked_var(x: Row<$t>, mask: Row<bool>, end: u32, #[key] correction: f32) -> $t {
+            pub(super) fn masked_var(x: Row<$t>, mask: Row<bool>, end: u32, #[key] correction: u32) -> $t {
                 let all = x.zip(mask).enumerate();
                 let count = mask.enumerate().count(|(i, m)| m && i < end);
                 let mean = all.map(|(i, (v, m))| if m && i < end { v } else { 0.0 }).sum() / count as $t;
@@ -38,7 +38,7 @@ macro_rules! moments {
             }
 
             #[kernel(reduce)]
-            pub(super) fn masked_std(x: Row<$t>, mask: Row<bool>, end: u32, #[key] correction: f32) -> $t {
+            pub(super) fn masked_std(x: Row<$t>, mask: Row<bool>, end: u32, #[key] correction: u32) -> $t {
                 let all = x.zip(mask).enumerate();
                 let count = mask.enumerate().count(|(i, m)| m && i < end);
                 let mean = all.map(|(i, (v, m))| if m && i < end { v } else { 0.0 }).sum() / count as $t;
@@ -160,7 +160,7 @@ pub(in crate::ops) fn reduced<'s, T: Element, U: Element>(
         None => call.key(u32::try_from(x.size(axis)).unwrap_or(u32::MAX)),
     }
     if let Some(correction) = correction {
-        call.key(correction as f32);
+        call.key(u32::try_from(correction).unwrap_or(u32::MAX));
     }
     call.launch_along(axis)
 }

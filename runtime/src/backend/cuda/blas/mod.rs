@@ -228,16 +228,17 @@ impl Blas {
 
     /// Measures the candidates, including the product's kernels where these may be faster, and stores the fastest here and on
     /// disk. `time` runs a plan on memory like the product's own and returns the microseconds of one run; a
-    /// candidate for which it fails is excluded. Must not be called for a plan that [is
+    /// candidate with an inner error is excluded. Must not be called for a plan that [is
     /// fixed](Self::is_fixed).
     ///
     /// # Errors
-    /// Returns the error of `time` if it fails for all candidates, or if it is [`Error::ContextLost`].
+    /// Returns the inner error of `time` if it fails for all candidates, or if it is [`Error::ContextLost`], and any outer error:
+    /// then nothing is stored.
     pub(crate) fn tune(
         &mut self,
         plan: &Plan,
         product: Product<'_>,
-        time: &mut dyn FnMut(&mut Self, &Plan) -> Result<f32>,
+        time: &mut dyn FnMut(&mut Self, &Plan) -> Result<Result<f32>>,
     ) -> Result<Plan> {
         let mut candidates = self.candidates(&plan.key)?;
         if product.kernels.may_be_faster(&self.props, product.inputs, product.output) {
@@ -295,11 +296,11 @@ fn guessed(lt: &Lt, key: &Key, descriptors: &Descriptors) -> Result<Vec<Plan>> {
 ///
 /// Those that are short are measured twice, in turn, of which the shorter time counts: a device that was idle may need some
 /// milliseconds until it runs at its full clock.
-fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<f32>) -> Result<(Plan, f32)> {
+fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<Result<f32>>) -> Result<(Plan, f32)> {
     let mut times: Vec<(Plan, f32)> = Vec::with_capacity(candidates.len());
     let mut failed = None;
     for candidate in candidates {
-        match time(candidate) {
+        match time(candidate)? {
             Ok(micros) if micros.is_finite() => times.push((*candidate, micros)),
             Ok(_) => {}
             Err(lost @ Error::ContextLost { .. }) => return Err(lost),
@@ -310,7 +311,7 @@ fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<f32>) -> R
         }
     }
     for (candidate, micros) in times.iter_mut().filter(|(_, micros)| *micros < SHORT) {
-        match time(candidate) {
+        match time(candidate)? {
             Ok(again) => *micros = again.min(*micros),
             Err(lost @ Error::ContextLost { .. }) => return Err(lost),
             Err(reason) => tracing::debug!(?candidate, %reason, "a candidate is not measured again"),
