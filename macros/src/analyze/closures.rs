@@ -14,53 +14,17 @@ use super::{
 use crate::{
     diag::Code,
     facts::{
-        classify, replaced,
+        classify,
         statement::Statement,
         uses::{self, Use, Uses},
     },
     parse::{rename::Rename, syntax},
 };
 
-/// A variable that a closure captures.
-struct Captured<'u> {
-    name: &'u str,
-    u: &'u Use,
-    /// Set if it crosses a boundary.
-    crosses: bool,
-    /// Set if the closure keeps the value that it took while the variable gets another one.
-    kept: bool,
-}
-
-impl<'u> Captured<'u> {
-    fn of(name: &'u str, u: &'u Use, crosses: bool) -> Self {
-        Self { name, u, crosses, kept: false }
-    }
-
-    fn kept(name: &'u str, u: &'u Use, crosses: bool) -> Self {
-        Self { kept: true, ..Self::of(name, u, crosses) }
-    }
-
-    /// Returns the places that get names: the variable itself, or fields.
-    fn paths(&self) -> Vec<&'u [String]> {
-        let u = self.u;
-        let by_fields = (u.parted() || self.kept && !u.fields.is_empty()) && !u.whole && !u.by_value;
-        if by_fields { outermost(&u.fields).collect() } else { vec![&[]] }
-    }
-
-    /// Returns whether the closure takes a place. Of a variable that is assigned while the closure keeps its value, it has taken
-    /// what is no field.
-    fn moves(&self, path: &[String]) -> bool {
-        match path {
-            [] => self.u.by_value || self.kept,
-            path => self.u.parts.iter().any(|part| part.starts_with(path)),
-        }
-    }
-}
-
 impl Analysis<'_, '_> {
-    /// Handles closures whose captured variables are shadowed, by the closure or after a boundary, or assigned before the closure is
-    /// used: the captured value gets a name of its own, `let c = &k;`, and the closure uses `*c`. One that the closure takes is
-    /// moved, `let c = k;`.
+    /// Handles closures whose captured variables are shadowed, by the closure or after a boundary: the captured value gets a
+    /// name of its own, `let c = &k;`, and the closure uses `*c`. One that the closure takes is moved, `let c = k;`, also if the
+    /// variable gets another value in the closure's block.
     pub(super) fn captured_apart(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
         let mut all: Vec<Stmt> = Vec::with_capacity(stmts.len());
         for at in 0..stmts.len() {
@@ -70,27 +34,20 @@ impl Analysis<'_, '_> {
                 && let Some(init) = &mut local.init
                 && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_none())
             {
-                self.check_assigned(&own, &stmts[at + 1..]);
-                let mut taken = HashSet::from([own.clone()]);
+                let (mut taken, mut assigned) = (HashSet::from([own]), HashSet::new());
                 if stmts[at + 1..].iter().any(classify::has_boundary) {
                     taken.extend(syntax::bound_anywhere(&stmts[at + 1..]));
                     // An import of any name is refused where it matters.
                     taken.extend(syntax::items_inside(&stmts[at + 1..]).unwrap_or_default());
+                    assigned.extend(stmts[at + 1..].iter().filter_map(syntax::assigned_by));
                 }
                 for (name, u) in &uses::of_expr(&init.expr).0 {
-                    if !self.is_value(&stmts[..at], name) {
-                        continue;
-                    }
-                    let crosses = is_needed_behind_boundary(&stmts[at + 1..], name);
-                    if replaced::before_use(&stmts[at + 1..], name, &own, &self.setters(&stmts, name)) {
-                        let captured = self.capture_apart(&mut init.expr, &Captured::kept(name, u, crosses));
-                        self.check_kept(&own, u, &captured, &init.expr);
-                        all.extend(captured);
-                        continue;
-                    }
                     let changes = u.assigned || u.touched || u.through || u.in_macro;
-                    if !changes && taken.contains(name) {
-                        all.extend(self.capture_apart(&mut init.expr, &Captured::of(name, u, crosses)));
+                    let is_apart =
+                        taken.contains(name) || (u.by_value || u.parted()) && assigned.contains(name);
+                    if !changes && is_apart && self.is_value(&stmts[..at], name) {
+                        let crosses = is_needed_behind_boundary(&stmts[at + 1..], name);
+                        all.extend(self.capture_apart(&mut init.expr, name, u, crosses));
                     }
                 }
             }
@@ -101,26 +58,26 @@ impl Analysis<'_, '_> {
 
     /// Gives a variable that a closure captures, or the fields of it that the closure takes, names of their own. If the variable
     /// crosses a boundary, the closure takes copies of these: a segment cannot return what it has taken apart.
-    fn capture_apart(&mut self, closure: &mut Expr, captured: &Captured<'_>) -> Vec<Stmt> {
-        let Captured { name, u, crosses, .. } = captured;
-        let (mut apart, mut renamed) = (Vec::new(), closure.clone());
-        for path in captured.paths() {
+    fn capture_apart(&mut self, closure: &mut Expr, name: &str, u: &Use, crosses: bool) -> Vec<Stmt> {
+        let paths: Vec<&[String]> = match u.parted() && !u.whole && !u.by_value {
+            true => outermost(&u.fields).collect(),
+            false => vec![&[]],
+        };
+        let (mut captured, mut renamed) = (Vec::new(), closure.clone());
+        for path in paths {
             let mut alias = self.fresh("v");
             alias.set_span(alias.span().located_at(u.ident.span()));
             let value = syntax::place(&u.ident, path);
-            let moves = captured.moves(path);
-            let (stmt, stands): (Stmt, Expr) = if moves && *crosses && !path.is_empty() {
+            let moves = if path.is_empty() { u.by_value } else { u.parts.contains(path) };
+            let (stmt, stands): (Stmt, Expr) = if moves && crosses && !path.is_empty() {
                 let copy = quote::quote!(::core::clone::Clone::clone(&#value));
                 (syn::parse_quote!(let #alias = #copy;), syn::parse_quote!(#alias))
-            } else if moves && u.touched {
-                // A method may change it, as far as its name shows.
-                (syn::parse_quote!(#[allow(unused_mut)] let mut #alias = #value;), syn::parse_quote!(#alias))
             } else if moves {
                 (syn::parse_quote!(let #alias = #value;), syn::parse_quote!(#alias))
             } else {
                 (syn::parse_quote!(let #alias = &#value;), syn::parse_quote!((*#alias)))
             };
-            apart.push(stmt);
+            captured.push(stmt);
             Rename::new(name, &stands).field(path).visit_expr_mut(&mut renamed);
         }
         // Inside a macro call it keeps its name.
@@ -128,53 +85,7 @@ impl Analysis<'_, '_> {
             return Vec::new();
         }
         *closure = renamed;
-        apart
-    }
-
-    /// Returns the macros of the function that may assign a variable.
-    fn setters(&self, block: &[Stmt], variable: &str) -> HashSet<String> {
-        let outer = self.scope.lookup(variable).is_some_and(|b| self.named_by_macros.contains(&b.id));
-        let mut setters = if outer { self.own_macros.clone() } else { HashSet::new() };
-        for stmt in block {
-            if let Stmt::Item(syn::Item::Macro(syn::ItemMacro { ident: Some(name), mac, .. })) = stmt
-                && uses::of_tokens(&mac.tokens).has(variable)
-            {
-                setters.insert(name.to_string());
-            }
-        }
-        setters
-    }
-
-    /// A closure that keeps the value that a variable has here, which did not get another name.
-    fn check_kept(&mut self, closure: &str, u: &Use, apart: &[Stmt], value: &Expr) {
-        let name = u.ident.to_string();
-        if apart.is_empty() && uses::of_expr(value).has(&name) {
-            let mutable = if u.assigned || u.touched || u.through { "mut " } else { "" };
-            self.errors.push(
-                Code::MoveClosure, &u.ident,
-                format!("the closure `{closure}` keeps the value that `{name}` has here, `{name}` is assigned before the closure is used, and each segment recreates its closures"),
-                format!("copy it first: `let {mutable}fixed = {name};`, and use `fixed` in the closure"),
-            );
-        }
-    }
-
-    /// A variable whose first value is a closure, and which gets another one.
-    fn check_assigned(&mut self, closure: &str, rest: &[Stmt]) {
-        for stmt in rest {
-            if let Some(u) = uses::of_stmt(stmt).get(closure).filter(|u| u.assigned) {
-                self.errors.push(
-                    Code::MoveClosure,
-                    &u.ident,
-                    format!(
-                        "`{closure}` is a closure, which each segment recreates, and gets another value here"
-                    ),
-                    format!("give that a name of its own: `let … = …;`, instead of `{closure} = …`"),
-                );
-            }
-            if syntax::bound_by(stmt).iter().any(|b| b.ident == closure) {
-                return;
-            }
-        }
+        captured
     }
 
     /// Returns whether a name stands for a variable, and not for a closure, after the statements `before` of

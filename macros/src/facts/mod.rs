@@ -7,7 +7,6 @@ pub(crate) mod effects;
 pub(crate) mod jumps;
 pub(crate) mod macros;
 pub(crate) mod operations;
-pub(crate) mod replaced;
 pub(crate) mod sizes;
 pub(crate) mod statement;
 pub(crate) mod uses;

@@ -336,6 +336,14 @@ impl<'a> Visit<'a> for Items {
     }
 }
 
+/// Returns the name of the variable that a statement assigns, or a part of which it does.
+pub(crate) fn assigned_by(stmt: &Stmt) -> Option<String> {
+    match stmt {
+        Stmt::Expr(Expr::Assign(assign), _) => place_base(&assign.left).map(ToString::to_string),
+        _ => None,
+    }
+}
+
 /// The names with which paths in an expression begin: variables, functions, constants, modules, types and macros; and all
 /// names in the calls of macros.
 pub(crate) fn path_roots(expr: &Expr) -> BTreeSet<String> {

@@ -125,7 +125,8 @@ impl Generator {
         ]
     }
 
-    /// A closure takes a variable, or a part of one, which gets another value before the closure is called.
+    /// A closure takes a variable, or a part of one, to which a statement of the same block gives another value
+    /// before the closure is called.
     fn kept_by_a_closure(&mut self, scope: &Scope) -> Vec<String> {
         let (made, other, t) = (self.work(scope), self.work(scope), self.tensor(scope));
         let (declared, taken, place) = match self.rng.random_range(0..3) {
@@ -140,11 +141,6 @@ impl Generator {
             }
         };
         let set = format!("{place} = {}?;", self.work(scope));
-        let set = match self.rng.random_range(0..4) {
-            0 => format!("if n > 1 {{ {set} }} else {{ {place} = base.clone(); }}"),
-            1 => format!("{{ {set} }} let _ = {};", self.region(scope)),
-            _ => set,
-        };
         let mut stmts = vec![format!("let base = ({t}).clone();"), declared, closure];
         if self.chance(0.3) {
             stmts.push(format!("let _ = {};", self.region(scope)));

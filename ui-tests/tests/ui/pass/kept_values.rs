@@ -32,7 +32,7 @@ impl Stays {
     }
 }
 
-/// The variable gets another value before the first boundary, behind it, in a loop, by a macro's closure, and under a condition.
+/// The variable gets another value before the first boundary, behind it, and in a loop.
 #[graphable]
 fn kept(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let mut h = ops::neg(x)?;
@@ -41,10 +41,7 @@ fn kept(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f3
     let mut all = #[eager(support = Always)]
     ops::scale(&h, 2.0)?;
     all = ops::add(&all, &f()?)?;
-    let f = || {
-        let rank = h.rank();
-        ops::scale(&taken(h)?, rank as f32)
-    };
+    let f = || taken(h);
     let y = #[eager(support = Always)]
     ops::neg(&all)?;
     h = ops::sub(&y, x)?;
@@ -58,11 +55,7 @@ fn kept(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f3
     all = ops::add(&all, &z)?;
     for i in 0..n {
         let f = || taken(h);
-        if i > 0 {
-            h = ops::add(&all, i as f32)?;
-        } else {
-            h = ops::scale(x, 5.0)?;
-        }
+        h = ops::add(&all, i as f32)?;
         let w = #[eager(support = Always)]
         ops::neg(&h)?;
         let g = || f();
@@ -80,7 +73,7 @@ fn kept_on_the_host(n: usize, x: f32) -> f32 {
     all += f - h;
     for i in 0..n {
         let f = h * 0.5;
-        h = if i > 0 { all + i as f32 } else { 5.0 * x };
+        h = all + i as f32;
         let w = -h;
         h += w;
         all = f + w;
@@ -88,31 +81,52 @@ fn kept_on_the_host(n: usize, x: f32) -> f32 {
     all + h
 }
 
-/// The same of parts, and of what a pattern takes.
+/// The same of parts.
 #[graphable]
 fn kept_parts(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let mut h = (ops::neg(x)?, ops::scale(x, 4.0)?);
     let f = || ops::sub(&taken(h.0)?, &h.1);
-    h.0 = ops::scale(x, 3.0)?;
-    let mut some = Some(ops::scale(x, 7.0)?);
-    let g = || match some {
-        Some(t) => taken(t),
-        None => ops::neg(x),
-    };
-    some = (n > 0).then(|| x.clone());
+    h.0 = ops::scale(x, 3.0 + n as f32)?;
     let y = #[eager(support = Always)]
     ops::add(&h.0, &f()?)?;
-    let z = g()?;
-    let all = ops::sub(&z, &y)?;
-    let by = if let Some(t) = &some { ops::scale(t, 20.0)? } else { ops::neg(&z)? };
     #[eager(support = Always)]
-    ops::add(&all, &by)
+    ops::sub(&y, &h.0)
 }
 
 fn kept_parts_on_the_host(n: usize, x: f32) -> f32 {
-    let y = 3.0 * x + (-x * 0.5 - 4.0 * x);
-    let z = 7.0 * x * 0.5;
-    z - y + if n > 0 { x * 20.0 } else { -z }
+    let h = x * (3.0 + n as f32);
+    let y = h + (-x * 0.5 - 4.0 * x);
+    y - h
+}
+
+/// A closure that only borrows, or changes, a variable which is assigned on a path that leaves.
+#[graphable]
+fn assigned_where_it_leaves(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let (mut k, mut h) = (n, ops::neg(x)?);
+    let mut more = || k += 2;
+    if n > 1 {
+        k = 7;
+        return ops::scale(x, k as f32);
+    }
+    more();
+    let y = ops::scale(x, k as f32)?;
+    let f = |t: &Tensor<f32>| ops::add(t, &h);
+    if n > 2 {
+        h = ops::scale(x, 3.0)?;
+        return ops::neg(&h);
+    }
+    let y = f(&y)?;
+    let z = #[eager(support = Always)]
+    ops::neg(&y)?;
+    ops::add(&f(&y)?, &ops::scale(&z, 3.0)?)
+}
+
+fn assigned_on_the_host(n: usize, x: f32) -> f32 {
+    if n > 1 {
+        return 7.0 * x;
+    }
+    let y = x * (n + 2) as f32 - x;
+    y - x - 3.0 * y
 }
 
 /// A macro names a closure whose name another one had, which captured what is shadowed since.
@@ -239,6 +253,7 @@ fn main() -> Result<()> {
         let mut rt = Runtime::new(Device::cpu())?;
         let kept = KeptGraph::builder().mode(mode).build(&mut rt)?;
         let kept_parts = KeptPartsGraph::builder().mode(mode).build(&mut rt)?;
+        let assigned = AssignedWhereItLeavesGraph::builder().mode(mode).build(&mut rt)?;
         let two_closures = TwoClosuresGraph::builder().mode(mode).build(&mut rt)?;
         let conditions = ConditionsGraph::builder().mode(mode).build(&mut rt)?;
         let defined_again = DefinedAgainGraph::builder().mode(mode).build(&mut rt)?;
@@ -250,6 +265,8 @@ fn main() -> Result<()> {
             assert_eq!(got, kept_on_the_host(n, x), "kept {mode} {at}");
             let got = step.read(&kept_parts.call(&step, n, &[x])?)?[0];
             assert_eq!(got, kept_parts_on_the_host(n, x), "kept_parts {mode} {at}");
+            let got = step.read(&assigned.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, assigned_on_the_host(n, x), "assigned {mode} {at}");
             let got = step.read(&two_closures.call(&step, n, &[x])?)?[0];
             assert_eq!(got, -2.0 * x * (n + 5) as f32, "two_closures {mode} {at}");
             let got = step.read(&conditions.call(&step, n, &[x])?)?[0];
