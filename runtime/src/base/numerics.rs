@@ -41,7 +41,7 @@ pub struct Numerics {
     /// Lets convolutions of f32 be computed by a Fourier transform where cuDNN expects that to be the fastest. Off by default.
     ///
     /// Its error is relative to the largest values of an image rather than to those below a window, so small values beside
-    /// large ones lose digits, and a NaN or an infinity spreads over its image. Otherwise it is as exact as a sum of products.
+    /// large ones lose digits, and a NaN or an infinity spreads over its image. Of values of one size it is as exact as a sum of products.
     /// It concerns convolutions by cuDNN of one group, with at most 128 channels of the result, a batch that no bucket pads,
     /// and without [`tf32`](Self::tf32). PyTorch has no switch for it: it always takes the algorithm that cuDNN expects to be the fastest.
     pub fourier: bool,

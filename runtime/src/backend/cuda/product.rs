@@ -9,10 +9,10 @@ use super::{
     driver::Event,
     kernels::Product,
 };
-use crate::{Error, Result, backend::graphs::Graphs as _};
+use crate::{Error, Result};
 
-/// Runs of a candidate in the graph that is timed.
-const RUNS: u32 = 8;
+/// Runs of a candidate that are timed, after one that is not.
+const RUNS: u32 = 5;
 
 impl CudaBackend {
     fn blas(&mut self) -> Option<&mut Blas> {
@@ -118,60 +118,23 @@ impl CudaBackend {
         self.shared.pool.free(&self.shared.stream, workspace).and(tuned)
     }
 
-    /// Microseconds of one run of several in a graph, as replays run them: the host takes longer to launch a small product than
-    /// a device to compute it. The inner error is of a candidate that cannot run.
-    ///
-    /// # Errors
-    /// Returns why nothing can be measured now: [`Error::ContextLost`], [`Error::ForeignWork`], or what another thread has done
-    /// to the capture.
-    fn time(
-        &mut self,
-        blas: &mut Blas,
-        plan: &Plan,
-        product: Product<'_>,
-        workspace: u64,
-    ) -> Result<Result<f32>> {
-        // Its kernels are loaded now, which a capture forbids.
-        if let Err(reason) = self.run_candidate(blas, plan, product, workspace) {
-            return Ok(Err(reason));
+    /// Microseconds of one run.
+    fn time(&mut self, blas: &mut Blas, plan: &Plan, product: Product<'_>, workspace: u64) -> Result<f32> {
+        let (start, end) = (Event::new(&self.shared.context, true)?, Event::new(&self.shared.context, true)?);
+        for run in 0..=RUNS {
+            if run == 1 {
+                start.record(&self.shared.stream)?;
+            }
+            if plan.is_own() {
+                product.launch_kernels(self, workspace)?;
+            } else {
+                let stream = self.shared.stream.raw();
+                // SAFETY: as in `run_plan`; `workspace` has room for the largest candidate.
+                unsafe { blas.run(plan, stream, Addresses::of(product.inputs, product.output), workspace)? };
+            }
         }
-        self.begin_capture(None)?;
-        if let Err(reason) = (0..RUNS).try_for_each(|_| self.run_candidate(blas, plan, product, workspace)) {
-            self.abort_capture();
-            let is_foreign = self.invalidated || matches!(reason, Error::ForeignWork { .. });
-            return if is_foreign { Err(reason) } else { Ok(Err(reason)) };
-        }
-        let Some(graph) = self.end_capture(Vec::new())? else {
-            return Ok(Err(self.failed("measure", "it launched nothing".into())));
-        };
-        let graph = self.own_exec("measure", &graph)?;
-        let context = &self.shared.context;
-        let (start, end) = (Event::new(context, true)?, Event::new(context, true)?);
-        let mut none = Vec::new();
-        graph.launch(None, &mut none)?;
-        start.record(&self.shared.stream)?;
-        graph.launch(None, &mut none)?;
         end.record(&self.shared.stream)?;
         end.wait()?;
-        Ok(Ok(start.elapsed(&end)? * 1000.0 / RUNS as f32))
-    }
-
-    fn run_candidate(
-        &mut self,
-        blas: &mut Blas,
-        plan: &Plan,
-        product: Product<'_>,
-        workspace: u64,
-    ) -> Result<()> {
-        if plan.is_own() {
-            return product.launch_kernels(self, workspace);
-        }
-        self.watched(false, |backend| {
-            let stream = backend.shared.stream.raw();
-            let at = Addresses::of(product.inputs, product.output);
-            // SAFETY: as in `run_plan`; `workspace` has room for the largest candidate.
-            let run = || unsafe { blas.run(plan, stream, at, workspace) };
-            backend.shared.context.unordered(run)
-        })
+        Ok(start.elapsed(&end)? * 1000.0 / RUNS as f32)
     }
 }

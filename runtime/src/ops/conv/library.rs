@@ -63,7 +63,8 @@ impl Operation for ByLibrary {
 }
 
 /// Computes a convolution by the library; `None` if the device has none for it, or a matrix product or other kernels do
-/// better: for windows of one element, for many channels in f32, and where the zeros after the input are a bucket's.
+/// better: for windows of one element in f32 or with a bias, for many channels in f32, and where the zeros after the input are a
+/// bucket's.
 pub(super) fn convolution<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     config: &ConvConfig<N>,

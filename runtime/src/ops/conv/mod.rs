@@ -45,7 +45,7 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 ///
 /// As `torch.nn.functional.conv1d`, computed in f32, of an `f64` in f64; with groups of several channels, and by cuDNN, the sum is rounded to `T`
 /// before the bias is added. A GPU uses cuDNN 9 where it finds it (`GRAPHABLE_CUDNN` names another one, or none), except for
-/// windows of one element, groups of one channel, padded sizes, an `f64`, and more than 128 channels in f32. It copies a weight whose
+/// windows of one element in f32 or with a bias, groups of one channel, padded sizes, an `f64`, and more than 128 channels in f32. It copies a weight whose
 /// channels do not lie next to each other in memory, which a weight stored as `[channels of the result, K.., C / groups]` and
 /// passed by [`permute`](super::permute) spares. Zeros surround the input. Padding of the batch propagates, and that of `L`
 /// if the size stays what it is, which it does with a stride of 1 and `2 padding = dilation (K - 1)`: the padding of a bucket

@@ -52,8 +52,6 @@ use pinned::PinnedMap;
 const CANDIDATES: usize = 8;
 /// Times within this factor of the best count as equal: the smaller workspace wins.
 const TIE: f32 = 1.01;
-/// Microseconds below which a product is measured twice.
-const SHORT: f32 = 500.0;
 
 /// The implementation of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,17 +226,16 @@ impl Blas {
 
     /// Measures the candidates, including the product's kernels where these may be faster, and stores the fastest here and on
     /// disk. `time` runs a plan on memory like the product's own and returns the microseconds of one run; a
-    /// candidate with an inner error is excluded. Must not be called for a plan that [is
+    /// candidate for which it fails is excluded. Must not be called for a plan that [is
     /// fixed](Self::is_fixed).
     ///
     /// # Errors
-    /// Returns the inner error of `time` if it fails for all candidates, or if it is [`Error::ContextLost`], and any outer error:
-    /// then nothing is stored.
+    /// Returns the error of `time` if it fails for all candidates, or if it is [`Error::ContextLost`].
     pub(crate) fn tune(
         &mut self,
         plan: &Plan,
         product: Product<'_>,
-        time: &mut dyn FnMut(&mut Self, &Plan) -> Result<Result<f32>>,
+        time: &mut dyn FnMut(&mut Self, &Plan) -> Result<f32>,
     ) -> Result<Plan> {
         let mut candidates = self.candidates(&plan.key)?;
         if product.kernels.may_be_faster(&self.props, product.inputs, product.output) {
@@ -292,15 +289,13 @@ fn guessed(lt: &Lt, key: &Key, descriptors: &Descriptors) -> Result<Vec<Plan>> {
     Ok(found.into_iter().map(plan).collect())
 }
 
-/// The fastest candidate with its time; among equals the one with the smallest workspace, then the first.
-///
-/// Those that are short are measured twice, in turn, of which the shorter time counts: a device that was idle may need some
-/// milliseconds until it runs at its full clock.
-fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<Result<f32>>) -> Result<(Plan, f32)> {
-    let mut times: Vec<(Plan, f32)> = Vec::with_capacity(candidates.len());
+/// The fastest candidate with its time; among equals the one with the smallest workspace, then the
+/// first.
+fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<f32>) -> Result<(Plan, f32)> {
+    let mut times = Vec::with_capacity(candidates.len());
     let mut failed = None;
     for candidate in candidates {
-        match time(candidate)? {
+        match time(candidate) {
             Ok(micros) if micros.is_finite() => times.push((*candidate, micros)),
             Ok(_) => {}
             Err(lost @ Error::ContextLost { .. }) => return Err(lost),
@@ -308,13 +303,6 @@ fn fastest(candidates: &[Plan], time: &mut dyn FnMut(&Plan) -> Result<Result<f32
                 tracing::debug!(?candidate, %reason, "a candidate cannot run");
                 failed = Some(reason);
             }
-        }
-    }
-    for (candidate, micros) in times.iter_mut().filter(|(_, micros)| *micros < SHORT) {
-        match time(candidate)? {
-            Ok(again) => *micros = again.min(*micros),
-            Err(lost @ Error::ContextLost { .. }) => return Err(lost),
-            Err(reason) => tracing::debug!(?candidate, %reason, "a candidate is not measured again"),
         }
     }
     let best = times.iter().map(|t| t.1).fold(f32::INFINITY, f32::min);

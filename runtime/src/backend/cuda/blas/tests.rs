@@ -244,9 +244,8 @@ fn failure() -> Error {
 fn the_fastest_wins_and_ties_go_to_the_smaller_workspace() {
     let pick = |times: &[f32], workspaces: &[u64]| {
         let plans = plans(workspaces);
-        // Once more in the second round.
-        let mut times = times.iter().chain(times.iter().filter(|time| time.is_finite()));
-        let (plan, _) = fastest(&plans, &mut |_| Ok(Ok(*times.next().unwrap()))).unwrap();
+        let mut times = times.iter();
+        let (plan, _) = fastest(&plans, &mut |_| Ok(*times.next().unwrap())).unwrap();
         plans.iter().position(|p| *p == plan).unwrap()
     };
     assert_eq!(pick(&[3.0, 2.0, 4.0], &[0, 9, 0]), 1);
@@ -255,46 +254,25 @@ fn the_fastest_wins_and_ties_go_to_the_smaller_workspace() {
     assert_eq!(pick(&[f32::NAN, 2.0], &[0, 5]), 1);
 }
 
-/// The clock of a device that was idle rises while the first candidates run.
-#[test]
-fn the_shorter_one_of_two_times_counts() {
-    let plans = plans(&[0; 3]);
-    let mut times = [9.0f32, 4.0, 3.0, 2.0, 4.0, 3.0].into_iter();
-    let found = fastest(&plans, &mut |_| Ok(Ok(times.next().unwrap()))).unwrap();
-    assert_eq!(found, (plans[0], 2.0));
-    // Long ones need no second round.
-    let mut times = [9000.0f32, 4000.0, 5000.0].into_iter();
-    assert_eq!(fastest(&plans, &mut |_| Ok(Ok(times.next().unwrap()))).unwrap(), (plans[1], 4000.0));
-    // What fails in the second round has the time of the first.
-    let mut times = [Ok(3.0f32), Ok(4.0), Ok(5.0), Err(failure()), Ok(4.0), Ok(5.0)].into_iter();
-    assert_eq!(fastest(&plans, &mut |_| Ok(times.next().unwrap())).unwrap(), (plans[0], 3.0));
-}
-
 #[test]
 fn candidates_that_fail_are_out() {
     let plans = plans(&[0, 1]);
     let mut calls = 0;
     let (plan, micros) = fastest(&plans, &mut |_| {
         calls += 1;
-        Ok(if calls == 1 { Err(failure()) } else { Ok(7.0) })
+        if calls == 1 { Err(failure()) } else { Ok(7.0) }
     })
     .unwrap();
     assert_eq!((plan, micros), (plans[1], 7.0));
-    assert!(matches!(fastest(&plans, &mut |_| Ok(Err(failure()))), Err(Error::Device { call: "test", .. })));
-    assert!(matches!(fastest(&[], &mut |_| Ok(Ok(1.0))), Err(Error::Device { .. })));
+    assert!(matches!(fastest(&plans, &mut |_| Err(failure())), Err(Error::Device { call: "test", .. })));
+    assert!(matches!(fastest(&[], &mut |_| Ok(1.0)), Err(Error::Device { .. })));
     let mut calls = 0;
     let lost = fastest(&plans, &mut |_| {
         calls += 1;
-        Ok(Err(Error::ContextLost { device: "cuda:0".into(), reason: "gone".into() }))
+        Err(Error::ContextLost { device: "cuda:0".into(), reason: "gone".into() })
     });
     assert!(matches!(lost, Err(Error::ContextLost { .. })));
     assert_eq!(calls, 1, "nothing more is tried on a lost device");
-    // What has nothing to do with a candidate does not exclude one.
-    let mut times = [Ok(Ok(1.0f32)), Err(failure())].into_iter();
-    assert!(matches!(
-        fastest(&plans, &mut |_| times.next().unwrap()),
-        Err(Error::Device { call: "test", .. })
-    ));
 }
 
 #[test]
