@@ -345,9 +345,6 @@ fn to_integer(x: f32) -> i32 {
     x as i32
 }
 
-/// In the name of a unit, that it computes in `f64`. The functions of that type are long code, in which registers may spill.
-const OF_F64: &str = ", of f64";
-
 /// Element-wise kernels of a unit.
 const AT_ONCE: usize = 16;
 
@@ -448,11 +445,10 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         }
     }
     for definition in others {
-        let types = || definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
-        let of_f64 = if types().any(|compute| *compute == Compute::F64) { OF_F64 } else { "" };
-        let name = format!("{} in Rust{of_f64}", definition.name);
+        let name = format!("{} in Rust", definition.name);
         let mut unit = |compile: Compile| units.push((name.clone(), vec![definition], compile));
-        let has_floats = types().any(|compute| *compute == Compute::F32);
+        let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
+        let has_floats = types.any(|compute| *compute == Compute::F32);
         if is_machine || matches!(definition.kind, Kind::Rows(_)) {
             unit(|one, arch| compile::<bf16>(one[0], arch));
         }
@@ -583,7 +579,7 @@ fn main() -> ExitCode {
             // Local memory instead of registers: a kernel that was not meant to be so.
             let spills = log
                 .lines()
-                .filter(|_| !arch.ends_with(":fast") && !name.ends_with(OF_F64))
+                .filter(|_| !arch.ends_with(":fast"))
                 .filter(|l| l.contains("bytes spill stores") && !l.contains(" 0 bytes spill stores"));
             for line in spills {
                 spilled = true;

@@ -41,9 +41,10 @@ pub struct Numerics {
     /// Lets convolutions of f32 be computed by a Fourier transform where cuDNN expects that to be the fastest. Off by default.
     ///
     /// Its error is relative to the largest values of an image rather than to those below a window, so small values beside
-    /// large ones lose digits, and a NaN or an infinity spreads over its image. Of values of one size it is as exact as a sum of products.
-    /// It concerns convolutions by cuDNN of one group, with at most 128 channels of the result, a batch that no bucket pads,
-    /// and without [`tf32`](Self::tf32). PyTorch has no switch for it: it always takes the algorithm that cuDNN expects to be the fastest.
+    /// large ones lose digits, and a NaN or an infinity spreads over its image. Of values of one size, it is as exact as a sum
+    /// of products. It concerns convolutions by cuDNN of one group, with at most 128 channels of the result, a batch that no
+    /// bucket pads, and without [`tf32`](Self::tf32). PyTorch has no switch for it: it always takes the algorithm that cuDNN
+    /// expects to be the fastest.
     pub fourier: bool,
     /// Chooses only algorithms by which equal programs return equal bits in every run on the same kind of GPU, with the same
     /// versions of its libraries, and rejects operations for which that is not known with

@@ -100,4 +100,15 @@ macro_rules! of_reals {
     };
 }
 
+/// The definitions of kernels that each of some modules has, for CI to compile.
+#[cfg(feature = "cuda")]
+macro_rules! definitions {
+    (@of $module:ident [$($name:ident),*]) => { [$($module::$name::DEFINITION),*] };
+    ([$($module:ident),*] $names:tt) => {
+        [$($crate::ops::by_type::definitions!(@of $module $names)),*].into_iter().flatten()
+    };
+}
+
+#[cfg(feature = "cuda")]
+pub(super) use definitions;
 pub(super) use {each_type, of_reals};

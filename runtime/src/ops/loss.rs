@@ -319,15 +319,7 @@ fn of_labels<'s, T: Real>(
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [
-        of::losses::DEFINITION,
-        of::cross_entropy::DEFINITION,
-        of::nll_loss::DEFINITION,
-        of::cross_entropy_weighted::DEFINITION,
-        of::nll_loss_weighted::DEFINITION,
-        f64s::losses::DEFINITION,
-        f64s::cross_entropy::DEFINITION,
-        f64s::cross_entropy_weighted::DEFINITION,
-    ]
-    .into_iter()
+    super::by_type::definitions!(
+        [of, f64s] [losses, cross_entropy, nll_loss, cross_entropy_weighted, nll_loss_weighted]
+    )
 }

@@ -3,6 +3,7 @@
 //!
 //! `GRAPHABLE_SOAK=1000000` sets the number of replays of the soak (20000 at first).
 
+mod attention;
 mod by_hand;
 mod cache;
 mod context;

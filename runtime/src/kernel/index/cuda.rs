@@ -182,8 +182,9 @@ fn text(definition: &Definition, index: &Index, variant: Variant) -> (String, St
     params(&mut text, definition, index, fixed);
     let word = if wide { "u64" } else { "u32" };
     let all = THREADS * per_thread(definition, index);
-    // For the longest of those that draw, ptxas aims at three blocks by itself, but spills a register to reach them.
-    let bounds = if is_random { ", 3" } else { "" };
+    // ptxas aims at more blocks by itself, and spills registers to reach them: of the longest kernels that draw, and of those of
+    // `f64`, whose functions are long.
+    let bounds = if is_random || functions.further { ", 3" } else { "" };
     let _ = write!(
         text,
         "extern \"C\" __global__ void __launch_bounds__({THREADS}{bounds}) {entry}(const __grid_constant__ IndexParams p) {{ in_order();\n    \

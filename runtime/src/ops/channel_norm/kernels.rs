@@ -1,7 +1,10 @@
 //! The kernels of norms over channels.
 
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::{Definition, Kernel as _};
+use crate::{
+    kernel::definition::{Definition, Kernel as _},
+    ops::by_type::definitions,
+};
 
 /// For each type that elements are computed in.
 macro_rules! norms {
@@ -54,17 +57,6 @@ norms! {
 
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 10] {
-    [
-        floats::normalized::DEFINITION,
-        floats::affine::DEFINITION,
-        floats::batch_normalized::DEFINITION,
-        floats::batch_norm_training::DEFINITION,
-        floats::moved::DEFINITION,
-        doubles::normalized::DEFINITION,
-        doubles::affine::DEFINITION,
-        doubles::batch_normalized::DEFINITION,
-        doubles::batch_norm_training::DEFINITION,
-        doubles::moved::DEFINITION,
-    ]
+pub(super) fn all() -> impl Iterator<Item = &'static Definition> {
+    definitions!([floats, doubles] [normalized, affine, batch_normalized, batch_norm_training, moved])
 }

@@ -24,7 +24,7 @@ pub use training::batch_norm_training;
 /// The kernels of these norms, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    k::all().into_iter()
+    k::all()
 }
 
 /// Applies group norm: the channels of `x`, `[N, C, ..]`, are divided into `groups`; each group of an item has

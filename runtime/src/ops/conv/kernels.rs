@@ -1,7 +1,10 @@
 //! The kernels of convolutions. Zeros surround the input, and stand for what the padding of a bucket holds.
 
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::{Definition, Kernel as _};
+use crate::{
+    kernel::definition::{Definition, Kernel as _},
+    ops::by_type::definitions,
+};
 
 /// A convolution whose groups have one channel of the input, each with the channel of the result `per_group` times; the
 /// sum begins with the bias.
@@ -159,24 +162,8 @@ convolutions! {
     doubles f64
 }
 
-/// The kernels of this file, for CI to compile: of `f64`, those of two dimensions.
+/// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 15] {
-    [
-        floats::biased::DEFINITION,
-        floats::unfold_1d::DEFINITION,
-        floats::unfold_2d::DEFINITION,
-        floats::depthwise_1d::DEFINITION,
-        floats::depthwise_2d::DEFINITION,
-        floats::depthwise_bias_1d::DEFINITION,
-        floats::depthwise_bias_2d::DEFINITION,
-        floats::fold_1d::DEFINITION,
-        floats::fold_2d::DEFINITION,
-        floats::fold_bias_1d::DEFINITION,
-        floats::fold_bias_2d::DEFINITION,
-        doubles::biased::DEFINITION,
-        doubles::unfold_2d::DEFINITION,
-        doubles::depthwise_bias_2d::DEFINITION,
-        doubles::fold_bias_2d::DEFINITION,
-    ]
+pub(super) fn all() -> impl Iterator<Item = &'static Definition> {
+    definitions!([floats, doubles] [biased, unfold_1d, unfold_2d, depthwise_1d, depthwise_2d, depthwise_bias_1d, depthwise_bias_2d, fold_1d, fold_2d, fold_bias_1d, fold_bias_2d])
 }

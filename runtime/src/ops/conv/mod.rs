@@ -36,7 +36,7 @@ pub use transposed::{conv_transpose1d, conv_transpose1d_bias, conv_transpose2d, 
 /// The kernels of convolutions, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    k::all().into_iter()
+    k::all()
 }
 
 /// Computes a convolution along one dimension: `x` is `[N, C, L]`, `w` is

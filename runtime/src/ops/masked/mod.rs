@@ -313,13 +313,6 @@ pub fn masked_matmul<'s, T: Number>(a: &Tensor<'s, T>, b: &Tensor<'s, T>) -> Res
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [
-        f32s::counted::DEFINITION,
-        f32s::real::DEFINITION,
-        f64s::counted::DEFINITION,
-        i8s::counted::DEFINITION,
-        u32s::real::DEFINITION,
-    ]
-    .into_iter()
-    .chain(rows::kernels())
+    super::by_type::definitions!([f32s, i32s, u32s, u8s, f64s, i64s, i8s] [counted, real])
+        .chain(rows::kernels())
 }

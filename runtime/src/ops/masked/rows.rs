@@ -278,14 +278,9 @@ pub fn masked_all<'s>(
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(in crate::ops) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    [
-        floats::masked_std::DEFINITION,
-        doubles::masked_std::DEFINITION,
-        f64s::masked_mean::DEFINITION,
-        i8s::masked_mean::DEFINITION,
-        u32s::masked_mean::DEFINITION,
-        bools::masked_any::DEFINITION,
-        bools::masked_all::DEFINITION,
-    ]
-    .into_iter()
+    use crate::ops::by_type::definitions;
+
+    definitions!([floats, doubles] [masked_var, masked_std])
+        .chain(definitions!([f64s, i8s, u32s] [masked_sum, masked_mean]))
+        .chain(definitions!([bools] [masked_any, masked_all]))
 }

@@ -2,7 +2,10 @@
 
 use crate::kernel;
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::{Definition, Kernel as _};
+use crate::{
+    kernel::definition::{Definition, Kernel as _},
+    ops::by_type::definitions,
+};
 
 /// The first element of part `i` of `parts`, into which a dimension is divided.
 #[kernel]
@@ -173,21 +176,8 @@ pools! {
     doubles f64
 }
 
-/// The kernels of this file, for CI to compile: of `f64`, those of two dimensions.
+/// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 12] {
-    [
-        floats::max_pool_1d::DEFINITION,
-        floats::max_pool_2d::DEFINITION,
-        floats::avg_pool_1d::DEFINITION,
-        floats::avg_pool_2d::DEFINITION,
-        floats::adaptive_avg_1d::DEFINITION,
-        floats::adaptive_avg_2d::DEFINITION,
-        floats::adaptive_max_1d::DEFINITION,
-        floats::adaptive_max_2d::DEFINITION,
-        doubles::max_pool_2d::DEFINITION,
-        doubles::avg_pool_2d::DEFINITION,
-        doubles::adaptive_avg_2d::DEFINITION,
-        doubles::adaptive_max_2d::DEFINITION,
-    ]
+pub(super) fn all() -> impl Iterator<Item = &'static Definition> {
+    definitions!([floats, doubles] [max_pool_1d, max_pool_2d, avg_pool_1d, avg_pool_2d, adaptive_avg_1d, adaptive_avg_2d, adaptive_max_1d, adaptive_max_2d])
 }

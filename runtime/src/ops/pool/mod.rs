@@ -15,7 +15,7 @@ pub use config::{AvgPoolConfig, MaxPoolConfig};
 /// The kernels of pooling, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    k::all().into_iter()
+    k::all()
 }
 
 /// The most places that kernels of indices count along a dimension.

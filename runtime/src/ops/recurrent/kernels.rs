@@ -1,7 +1,10 @@
 //! The gates of recurrent cells, from the products with input and state.
 
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::{Definition, Kernel as _};
+use crate::{
+    kernel::definition::{Definition, Kernel as _},
+    ops::by_type::definitions,
+};
 
 /// The kernels of a type, with the function of that type.
 macro_rules! gates {
@@ -52,11 +55,6 @@ gates! {
 
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 4] {
-    [
-        floats::lstm_gates::DEFINITION,
-        floats::gru_gates::DEFINITION,
-        doubles::lstm_gates::DEFINITION,
-        doubles::gru_gates::DEFINITION,
-    ]
+pub(super) fn all() -> impl Iterator<Item = &'static Definition> {
+    definitions!([floats, doubles] [lstm_gates, gru_gates])
 }

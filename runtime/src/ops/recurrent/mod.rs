@@ -21,7 +21,7 @@ mod kernels;
 /// The kernels of recurrent cells, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    kernels::all().into_iter()
+    kernels::all()
 }
 
 /// Computes one step of an LSTM: returns the new hidden state and the new cell state, both `[B, H]`.

@@ -2,7 +2,10 @@
 
 use crate::kernel;
 #[cfg(feature = "cuda")]
-use crate::kernel::definition::{Definition, Kernel as _};
+use crate::{
+    kernel::definition::{Definition, Kernel as _},
+    ops::by_type::definitions,
+};
 
 /// The element of a dimension that stands at place `i` of `out`.
 #[kernel]
@@ -74,15 +77,8 @@ sizes! {
     doubles f64
 }
 
-/// The kernels of this file, for CI to compile: of `f64`, those of two dimensions.
+/// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
-pub(super) fn all() -> [&'static Definition; 6] {
-    [
-        floats::nearest_1d::DEFINITION,
-        floats::nearest_2d::DEFINITION,
-        floats::linear_1d::DEFINITION,
-        floats::bilinear_2d::DEFINITION,
-        doubles::nearest_2d::DEFINITION,
-        doubles::bilinear_2d::DEFINITION,
-    ]
+pub(super) fn all() -> impl Iterator<Item = &'static Definition> {
+    definitions!([floats, doubles] [nearest_1d, nearest_2d, linear_1d, bilinear_2d])
 }

@@ -12,7 +12,7 @@ mod kernels;
 /// The kernels of upsampling, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
-    k::all().into_iter()
+    k::all()
 }
 
 /// Resizes `x`, `[N, C, L]`, to `[N, C, size]`: the element at place `i` is that at `i L / size`, rounded down.
