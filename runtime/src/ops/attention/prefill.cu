@@ -156,31 +156,33 @@ template <int DT, int BN> struct Rows {
         to[3] = pack(s[2 * j + 1][2], s[2 * j + 1][3]);
     }
 
-    // Adds the values of those keys of a tile, from `first` on, that each row sees.
-    DEVICE void add_seen(const u8* tile_v, u32 first) {
+    // Adds the values of those keys of a tile, from `first` on, that each row sees. Few tiles need this, so the code is short rather
+    // than fast: unrolled, it took half of the time that the compiler needs for this file. `room` takes 16 rows of BN weights of this
+    // warp, since a loop cannot index registers.
+    DEVICE void add_seen(const u8* tile_v, u32 first, T* room) {
         const u32 lane = threadIdx.x % WARP, quad = lane % 4;
+        T* mine = room + lane / 4 * BN;
 #pragma unroll
         for (int i = 0; i < BN / 8; ++i) {
-            for (u32 other = 0; other < 4; ++other) {
+            *(u32*)(mine + i * 8 + quad * 2) = pack(s[i][0], s[i][1]);
+            *(u32*)(mine + 8 * BN + i * 8 + quad * 2) = pack(s[i][2], s[i][3]);
+        }
+        __syncwarp();
+#pragma unroll 1
+        for (u32 row = 0; row < BN; ++row) {
+            const bool sees0 = sees(0, first + row), sees1 = sees(1, first + row);
+            const f32 w0 = to_f32(mine[row]), w1 = to_f32(mine[8 * BN + row]);
 #pragma unroll
-                for (int c = 0; c < 2; ++c) {
-                    const f32 w0 = __shfl_sync(FULL, s[i][c], (lane & ~3u) | other);
-                    const f32 w1 = __shfl_sync(FULL, s[i][2 + c], (lane & ~3u) | other);
-                    const u32 row = i * 8 + other * 2 + c;
-                    const bool sees0 = sees(0, first + row), sees1 = sees(1, first + row);
-#pragma unroll
-                    for (int d = 0; d < DT / 8; ++d) {
-                        const T* two = (const T*)(tile_v + twisted<DT>(row, d)) + quad * 2;
-                        const f32 a = to_f32(two[0]), z = to_f32(two[1]);
-                        if (sees0) {
-                            out[d][0] += w0 * a;
-                            out[d][1] += w0 * z;
-                        }
-                        if (sees1) {
-                            out[d][2] += w1 * a;
-                            out[d][3] += w1 * z;
-                        }
-                    }
+            for (int d = 0; d < DT / 8; ++d) {
+                const T* two = (const T*)(tile_v + twisted<DT>(row, d)) + quad * 2;
+                const f32 a = to_f32(two[0]), z = to_f32(two[1]);
+                if (sees0) {
+                    out[d][0] += w0 * a;
+                    out[d][1] += w0 * z;
+                }
+                if (sees1) {
+                    out[d][2] += w1 * a;
+                    out[d][3] += w1 * z;
                 }
             }
         }
@@ -373,7 +375,11 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
             }
         } else {
 #pragma unroll
-            for (int m = 0; m < MT; ++m) rows[m].add_seen(tile_v, n * BN);
+            for (int m = 0; m < MT; ++m) {
+                // All warps have used the keys of this tile; their place is large enough for the weights of ROWS rows.
+                static_assert(ROWS <= DT, "room for weights");
+                rows[m].add_seen(tile_v, n * BN, (T*)(keys + now * tile_bytes) + (warp * MT + m) * 16 * BN);
+            }
         }
         __syncthreads();
     }
