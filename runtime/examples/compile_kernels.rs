@@ -361,11 +361,6 @@ struct Part {
 impl Part {
     const ALL: Self = Self { index: 0, of: 1 };
 
-    /// Fused kernels are compiled with this part.
-    fn is_last(self) -> bool {
-        self.index + 1 == self.of
-    }
-
     /// The part that `2/3` names.
     fn parse(text: &str) -> Option<Self> {
         let (number, of) = text.split_once('/')?;
@@ -560,8 +555,8 @@ fn main() -> ExitCode {
         let units = files.and_then(|files| match only("--cuda") {
             true => Ok(files),
             false => {
-                let with_fused = named.is_none_or(|name| name == "fused_product") && part.is_last();
-                let fused = if with_fused { compile_fused(arch)? } else { Vec::new() };
+                let with_fused = named.is_none_or(|name| name == "fused_product");
+                let fused = if with_fused { compile_fused(arch, part.index, part.of)? } else { Vec::new() };
                 Ok([files, compile_rust(arch, named.unwrap_or(""), part)?, fused].concat())
             }
         });
