@@ -86,36 +86,65 @@ template <int DT, int BN> struct Rows {
 #endif
     }
 
-    // Makes weights of scores of the keys from `first` on, which all rows see unless `masked`. NaN is never the maximum, but
-    // propagates through the weights.
-    DEVICE void weigh(const Params& p, u32 first, bool masked, f32 slope) {
-        const u32 quad = threadIdx.x % 4;
-#if !defined(VARIANT)
-        const f32 scale = p.scale * LOG2_E;
+#if defined(VARIANT)
+    // If a bias can be loaded two keys at a time.
+    DEVICE static bool in_pairs(const Params& p) {
+        const u64* strides = p.bias_strides;
+        return strides[3] == 1 && (strides[0] | strides[1] | strides[2]) % 2 == 0 && p.bias % 4 == 0;
+    }
+
+    // Makes scores what the variant makes of them. What it consists of is the same for all, so that is asked once for each, not for
+    // each score.
+    DEVICE void vary(const Params& p, u32 first, bool masked, f32 slope) {
+        const u32 mine = first + threadIdx.x % 4 * 2;
+        each([&](f32& score, int, u32) { score *= p.scale; });
+        if (p.soft_cap != 0.f) {
+            const f32 inverse = 1.f / p.soft_cap;
+            each([&](f32& score, int, u32) { score = p.soft_cap * tanhf(score * inverse); });
+        }
+        if (p.bias && !masked && in_pairs(p)) {
+            const u32* from[2] = {(const u32*)(bias[0] + mine), (const u32*)(bias[1] + mine)};
+            u32 pairs[BN / 8][2];
+#pragma unroll
+            for (int i = 0; i < BN / 8; ++i) pairs[i][0] = from[0][i * 4], pairs[i][1] = from[1][i * 4];
+            each([&](f32& score, int r, u32 j) { score += to_f32(((const T*)pairs[j / 8])[r * 2 + j % 2]); });
+        } else if (p.bias) {
+            const T* from[2] = {bias[0] + mine * p.bias_strides[3], bias[1] + mine * p.bias_strides[3]};
+            each([&](f32& score, int r, u32 j) {
+                if (!masked || sees(r, mine + j)) score += to_f32(from[r][j * p.bias_strides[3]]);
+            });
+        }
+        if (p.alibi) {
+            const f32 away[2] = {(f32)((i64)mine - position[0]), (f32)((i64)mine - position[1])};
+            each([&](f32& score, int r, u32 j) { score -= slope * fabsf(away[r] + (f32)j); });
+        }
+    }
 #endif
+
+    // Calls a function with each score, the number of its row, and the distance of its key from this thread's first.
+    template <class F> DEVICE void each(F f) {
 #pragma unroll
         for (int i = 0; i < BN / 8; ++i) {
 #pragma unroll
-            for (int c = 0; c < 4; ++c) {
+            for (int c = 0; c < 4; ++c) f(s[i][c], c / 2, (u32)(i * 8 + c % 2));
+        }
+    }
+
+    // Makes weights of scores of the keys from `first` on, which all rows see unless `masked`. NaN is never the maximum, but
+    // propagates through the weights.
+    DEVICE void weigh(const Params& p, u32 first, bool masked, f32 slope) {
 #if defined(VARIANT)
-                const u32 j = first + i * 8 + quad * 2 + c % 2;
-                s[i][c] = sees(c / 2, j) ? capped(p, s[i][c] * p.scale) + added(p, bias[c / 2], slope, position[c / 2], j) : -INF;
+        vary(p, first, masked, slope);
 #else
-                s[i][c] *= scale;
+        const f32 scale = p.scale * LOG2_E;
+        each([&](f32& score, int, u32) { score *= scale; });
 #endif
-            }
-        }
-#if !defined(VARIANT)
         if (masked) {
-#pragma unroll
-            for (int i = 0; i < BN / 8; ++i) {
-#pragma unroll
-                for (int c = 0; c < 4; ++c) {
-                    if (!sees(c / 2, first + i * 8 + quad * 2 + c % 2)) s[i][c] = -INF;
-                }
-            }
+            const u32 mine = first + threadIdx.x % 4 * 2;
+            each([&](f32& score, int r, u32 j) {
+                if (!sees(r, mine + j)) score = -INF;
+            });
         }
-#endif
         f32 most[2] = {max[0], max[1]};
 #pragma unroll
         for (int i = 0; i < BN / 8; ++i) {
@@ -337,7 +366,11 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
                 }
             }
         }
+#if defined(VARIANT)
+        const bool masked = (n + 1) * BN > low || n * BN < highest;
+#else
         const bool masked = (low < top && (n + 1) * BN > low) || (n + 1) * BN > top;
+#endif
 #pragma unroll
         for (int m = 0; m < MT; ++m) rows[m].weigh(p, n * BN, masked, slope);
 
