@@ -83,7 +83,7 @@ fn graphs_make_room_for_others_and_are_given_back() {
     let mut rt = runtime();
     let graph = AloneGraph::builder().build(&mut rt).unwrap();
     // Filled once: this crate is not optimised, so filling takes longer than the calls.
-    let values = vec![1.5f32; 1 + 49 * 65_536];
+    let values = vec![1.5f32; 1 + 49 * 8_192];
     let check = |rt: &mut Runtime, size: usize, calls: usize| {
         for call in 0..calls {
             let step = rt.step().unwrap();
@@ -94,7 +94,7 @@ fn graphs_make_room_for_others_and_are_given_back() {
     };
     let mut most = 0;
     for round in 0..20 {
-        for size in (round * 2..round * 2 + 12).map(|n| 1 + n * 65_536) {
+        for size in (round * 2..round * 2 + 12).map(|n| 1 + n * 8_192) {
             check(&mut rt, size, 6);
         }
         let now = rt.memory().eager_graphs;

@@ -93,7 +93,19 @@ impl<'s, T: Float> Drawn<'s, T> {
         let wants = |rng: &mut StdRng| all || rng.random_bool(0.4);
         if wants(rng) {
             let shape = part_of(rng, scores);
-            let (bias, host) = input::<T>(step, rng, &shape, (-2.0, 2.0));
+            let (bias, host) = match shape.split_last() {
+                Some((&n, rest)) if n > 1 && rng.random_bool(0.4) => {
+                    // Part of a wider one: rows may begin at odd places.
+                    let width = n + rng.random_range(2..4);
+                    let (wide, host) = input::<T>(step, rng, &[rest, &[width]].concat(), (-2.0, 2.0));
+                    let first = rng.random_range(0..3);
+                    let host = Array::from_fn(&shape, |at| {
+                        host.at(&[&at[..rest.len()], &[at[rest.len()] + first]].concat())
+                    });
+                    (ops::narrow(&wide, rest.len(), first, n).unwrap(), host)
+                }
+                _ => input::<T>(step, rng, &shape, (-2.0, 2.0)),
+            };
             (drawn.bias, drawn.changes.bias) = (Some(bias), Some(host));
         }
         if wants(rng) {
@@ -229,6 +241,27 @@ fn common<T: Float>() {
 #[test]
 fn changes_with_heads_of_common_sizes() {
     for_types!(common: f32, f16, bf16);
+}
+
+/// Many queries, of which most see whole tiles of keys: few changes have a window. A bias may repeat, or have rows of an odd length.
+fn many<T: Float>() {
+    cases(8, |step, rng| {
+        let z = Sizes {
+            b: rng.random_bool(0.5).then(|| rng.random_range(1..3)),
+            t: rng.random_range(36..100),
+            s: [64, 129, 192, 200][rng.random_range(0..4)],
+            heads: 1,
+            group: 2,
+            d: [64, 128, 256][rng.random_range(0..3)],
+            dv: [32, 64, 128][rng.random_range(0..3)],
+        };
+        check::<T>(step, rng, z, false);
+    });
+}
+
+#[test]
+fn changes_of_many_queries() {
+    for_types!(many: f16, bf16);
 }
 
 /// One query of many keys, many queries, and heads of all kernels.

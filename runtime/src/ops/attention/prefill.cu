@@ -48,6 +48,11 @@ template <int DT> DEVICE bool any_unsound(const u8* tile, u32 from, u32 to) {
     return bad;
 }
 
+// Two elements, with zeros instead of infinities and NaN.
+DEVICE u32 sound(u32 two) {
+    return (unsound(two & 0xffffu) ? 0 : two & 0xffffu) | (unsound(two & 0xffff0000u) ? 0 : two & 0xffff0000u);
+}
+
 // Weights are powers of two, whose exponents are those of e times this. Scores without a variant have it in their scale; a bias may
 // be so large that it would overflow with it.
 #define LOG2_E 1.4426950408889634f
@@ -56,6 +61,8 @@ template <int DT> DEVICE bool any_unsound(const u8* tile, u32 from, u32 to) {
 #else
 #define UNIT 1.f
 #endif
+
+#define LARGEST __int_as_float(0x7f7fffff)
 
 // 2^x, rounded in hardware.
 DEVICE f32 power(f32 x) {
@@ -99,7 +106,8 @@ template <int DT, int BN> struct Rows {
         const u32 mine = first + threadIdx.x % 4 * 2;
         each([&](f32& score, int, u32) { score *= p.scale; });
         if (p.soft_cap != 0.f) {
-            const f32 inverse = 1.f / p.soft_cap;
+            // Finite, so that a score of 0 stays 0.
+            const f32 inverse = fminf(1.f / p.soft_cap, LARGEST);
             each([&](f32& score, int, u32) { score = p.soft_cap * tanhf(score * inverse); });
         }
         if (p.bias && !masked && in_pairs(p)) {
@@ -136,7 +144,7 @@ template <int DT, int BN> struct Rows {
 #if defined(VARIANT)
         vary(p, first, masked, slope);
 #else
-        const f32 scale = p.scale * LOG2_E;
+        const f32 scale = fminf(fmaxf(p.scale * LOG2_E, -LARGEST), LARGEST);
         each([&](f32& score, int, u32) { score *= scale; });
 #endif
         if (masked) {
@@ -185,10 +193,10 @@ template <int DT, int BN> struct Rows {
         to[3] = pack(s[2 * j + 1][2], s[2 * j + 1][3]);
     }
 
-    // Adds the values of those keys of a tile, from `first` on, that each row sees. Few tiles need this, so the code is short rather
-    // than fast: unrolled, it took half of the time that the compiler needs for this file. `room` takes 16 rows of BN weights of this
-    // warp, since a loop cannot index registers.
-    DEVICE void add_seen(const u8* tile_v, u32 first, T* room) {
+    // Adds those values of a tile, from `first` on, that are infinite or NaN, to rows that see them. Few tiles need this, so the code is
+    // short rather than fast: unrolled, it took half of the time that the compiler needs for this file. `room` takes 16 rows of BN
+    // weights of this warp, since a loop cannot index registers.
+    DEVICE void add_unsound(const u8* tile_v, u32 first, T* room) {
         const u32 lane = threadIdx.x % WARP, quad = lane % 4;
         T* mine = room + lane / 4 * BN;
 #pragma unroll
@@ -203,8 +211,10 @@ template <int DT, int BN> struct Rows {
             const f32 w0 = to_f32(mine[row]), w1 = to_f32(mine[8 * BN + row]);
 #pragma unroll
             for (int d = 0; d < DT / 8; ++d) {
-                const T* two = (const T*)(tile_v + twisted<DT>(row, d)) + quad * 2;
-                const f32 a = to_f32(two[0]), z = to_f32(two[1]);
+                const u32 two = *(const u32*)(tile_v + twisted<DT>(row, d) + quad * 4);
+                if (!unsound(two)) continue;
+                const u32 unsounds = two ^ sound(two);
+                const f32 a = to_f32(((const T*)&unsounds)[0]), z = to_f32(((const T*)&unsounds)[1]);
                 if (sees0) {
                     out[d][0] += w0 * a;
                     out[d][1] += w0 * z;
@@ -376,7 +386,7 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
 
         // Values. A weight of 0 does not erase a NaN, and keys that a row does not see may contain one, so
         // tiles that not all rows see are checked first.
-        const u8* tile_v = values + now * tile_bytes;
+        u8* tile_v = values + now * tile_bytes;
         bool bad = false;
 #if defined(VARIANT)
         if ((low < top && (n + 1) * BN > low) || n * BN < highest) {
@@ -388,30 +398,33 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
             bad = __syncthreads_or(any_unsound<DT>(tile_v, from, BN));
         }
 #endif
-        if (!bad) {
-#pragma unroll
-            for (int j = 0; j < BN / 16; ++j) {
-                u32 pf[MT][4];
-#pragma unroll
-                for (int m = 0; m < MT; ++m) rows[m].weights(pf[m], j);
-#pragma unroll
-                for (int d = 0; d < DT / 16; ++d) {
-                    u32 vf[4];
-                    const u32 row = j * 16 + lane / 8 % 2 * 8 + lane % 8;
-                    matrices_transposed(vf, shared_address(tile_v) + twisted<DT>(row, d * 2 + lane / 16));
-#pragma unroll
-                    for (int m = 0; m < MT; ++m) {
-                        multiply(rows[m].out[2 * d], pf[m], vf[0], vf[1]);
-                        multiply(rows[m].out[2 * d + 1], pf[m], vf[2], vf[3]);
-                    }
-                }
-            }
-        } else {
+        if (bad) {
+            // What is infinite or NaN is added by itself, and is a zero to the products: so bits of other rows are the same without it.
 #pragma unroll
             for (int m = 0; m < MT; ++m) {
                 // All warps have used the keys of this tile; their place is large enough for the weights of ROWS rows.
                 static_assert(ROWS <= DT, "room for weights");
-                rows[m].add_seen(tile_v, n * BN, (T*)(keys + now * tile_bytes) + (warp * MT + m) * 16 * BN);
+                rows[m].add_unsound(tile_v, n * BN, (T*)(keys + now * tile_bytes) + (warp * MT + m) * 16 * BN);
+            }
+            __syncthreads();
+            for (u32 i = threadIdx.x; i < tile_bytes / 4; i += THREADS) ((u32*)tile_v)[i] = sound(((const u32*)tile_v)[i]);
+            __syncthreads();
+        }
+#pragma unroll
+        for (int j = 0; j < BN / 16; ++j) {
+            u32 pf[MT][4];
+#pragma unroll
+            for (int m = 0; m < MT; ++m) rows[m].weights(pf[m], j);
+#pragma unroll
+            for (int d = 0; d < DT / 16; ++d) {
+                u32 vf[4];
+                const u32 row = j * 16 + lane / 8 % 2 * 8 + lane % 8;
+                matrices_transposed(vf, shared_address(tile_v) + twisted<DT>(row, d * 2 + lane / 16));
+#pragma unroll
+                for (int m = 0; m < MT; ++m) {
+                    multiply(rows[m].out[2 * d], pf[m], vf[0], vf[1]);
+                    multiply(rows[m].out[2 * d + 1], pf[m], vf[2], vf[3]);
+                }
             }
         }
         __syncthreads();

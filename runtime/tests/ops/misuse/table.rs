@@ -3,8 +3,8 @@
 use graphable::{
     Dim, Result, Tensor, bf16,
     ops::{
-        self, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig, MoeRoutes,
-        RopeConfig, RopeStyle, SampleConfig,
+        self, AttentionConfig, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, MaxPoolConfig,
+        MoeRoutes, RopeConfig, RopeOptions, RopeScaling, RopeStyle, SampleConfig, YarnConfig,
     },
 };
 
@@ -319,17 +319,73 @@ const LAYERS: &[Entry] = entries! {
         ops::gru_cell(&g.f(&[b, i.into()])?, &g.f(&[b, h.into()])?, &g.f(&w)?, &g.f(&u)?, &g.f(&bias)?, &g.f(&bias)?).map(Made::made)
     };
     rope: |g| {
-        let (t, h, d) = (g.dim(), g.n(), 2 * g.n());
-        let config = RopeConfig { dim: Some(g.or(d, &[0, 1, 2, 99, usize::MAX])), ..RopeConfig::new(g.real(100.0), RopeStyle::HalfSplit) };
-        ops::rope(&g.f(&[t, h.into(), d.into()])?, &g.index::<u32>(&[t], 9)?, config).map(Made::made)
+        let (t, h, pairs) = (g.dim(), g.n(), 2 * g.n());
+        let d = 2 * pairs;
+        let mut options: RopeOptions = RopeConfig {
+            dim: Some(g.or(d, &[0, 1, 2, 99, usize::MAX])),
+            ..RopeConfig::new(g.real(100.0), [RopeStyle::HalfSplit, RopeStyle::Interleaved][g.below(2)])
+        }
+        .into();
+        options = match g.below(6) {
+            0 => options.scaling(RopeScaling::Linear { factor: g.real(2.0) }),
+            1 => options.scaling(RopeScaling::Ntk { factor: g.real(2.0) }),
+            2 => options.scaling(RopeScaling::DynamicNtk {
+                factor: g.real(2.0),
+                original_max_position_embeddings: g.or(4, &[0, u32::MAX]),
+            }),
+            3 => options.scaling(RopeScaling::Yarn(YarnConfig::new(g.real(4.0), g.or(16, &[0, u32::MAX])))),
+            4 => options.scaling(RopeScaling::Llama3 {
+                factor: g.real(8.0),
+                low_freq_factor: g.real(1.0),
+                high_freq_factor: g.real(4.0),
+                original_max_position_embeddings: g.or(8, &[0, u32::MAX]),
+            }),
+            _ => options,
+        };
+        let mut places = vec![t];
+        if g.flag() {
+            let first = 1 + g.below(pairs - 1);
+            let sections = [g.or(first, &[0, pairs, usize::MAX]), pairs - first];
+            options = if g.flag() { options.sections(sections) } else { options.interleaved_sections([pairs / 2, pairs / 2]) };
+            places.insert(0, 2.into());
+        }
+        ops::rope(&g.f(&[t, h.into(), d.into()])?, &g.index::<u32>(&places, 9)?, options).map(Made::made)
     };
     attention: |g| {
-        let (t, s, h, d) = (g.dim(), g.n().into(), g.n(), g.n());
-        let (q, kv) = ([t, h.into(), d.into()], [s, h.into(), d.into()]);
-        let (q, k, v) = (g.f(&q)?, g.f(&kv)?, g.f(&kv)?);
-        let lengths = g.index::<u32>(&[1.into()], 3)?;
-        let mask = if g.flag() { AttentionMask::None } else { AttentionMask::Lengths(&lengths) };
-        ops::attention(&q, &k, &v, mask, g.real(0.5)).map(Made::made)
+        let batch = if g.flag() { vec![g.dim()] } else { Vec::new() };
+        let (t, s, h, heads, d, e) = (g.dim(), g.n().into(), g.n(), g.n(), g.n(), g.n());
+        let heads = (h * heads).into();
+        let q = g.f(&[&batch[..], &[t, heads, d.into()]].concat())?;
+        let k = g.f(&[&batch[..], &[s, h.into(), d.into()]].concat())?;
+        let v = g.f(&[&batch[..], &[s, h.into(), e.into()]].concat())?;
+        let lengths = g.index::<u32>(&if batch.is_empty() { vec![1.into()] } else { batch.clone() }, 3)?;
+        let positions = g.index::<u32>(&[&batch[..], &[t]].concat(), 3)?;
+        let bias = g.f(&g.part_of(&[&batch[..], &[heads, t, s]].concat()))?;
+        let (slopes, sinks) = (g.f(&[heads])?, g.f(&[heads])?);
+        let mut config = AttentionConfig::new(match g.below(4) {
+            0 => AttentionMask::None,
+            1 => AttentionMask::Causal,
+            2 => AttentionMask::Lengths(&lengths),
+            _ => AttentionMask::Positions(&positions),
+        });
+        if g.flag() {
+            config = config.bias(&bias);
+        }
+        config = match g.below(3) {
+            0 => config.alibi(),
+            1 => config.alibi_slopes(&slopes),
+            _ => config,
+        };
+        if g.flag() {
+            config = config.window(g.or(2, &[0, 7, usize::MAX]), g.or(0, &[1, 1 << 32, usize::MAX]));
+        }
+        if g.flag() {
+            config = config.soft_cap(g.real(2.0));
+        }
+        if g.flag() {
+            config = config.sinks(&sinks);
+        }
+        ops::attention(&q, &k, &v, config, g.real(0.5)).map(Made::made)
     };
     cache_view: |g| {
         let view = ops::cache_view(&g.owned.state).narrow(g.or(0, &[2, usize::MAX]), g.or(1, &[5, usize::MAX]), g.or(2, &[9, usize::MAX]))?;

@@ -57,16 +57,19 @@ fn normalized<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
     ops::group_norm(x, groups, &w, &b, 1e-1)
 }
 
-/// Attention of `[T, D]` to itself in heads that are `times` as wide, or as wide as they may be: scores are changed in several
-/// ways.
+/// Attention of `[T, D]` to itself in heads that are `times` as wide, or as wide as they may be, with one or two heads of queries for
+/// one of keys: scores are changed in several ways.
 fn attended<'s>(g: &Given<'_, 's>, times: usize) -> Result<Tensor<'s, f32>> {
     let x = ops::tanh(g.f(0)?)?;
     let bias = ops::matmul_nt(&x, &x)?;
     let width = x.dim(1).get()?;
     let times = times.min(MOST_OF_A_HEAD / width).max(1);
     let heads = ops::unsqueeze(&ops::concat(&vec![&x; times], 1)?, 1)?;
-    let sinks = ops::full(x.scope(), [1], 0.25f32)?;
-    let slopes = ops::full(x.scope(), [1], 0.125f32)?;
+    let both = ops::concat(&[&heads, &ops::neg(&heads)?], 1)?;
+    let queries = if g.n(2, 2) == 0 { &heads } else { &both };
+    let count = queries.dim(1).get()?;
+    let sinks = ops::full(x.scope(), [count], 0.25f32)?;
+    let slopes = ops::full(x.scope(), [count], 0.125f32)?;
     let places = ops::arange::<u32>(x.scope(), x.dim(0))?;
     let mask = if g.n(0, 2) == 0 { AttentionMask::Causal } else { AttentionMask::Positions(&places) };
     let mut config = AttentionConfig::new(mask);
@@ -78,7 +81,8 @@ fn attended<'s>(g: &Given<'_, 's>, times: usize) -> Result<Tensor<'s, f32>> {
         4 => config = config.window(g.n(2, 6), 0).sinks(&sinks).soft_cap(3.0).alibi(),
         _ => config = config.soft_cap(1.5),
     }
-    let y = ops::attention(&heads, &heads, &heads, config, 0.5 / times as f32)?;
+    let y = ops::attention(queries, &heads, &heads, config, 0.5 / times as f32)?;
+    let y = ops::narrow(&y, 1, count - 1, 1)?;
     ops::narrow(&ops::squeeze(&y, 1)?, 1, width * (times - 1), width)
 }
 
@@ -113,8 +117,16 @@ table! {
     attention: Product, tokens, |g| attended(g, 80);
     rope: Smooth, tokens, |g| {
         let x = ops::unsqueeze(g.f(0)?, 1)?;
-        let options = turned(g, x.dim(2).get()? / 2 * 2);
-        ops::squeeze(&ops::rope(&x, &ops::arange::<u32>(x.scope(), x.dim(0))?, options)?, 1)
+        let pairs = x.dim(2).get()? / 2;
+        let (options, places) = (turned(g, pairs * 2), ops::arange::<u32>(x.scope(), x.dim(0))?);
+        let (options, places) = match g.n(2, 3) {
+            0 if pairs > 1 => {
+                let others = ops::remainder(&places, 2)?;
+                (options.sections([1, pairs - 1]), ops::stack(&[&places, &others], 0)?)
+            }
+            _ => (options, places),
+        };
+        ops::squeeze(&ops::rope(&x, &places, options)?, 1)
     };
     masked_matmul: Product, columns, |g| {
         let x = ops::scale(&ops::tanh(g.f(0)?)?, 0.1)?;
