@@ -1,6 +1,12 @@
 //! Convolutions by cuDNN in recordings.
 
-use graphable::{Float, bf16, f16, graphable, prelude::*};
+use std::sync::{Arc, Mutex};
+
+use graphable::{
+    Float, Passes, bf16, f16, graphable,
+    passes::{Pass, PassFailure, Program},
+    prelude::*,
+};
 
 use crate::support::{runtime, skipped};
 
@@ -60,6 +66,52 @@ fn convolutions_by_the_library_replay_as_they_run() {
     replays_are_as_eager::<f32>();
     replays_are_as_eager::<f16>();
     replays_are_as_eager::<bf16>();
+}
+
+#[graphable]
+fn of_one<T: Float>(x: &Tensor<T>, w: &Param<T>) -> Result<Tensor<T>> {
+    ops::conv2d(x, w, ops::ConvConfig::new())
+}
+
+/// Keeps the names of the operations of a recording.
+#[derive(Clone, Debug, Default)]
+struct Names(Arc<Mutex<Vec<&'static str>>>);
+
+impl Pass for Names {
+    fn name(&self) -> &'static str {
+        "names"
+    }
+
+    fn run(&self, program: &Program<'_>) -> Result<(), PassFailure> {
+        self.0.lock().unwrap().extend(program.launches().map(|launch| launch.operation()));
+        Ok(())
+    }
+}
+
+fn is_by_library<T: Float>() -> bool {
+    let mut rt = runtime();
+    let names = Names::default();
+    let passes = Passes::default().with_at(0, names.clone());
+    let graph = OfOneGraph::<T>::builder().passes(passes).build(&mut rt).unwrap();
+    let w = Param::new(&rt, &[32, 16, 1, 1], &values::<T>(512)).unwrap();
+    for _ in 0..3 {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[2, 16, 6, 5], &values::<T>(960)).unwrap();
+        let _ = step.read(&graph.call(&step, &x, &w).unwrap()).unwrap();
+    }
+    let names = names.0.lock().unwrap();
+    assert!(!names.is_empty());
+    names.contains(&"convolution")
+}
+
+#[test]
+fn windows_of_one_element_are_products_in_f32_alone() {
+    if skipped("windows_of_one_element_are_products_in_f32_alone") {
+        return;
+    }
+    let has_library = std::env::var_os("GRAPHABLE_TEST_WITHOUT_CUDNN").is_none();
+    assert!(!is_by_library::<f32>());
+    assert_eq!((is_by_library::<f16>(), is_by_library::<bf16>()), (has_library, has_library));
 }
 
 /// The library has a handle for each stream, which other streams use after its end.

@@ -71,8 +71,10 @@ pub(super) fn convolution<'s, T: Real, const N: usize>(
     sizes: &Sizes<'s, N>,
 ) -> Result<Option<Tensor<'s, T>>> {
     let (x, scope) = (operands.x, operands.scope());
-    let is_product =
+    let is_of_one =
         config.groups == 1 && (sizes.kernel, config.stride, config.padding) == ([1; N], [1; N], [0; N]);
+    // A product adds the bias itself.
+    let is_product = is_of_one && (T::DTYPE == DType::F32 || operands.bias.is_some());
     let channels = config.groups * sizes.outer;
     let is_wide = T::DTYPE == DType::F32 && config.groups == 1 && channels > WIDE;
     let by_library = T::DTYPE.is_computed_in_f32();
