@@ -154,7 +154,8 @@ table! {
     };
     conv_transpose1d: Product, doubled, |g| {
         let x = image(g)?;
-        channel(&ops::conv_transpose1d(&x, &weights(&x, &[1, 1, 2], 1.0)?, ConvTransposeConfig::new().stride(2))?)
+        let config = ConvTransposeConfig::new().stride(2).padding(1).output_padding(1).dilation(2);
+        channel(&ops::conv_transpose1d(&x, &weights(&x, &[1, 1, 2], 1.0)?, config)?)
     };
     conv_transpose1d_bias: Product, doubled, |g| {
         let x = image(g)?;
@@ -164,8 +165,10 @@ table! {
     };
     conv_transpose2d: Product, doubled_2d, |g| {
         let x = image(g)?;
-        let w = weights(&x, &[1, 1, 2, 2], 1.0)?;
-        channel(&ops::conv_transpose2d(&x, &w, ConvTransposeConfig::new().stride(2))?)
+        let both = ops::concat(&[&x, &ops::neg(&x)?], 1)?;
+        let config = ConvTransposeConfig::new().stride(2).groups(2);
+        let y = ops::conv_transpose2d(&both, &weights(&x, &[2, 1, 2, 2], 1.0)?, config)?;
+        channel(&ops::narrow(&y, 1, 1, 1)?)
     };
     conv_transpose2d_bias: Product, doubled_2d, |g| {
         let x = image(g)?;
