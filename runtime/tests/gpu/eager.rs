@@ -82,7 +82,7 @@ fn graphs_make_room_for_others_and_are_given_back() {
     }
     let mut rt = runtime();
     let graph = AloneGraph::builder().build(&mut rt).unwrap();
-    // Filled once: this crate is not optimised, so filling takes longer than the calls.
+    // Filled once: this crate is not optimised, so filling and reading large tensors takes longer than the calls.
     let values = vec![1.5f32; 1 + 49 * 8_192];
     let check = |rt: &mut Runtime, size: usize, calls: usize| {
         for call in 0..calls {

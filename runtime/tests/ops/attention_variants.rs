@@ -243,7 +243,7 @@ fn changes_with_heads_of_common_sizes() {
     for_types!(common: f32, f16, bf16);
 }
 
-/// Many queries, of which most see whole tiles of keys: few changes have a window. A bias may repeat, or have rows of an odd length.
+/// Many queries, most of which see whole tiles of keys, since few changes have a window.
 fn many<T: Float>() {
     cases(8, |step, rng| {
         let z = Sizes {
@@ -388,6 +388,32 @@ fn a_bias_of_the_lowest_number_is_a_number() {
             lowest::<f16>(t, d, f16::MIN.to_f64());
         }
     }
+}
+
+/// Whatever a score of 0 is multiplied or divided by, it stays 0: all keys count the same.
+fn zeros_at_the_ends_of_f32<T: Float>() {
+    in_step(|step| {
+        let rng = &mut StdRng::seed_from_u64(23);
+        for d in [64, 128, 256] {
+            let q = ops::full(step.scope(), [40, 1, d], T::from_f64(0.0)).unwrap();
+            let (k, _) = input::<T>(step, rng, &[70, 1, d], (-1.5, 1.5));
+            let (v, values) = input::<T>(step, rng, &[70, 1, d], (-1.5, 1.5));
+            let mean = |e: usize| (0..70).map(|j| values.at(&[j, 0, e])).sum::<f64>() / 70.0;
+            let want = Array::from_fn(&[40, 1, d], |at| mean(at[2]));
+            for scale in [3e38, -3e38, f32::MIN_POSITIVE, 1e-45] {
+                for cap in [None, Some(1e-39), Some(1e-45), Some(f32::MAX)] {
+                    let config = AttentionConfig::new(AttentionMask::None);
+                    let config = cap.map_or(config, |cap| config.soft_cap(cap));
+                    assert_close(step, &ops::attention(&q, &k, &v, config, scale).unwrap(), &want, 8.0);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_score_of_zero_stays_zero() {
+    for_types!(zeros_at_the_ends_of_f32: f32, f16, bf16);
 }
 
 #[test]

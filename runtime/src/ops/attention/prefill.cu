@@ -94,14 +94,14 @@ template <int DT, int BN> struct Rows {
     }
 
 #if defined(VARIANT)
-    // If a bias can be loaded two keys at a time.
+    // Returns whether a bias can be loaded two keys at a time.
     DEVICE static bool in_pairs(const Params& p) {
         const u64* strides = p.bias_strides;
         return strides[3] == 1 && (strides[0] | strides[1] | strides[2]) % 2 == 0 && p.bias % 4 == 0;
     }
 
-    // Makes scores what the variant makes of them. What it consists of is the same for all, so that is asked once for each, not for
-    // each score.
+    // Applies the variant to the scores. Which of its parts there are is the same for all scores, so that is tested once a tile rather
+    // than once a score.
     DEVICE void vary(const Params& p, u32 first, bool masked, f32 slope) {
         const u32 mine = first + threadIdx.x % 4 * 2;
         each([&](f32& score, int, u32) { score *= p.scale; });
@@ -399,7 +399,8 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
         }
 #endif
         if (bad) {
-            // What is infinite or NaN is added by itself, and is a zero to the products: so bits of other rows are the same without it.
+            // Infinities and NaN are added separately, and the products see zeros in their place, so that rows which do not see
+            // them have the same bits as without them.
 #pragma unroll
             for (int m = 0; m < MT; ++m) {
                 // All warps have used the keys of this tile; their place is large enough for the weights of ROWS rows.

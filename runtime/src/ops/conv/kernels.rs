@@ -165,5 +165,8 @@ convolutions! {
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn all() -> impl Iterator<Item = &'static Definition> {
-    definitions!([floats, doubles] [biased, unfold_1d, unfold_2d, depthwise_1d, depthwise_2d, depthwise_bias_1d, depthwise_bias_2d, fold_1d, fold_2d, fold_bias_1d, fold_bias_2d])
+    definitions!([floats, doubles] [
+        biased, unfold_1d, unfold_2d, depthwise_1d, depthwise_2d, depthwise_bias_1d,
+        depthwise_bias_2d, fold_1d, fold_2d, fold_bias_1d, fold_bias_2d
+    ])
 }

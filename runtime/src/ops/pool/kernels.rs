@@ -179,5 +179,8 @@ pools! {
 /// The kernels of this file, for CI to compile.
 #[cfg(feature = "cuda")]
 pub(super) fn all() -> impl Iterator<Item = &'static Definition> {
-    definitions!([floats, doubles] [max_pool_1d, max_pool_2d, avg_pool_1d, avg_pool_2d, adaptive_avg_1d, adaptive_avg_2d, adaptive_max_1d, adaptive_max_2d])
+    definitions!([floats, doubles] [
+        max_pool_1d, max_pool_2d, avg_pool_1d, avg_pool_2d,
+        adaptive_avg_1d, adaptive_avg_2d, adaptive_max_1d, adaptive_max_2d
+    ])
 }

@@ -66,10 +66,10 @@ fn attended<'s>(g: &Given<'_, 's>, times: usize) -> Result<Tensor<'s, f32>> {
     let times = times.min(MOST_OF_A_HEAD / width).max(1);
     let heads = ops::unsqueeze(&ops::concat(&vec![&x; times], 1)?, 1)?;
     let both = ops::concat(&[&heads, &ops::neg(&heads)?], 1)?;
-    let queries = if g.n(2, 2) == 0 { &heads } else { &both };
+    let queries = if g.n(2, 12) < 6 { &heads } else { &both };
     let count = queries.dim(1).get()?;
-    let sinks = ops::full(x.scope(), [count], 0.25f32)?;
-    let slopes = ops::full(x.scope(), [count], 0.125f32)?;
+    let sinks = ops::arange_step::<f32>(x.scope(), count, 0.25, 0.5)?;
+    let slopes = ops::arange_step::<f32>(x.scope(), count, 0.125, 0.25)?;
     let places = ops::arange::<u32>(x.scope(), x.dim(0))?;
     let mask = if g.n(0, 2) == 0 { AttentionMask::Causal } else { AttentionMask::Positions(&places) };
     let mut config = AttentionConfig::new(mask);
@@ -82,7 +82,7 @@ fn attended<'s>(g: &Given<'_, 's>, times: usize) -> Result<Tensor<'s, f32>> {
         _ => config = config.soft_cap(1.5),
     }
     let y = ops::attention(queries, &heads, &heads, config, 0.5 / times as f32)?;
-    let y = ops::narrow(&y, 1, count - 1, 1)?;
+    let y = ops::narrow(&y, 1, g.n(1, 12) / 6 % count, 1)?;
     ops::narrow(&ops::squeeze(&y, 1)?, 1, width * (times - 1), width)
 }
 
@@ -166,9 +166,12 @@ table! {
     conv_transpose2d: Product, doubled_2d, |g| {
         let x = image(g)?;
         let both = ops::concat(&[&x, &ops::neg(&x)?], 1)?;
-        let config = ConvTransposeConfig::new().stride(2).groups(2);
+        let mut config = ConvTransposeConfig::new().stride(2).groups(2);
+        if g.n(1, 2) == 1 {
+            config = config.padding(1).output_padding(1).dilation(2);
+        }
         let y = ops::conv_transpose2d(&both, &weights(&x, &[2, 1, 2, 2], 1.0)?, config)?;
-        channel(&ops::narrow(&y, 1, 1, 1)?)
+        channel(&ops::narrow(&y, 1, g.n(0, 2), 1)?)
     };
     conv_transpose2d_bias: Product, doubled_2d, |g| {
         let x = image(g)?;
