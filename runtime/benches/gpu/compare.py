@@ -1,6 +1,6 @@
 """Runs our figures and PyTorch's on one GPU, in one command, and prints the ratios.
 
-`compare.py BENCH_BINARY [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [attention] [numerics] [decode]`; the binary is what
+`compare.py BENCH_BINARY [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [transposes] [attention] [numerics] [decode]`; the binary is what
 `cargo bench -p graphable --bench gpu --no-run` names.
 """
 
@@ -38,8 +38,7 @@ def main():
                     if key in other and isinstance(mine[key], (int, float)) and mine[key] and other[key]
                 ]
                 name = f"{figure} {mine.get('order', mine.get('case', ''))}".strip()
-                if "numerics" in mine:
-                    name += f", {mine['numerics']}"
+                name = ", ".join([name] + [mine[key] for key in ("numerics", "layout") if key in mine])
                 print(f"RATIO {name} / {other['what']}: {'; '.join(ratios)}", flush=True)
         if figure == "numerics":
             table(ours, theirs)

@@ -1,6 +1,7 @@
 //! Convolutions of ResNet-50 (32 images) and of a small U-Net (8 images): device time of one, of many in one graph. Inputs and
-//! weights have their channels next to each other in memory, as the convolution before leaves them, and as PyTorch recommends.
-//! In f32, each is measured a second time with [`Numerics::fourier`], which PyTorch has no switch for.
+//! weights have their channels next to each other in memory, as the convolution before leaves them, and as PyTorch recommends;
+//! then in the second place, as they are made where nothing is said. In f32, each is measured a second time with
+//! [`Numerics::fourier`], which PyTorch has no switch for.
 
 use graphable::{Float, Numerics, Runtime, Step, bf16, graphable, prelude::*};
 
@@ -39,14 +40,22 @@ fn convolve<T: Float>(
     Ok(out)
 }
 
-fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize; 6]) -> Result<()> {
+fn measure<T: Float>(
+    rt: &mut Runtime,
+    [n, c, size, out, window, stride]: [usize; 6],
+    is_last: bool,
+) -> Result<()> {
     let graph = ConvolveGraph::<T>::builder().build(rt)?;
     let launches = 10;
     let call = |step: &Step<'_>| {
-        let x = ops::full(step.scope(), &[n, size, size, c], T::from_f64(0.5))?;
-        let x = ops::permute(&x, &[0, 3, 1, 2])?;
-        let w = ops::full(step.scope(), &[out, window, window, c], T::from_f64(0.01))?;
-        let w = ops::permute(&w, &[0, 3, 1, 2])?;
+        let filled = |n: usize, size: usize, value: f64| match is_last {
+            true => {
+                let of = ops::full(step.scope(), &[n, size, size, c], T::from_f64(value))?;
+                ops::permute(&of, &[0, 3, 1, 2])
+            }
+            false => ops::full(step.scope(), &[n, c, size, size], T::from_f64(value)),
+        };
+        let (x, w) = (filled(n, size, 0.5)?, filled(out, window, 0.01)?);
         let mut all = Rounds::default();
         for _ in 0..15 {
             let one = |_| graph.call(step, &x, &w, stride, window / 2, launches).map(drop);
@@ -63,8 +72,9 @@ fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize
         (format!("{c}x{size}x{size} {out} {window}x{window}/{stride}"), size.div_ceil(stride));
     let work = 2 * n * out * places * places * c * window * window;
     println!(
-        "{{\"figure\":\"conv\",\"numerics\":\"{}\",\"case\":\"{} {n} {case}\",\"launch_us\":{us:.2},\"tflop_s\":{:.1}}}",
+        "{{\"figure\":\"conv\",\"numerics\":\"{}\",\"layout\":\"channels {}\",\"case\":\"{} {n} {case}\",\"launch_us\":{us:.2},\"tflop_s\":{:.1}}}",
         rt.numerics(),
+        if is_last { "last" } else { "first" },
         T::DTYPE,
         work as f64 / us / 1e6
     );
@@ -73,12 +83,12 @@ fn measure<T: Float>(rt: &mut Runtime, [n, c, size, out, window, stride]: [usize
 
 pub(crate) fn run() -> Result<()> {
     let mut rt = crate::timing::runtime_without_passes()?;
-    for shape in SHAPES {
-        measure::<f32>(&mut rt, shape)?;
+    for (shape, is_last) in SHAPES.into_iter().flat_map(|shape| [(shape, true), (shape, false)]) {
+        measure::<f32>(&mut rt, shape, is_last)?;
         rt.set_numerics(Numerics::default().fourier(true));
-        measure::<f32>(&mut rt, shape)?;
+        measure::<f32>(&mut rt, shape, is_last)?;
         rt.set_numerics(Numerics::default());
-        measure::<bf16>(&mut rt, shape)?;
+        measure::<bf16>(&mut rt, shape, is_last)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [chains] [kernels] [rows] [norms] [indexed] [conv] [attention] [numerics] [decode]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [chains] [kernels] [rows] [norms] [indexed] [conv] [transposes] [attention] [numerics] [decode]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -28,12 +28,13 @@ mod shared_indexed;
 mod shared_rows;
 mod small;
 mod timing;
+mod transposes;
 #[path = "../shared/twins.rs"]
 mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 15] = [
+const ALL: [(&str, Bench); 16] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -46,6 +47,7 @@ const ALL: [(&str, Bench); 15] = [
     ("norms", norms::run),
     ("indexed", indexed::run),
     ("conv", conv::run),
+    ("transposes", transposes::run),
     ("attention", attention::run),
     ("numerics", numerics::run),
     ("decode", decode::run),
@@ -77,7 +79,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, attention, numerics, decode"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, transposes, attention, numerics, decode"
         );
         return ExitCode::from(2);
     }

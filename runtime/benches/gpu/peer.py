@@ -1,4 +1,4 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [attention] [numerics] [decode]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [transposes] [attention] [numerics] [decode]`."""
 
 import gc
 import json
@@ -336,6 +336,22 @@ def conv():
                     del graph, y
 
 
+def transposes():
+    """Copies of tensors whose dimensions lie in another order; cases named as those of `transposes.rs`."""
+    launches = 20
+    for shape in ([1, 8192, 8192], [32, 64, 3136], [32, 128, 3136], [32, 512, 49], [32, 3, 50176], [512, 512, 9]):
+        for dtype, short in ((torch.float32, "f32"), (torch.bfloat16, "bf16"), (torch.uint8, "u8")):
+            x = torch.full(shape, 1, device=DEVICE, dtype=dtype).permute(0, 2, 1)
+            x.contiguous()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for _ in range(launches):
+                    y = x.contiguous()
+            _, total = per_call(15, 2, lambda i: graph.replay(), torch.cuda.synchronize)
+            say(figure="transposes", what="PyTorch", case=f"{short} {shape}", launch_us=total / launches)
+            del graph, y
+
+
 def attention():
     """SDPA with its fastest backend and compiled FlexAttention; cases named as those of `attention.rs`."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -471,7 +487,7 @@ if __name__ == "__main__":
     # `use_deterministic_algorithms` asks for it, before cuBLAS is used first.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
-             "chains": chains, "rows": rows, "conv": conv, "attention": attention, "numerics": numerics,
+             "chains": chains, "rows": rows, "conv": conv, "transposes": transposes, "attention": attention, "numerics": numerics,
              "decode": lambda: peer_decode.decode(say, per_call)}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():

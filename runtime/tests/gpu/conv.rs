@@ -68,9 +68,12 @@ fn convolutions_by_the_library_replay_as_they_run() {
     replays_are_as_eager::<bf16>();
 }
 
+/// A convolution of windows of one element, whose input has its channels last in memory or in the second place.
 #[graphable]
-fn of_one<T: Float>(x: &Tensor<T>, w: &Param<T>) -> Result<Tensor<T>> {
-    ops::conv2d(x, w, ops::ConvConfig::new())
+fn of_one<T: Float>(x: &Tensor<T>, w: &Param<T>, #[key] is_last: bool) -> Result<Tensor<T>> {
+    let x = if is_last { ops::permute(x, &[0, 3, 1, 2])? } else { ops::reshape(x, &[2, 16, 6, 5])? };
+    // A window of one element has no two that a dilation could part.
+    ops::conv2d(&x, w, ops::ConvConfig::new().dilation(3))
 }
 
 /// Keeps the names of the operations of a recording.
@@ -88,8 +91,8 @@ impl Pass for Names {
     }
 }
 
-/// If the library computes a convolution of windows of one element, whose values are compared with their sums, which are exact.
-fn is_by_library<T: Float>() -> bool {
+/// Returns whether the library computes [`of_one`], whose values are compared with their sums, which are exact.
+fn is_by_library<T: Float>(is_last: bool) -> bool {
     let mut rt = runtime();
     let names = Names::default();
     let passes = Passes::default().with_at(0, names.clone());
@@ -98,14 +101,16 @@ fn is_by_library<T: Float>() -> bool {
     let (of_x, of_w) = (values::<T>(960), values::<T>(512));
     let want = (0..2 * 32 * 30).map(|at| {
         let (image, o, place) = (at / 960, at / 30 % 32, at % 30);
-        let product = |c: usize| of_x[image * 480 + c * 30 + place].to_f64() * of_w[o * 16 + c].to_f64();
+        let element = |c: usize| if is_last { place * 16 + c } else { c * 30 + place };
+        let product = |c: usize| of_x[image * 480 + element(c)].to_f64() * of_w[o * 16 + c].to_f64();
         T::from_f64((0..16).map(product).sum())
     });
     let want: Vec<T> = want.collect();
     for _ in 0..3 {
         let step = rt.step().unwrap();
-        let x = step.tensor(&[2, 16, 6, 5], &of_x).unwrap();
-        assert_eq!(step.read(&graph.call(&step, &x, &w).unwrap()).unwrap(), want, "{}", T::DTYPE);
+        let x = step.tensor(&[2, 6, 5, 16], &of_x).unwrap();
+        let y = graph.call(&step, &x, &w, is_last).unwrap();
+        assert_eq!(step.read(&y).unwrap(), want, "{}, channels last: {is_last}", T::DTYPE);
     }
     let names = names.0.lock().unwrap();
     assert!(!names.is_empty());
@@ -113,13 +118,16 @@ fn is_by_library<T: Float>() -> bool {
 }
 
 #[test]
-fn windows_of_one_element_are_products_in_f32_alone() {
-    if skipped("windows_of_one_element_are_products_in_f32_alone") {
+fn windows_of_one_element_are_products_in_f32_and_with_channels_first() {
+    if skipped("windows_of_one_element_are_products_in_f32_and_with_channels_first") {
         return;
     }
     let has_library = std::env::var_os("GRAPHABLE_TEST_WITHOUT_CUDNN").is_none();
-    assert!(!is_by_library::<f32>());
-    assert_eq!((is_by_library::<f16>(), is_by_library::<bf16>()), (has_library, has_library));
+    for is_last in [true, false] {
+        assert!(!is_by_library::<f32>(is_last));
+        let of_16_bits = (is_by_library::<f16>(is_last), is_by_library::<bf16>(is_last));
+        assert_eq!(of_16_bits, (has_library && is_last, has_library && is_last));
+    }
 }
 
 /// The library has a handle for each stream, which other streams use after its end.

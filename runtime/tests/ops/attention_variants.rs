@@ -1,5 +1,7 @@
 //! Attention with a bias, ALiBi, a window, a soft cap and sinks, in all combinations, against the definition in f64.
 
+use std::cell::Cell;
+
 use graphable::{
     Float, Step, Tensor, bf16, f16,
     ops::{self, AttentionConfig, AttentionMask},
@@ -337,6 +339,65 @@ fn keys_outside_of_the_window_may_hold_anything() {
     outside::<f16>(8, 128);
     outside::<bf16>(40, 64);
     outside::<f16>(70, 256);
+}
+
+/// Rows that see no value that is infinite or NaN have the bits that they have without it, whatever changes their scores, and so have
+/// all rows in the channels that have none.
+fn bits_beside_infinities<T: Float>() {
+    let seen = Cell::new(0);
+    cases(24, |step, rng| {
+        let (b, hk, group) = (rng.random_range(1..3), rng.random_range(1..3), rng.random_range(1..4));
+        let t = if rng.random_bool(0.4) { rng.random_range(1..9) } else { rng.random_range(33..150) };
+        let (s, d) = ([64, 129, 200][rng.random_range(0..3)], [64, 80, 128, 256][rng.random_range(0..4)]);
+        let (q, _) = input::<T>(step, rng, &[b, t, hk * group, d], (-1.5, 1.5));
+        let (k, _) = input::<T>(step, rng, &[b, s, hk, d], (-1.5, 1.5));
+        let (_, values) = input::<T>(step, rng, &[b, s, hk, d], (-1.5, 1.5));
+        let (positions, held) = indices(step, rng, &[b, t], s as u32);
+        let drawn = Drawn::<T>::new(step, rng, &[b, hk * group, t, s], false);
+        let bad: Vec<[usize; 4]> = (0..rng.random_range(1..4))
+            .map(|_| [b, s, hk, d].map(|size| rng.random_range(0..size)))
+            .collect();
+        let what = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.random_range(0..3)];
+        // Both have the same layout, on which it depends which kernel computes them.
+        let spoilt = |at: &[usize]| if bad.iter().any(|bad| bad == at) { what } else { values.at(at) };
+        let [v, spoilt] = [&values, &Array::from_fn(&values.shape, spoilt)].map(|of| {
+            let data: Vec<T> = of.data.iter().map(|value| T::from_f64(*value)).collect();
+            step.tensor(&[b, s, hk, d], &data).unwrap()
+        });
+        let is_causal = rng.random_bool(0.5);
+        let mask = if is_causal { AttentionMask::Causal } else { AttentionMask::Positions(&positions) };
+        let attended = |v: &Tensor<'_, T>| -> Vec<f64> {
+            let y = ops::attention(&q, &k, v, drawn.config(mask), 0.125).unwrap();
+            step.read(&y).unwrap().into_iter().map(|value: T| value.to_f64()).collect()
+        };
+        let (clean, spoilt) = (attended(&v), attended(&spoilt));
+        let sees = |sequence: usize, i: usize, h: usize, e: usize| {
+            bad.iter().any(|&[of, j, head, channel]| {
+                let at =
+                    if is_causal { (i + s) as i64 - t as i64 } else { held.data[sequence * t + i] as i64 };
+                let away = j as i64 - at;
+                let is_within =
+                    drawn.changes.window.is_none_or(|(left, right)| -left <= away && away <= right);
+                (of, head, channel) == (sequence, h / group, e) && away <= 0 && is_within
+            })
+        };
+        for (at, (clean, spoilt)) in clean.iter().zip(&spoilt).enumerate() {
+            let (sequence, i, h, e) =
+                (at / (t * hk * group * d), at / (hk * group * d) % t, at / d % (hk * group), at % d);
+            if !sees(sequence, i, h, e) {
+                assert_eq!(clean.to_bits(), spoilt.to_bits(), "{at}: {sequence} {i} {h} {e}, of {bad:?}");
+            } else if drawn.changes.slopes.is_none() {
+                assert!(!spoilt.is_finite(), "{at}: sees {what}");
+                seen.set(seen.get() + 1);
+            }
+        }
+    });
+    assert!(seen.get() > 20, "{} results saw a value that is not finite", seen.get());
+}
+
+#[test]
+fn rows_keep_their_bits_beside_infinities() {
+    for_types!(bits_beside_infinities: f32, f16, bf16);
 }
 
 #[test]

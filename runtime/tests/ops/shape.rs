@@ -118,6 +118,33 @@ fn narrow_split_concat() {
     for_types!(parts_and_wholes: f32, f16, bf16, i32, u32, u8, bool);
 }
 
+/// Planes that a GPU copies by squares of 32 to 128 elements, at any places.
+fn transposed<T: Element>() {
+    cases(10, |step, rng| {
+        let mut dims: Vec<usize> = vec![1, 2, rng.random_range(14..150), rng.random_range(14..150)];
+        if rng.random_bool(0.5) {
+            // Whole words of 4 bytes.
+            dims[2..].iter_mut().for_each(|size| *size = size.next_multiple_of(4));
+        }
+        dims[rng.random_range(0..2)] += 1;
+        dims.shuffle(rng);
+        let (x, host) = input::<T>(step, rng, &dims, (-9.0, 9.0));
+        let mut axes = [0, 1, 2, 3];
+        axes.shuffle(rng);
+        let want = Array::from_fn(&axes.map(|axis| dims[axis]), |at| {
+            let mut source = [0; 4];
+            axes.iter().zip(at).for_each(|(&from, &v)| source[from] = v);
+            host.at(&source)
+        });
+        assert_same(step, &ops::contiguous(&ops::permute(&x, &axes).unwrap()).unwrap(), &want);
+    });
+}
+
+#[test]
+fn views_of_other_orders_are_copied() {
+    for_types!(transposed: f32, f64, f16, u8);
+}
+
 #[test]
 fn a_contiguous_tensor_is_reshaped_without_a_copy() {
     crate::harness::in_step(|step| {

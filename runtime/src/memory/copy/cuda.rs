@@ -1,4 +1,4 @@
-//! Copies and padding on a GPU: `copy.cu`.
+//! Copies and padding on a GPU: `copy.cu` and `transpose.cu`.
 
 use bytemuck::{Pod, Zeroable};
 use smallvec::{SmallVec, smallvec};
@@ -14,6 +14,7 @@ use crate::{
 
 #[cfg(test)]
 mod tests;
+mod transpose;
 
 static SOURCE: SourceFile = SourceFile::ours("copy/copy.cu", include_str!("copy.cu"));
 
@@ -47,6 +48,9 @@ pub(super) fn copy(gpu: &mut dyn Submit, x: &View, y: &View) -> Result<()> {
         let params = FlatParams { from: x.addr, to: y.addr, bytes: walk.count() * size };
         let grid = line(gpu, params.bytes.div_ceil(16));
         return submit(gpu, Kernel::plain(&SOURCE, "copy_flat"), grid, &params);
+    }
+    if let Some(of) = transpose::Transpose::of(&walk, size, x.addr, y.addr) {
+        return of.submit(gpu);
     }
     let word = walk.word(size, &[x.addr, y.addr]);
     let params = Move::new(&walk.in_words(size, word), x.addr, y.addr);

@@ -8,7 +8,7 @@ use crate::{
     DType, Dim, Real, Result, Scope, Tensor,
     backend::{
         Op,
-        cuda::kernels::{Convolution, ConvolutionAddresses, Order},
+        cuda::kernels::{Convolution, ConvolutionAddresses, Fourier, Order},
     },
     kernel::call::Call,
     memory::COPY,
@@ -63,46 +63,50 @@ impl Operation for ByLibrary {
 }
 
 /// Computes a convolution by the library; `None` if the device has none for it, or a matrix product or other kernels do
-/// better: for windows of one element in f32 or with a bias, for many channels in f32, and where the zeros after the input are a
-/// bucket's.
+/// better: for windows of one element in f32, with a bias or with the channels first in memory, for many channels in f32, and
+/// where the zeros after the input are a bucket's.
 pub(super) fn convolution<'s, T: Real, const N: usize>(
     operands: &Operands<'_, 's, T>,
     config: &ConvConfig<N>,
     sizes: &Sizes<'s, N>,
 ) -> Result<Option<Tensor<'s, T>>> {
-    let (x, scope) = (operands.x, operands.scope());
+    let scope = operands.scope();
     let is_of_one =
         config.groups == 1 && (sizes.kernel, config.stride, config.padding) == ([1; N], [1; N], [0; N]);
-    // A product adds the bias itself.
-    let is_product = is_of_one && (T::DTYPE == DType::F32 || operands.bias.is_some());
+    let x = Operand { view: operands.x.view(operands.op)?, marks: operands.x.raw.marks };
+    // A product adds the bias itself, and reads the input in either order.
+    let is_product =
+        is_of_one && (T::DTYPE == DType::F32 || operands.bias.is_some() || !fits(&x.view, &channels_last(N)));
     let channels = config.groups * sizes.outer;
     let is_wide = T::DTYPE == DType::F32 && config.groups == 1 && channels > WIDE;
     let by_library = T::DTYPE.is_computed_in_f32();
-    if !by_library || is_product || is_wide || (2..N + 2).any(|axis| x.raw.marks.get(axis).is_some()) {
+    if !by_library || is_product || is_wide || (2..N + 2).any(|axis| x.marks.get(axis).is_some()) {
         return Ok(None);
     }
-    let y = dims(x, sizes, &[channels]);
+    let y = dims(operands.x, sizes, &[channels]);
     let last = request::<T, N>(operands, config, &y);
     if last.y.contains(&0) || last.x.contains(&0) {
         return Ok(None);
     }
     // A transform may take two images for one of complex numbers: what lies in the padding would reach real rows.
-    let may_transform = scope.numerics().fourier && x.raw.marks.get(0).is_none();
-    let Some(of) = supported(scope, &last, may_transform)? else { return Ok(None) };
-    let order: Shape = match of.order {
-        Order::ChannelsLast => channels_last(N),
-        Order::ChannelsFirst => (0..N + 2).collect(),
+    let may_transform = scope.numerics().fourier && x.marks.get(0).is_none();
+    let (in_order, channels_last): (Shape, Shape) = ((0..N + 2).collect(), channels_last(N));
+    let is_first = !fits(&x.view, &channels_last) && fits(&x.view, &in_order);
+    let Some(of) = supported(scope, &last, is_first, may_transform)? else { return Ok(None) };
+    let order = match of.order {
+        Order::ChannelsLast => &channels_last,
+        Order::ChannelsFirst => &in_order,
     };
-    let marks = PaddedDims::NONE.with(0, x.raw.marks.get(0));
-    let (x, _x) = lines(operands, Operand { view: x.view(operands.op)?, marks: x.raw.marks }, &order)?;
-    let (w, _w) = lines(operands, operands.w, &order)?;
+    let marks = PaddedDims::NONE.with(0, x.marks.get(0));
+    let (x, _x) = lines(operands, x, order)?;
+    let (w, _w) = lines(operands, operands.w, order)?;
     let mut shape: Shape = y.iter().map(|dim| dim.raw.size).collect();
     if of.order == Order::ChannelsFirst {
         shape[1..].rotate_right(1);
     }
     let mut y: Tensor<'s, T> = compute(scope, Op::from(ByLibrary(of)), &[x.view, w.view], &shape, marks)?;
     if of.order == Order::ChannelsFirst {
-        y = permute(&y, &channels_last(N))?;
+        y = permute(&y, &channels_last)?;
     }
     if let Some(bias) = operands.bias {
         let mut call = Call::new(of_reals!(k::floats::biased, k::doubles::biased), &y)?;
@@ -119,15 +123,33 @@ fn channels_last(places: usize) -> Shape {
 }
 
 /// Returns the request in the order in which the library computes it; `None` if it does in neither.
-fn supported(scope: Scope<'_>, last: &Convolution, may_transform: bool) -> Result<Option<Convolution>> {
+///
+/// In f32, the library computes channels first as they are. In 16 bits it would copy them to have them last, as its tensor cores
+/// read them, which our own copy does in less time.
+fn supported(
+    scope: Scope<'_>,
+    last: &Convolution,
+    is_first: bool,
+    may_transform: bool,
+) -> Result<Option<Convolution>> {
     let last = Convolution { tf32: scope.numerics().concerning(last.dtype).tf32, ..*last };
-    if may_transform && last.dtype == DType::F32 && !last.tf32 && last.groups == 1 {
-        let first = Convolution { order: Order::ChannelsFirst, ..last };
-        if scope.supports(&Op::from(ByLibrary(first)))? {
-            return Ok(Some(first));
+    let is_full = last.dtype == DType::F32 && !last.tf32;
+    let may_transform = may_transform && last.groups == 1;
+    let fourier = match (is_first, may_transform) {
+        _ if !is_full => None,
+        (true, true) => Some(Fourier::Allowed),
+        (true, false) => Some(Fourier::Never),
+        // Copies are worth it for a transform alone.
+        (false, true) => Some(Fourier::Only),
+        (false, false) => None,
+    };
+    let first = fourier.map(|fourier| Convolution { order: Order::ChannelsFirst, fourier, ..last });
+    for of in first.into_iter().chain([last]) {
+        if scope.supports(&Op::from(ByLibrary(of)))? {
+            return Ok(Some(of));
         }
     }
-    Ok(scope.supports(&Op::from(ByLibrary(last)))?.then_some(last))
+    Ok(None)
 }
 
 /// The convolution of images that are one line high, if `N` is 1.
@@ -137,6 +159,8 @@ fn request<T: Real, const N: usize>(
     y: &[Dim<'_>],
 ) -> Convolution {
     let (x, w) = (operands.x.sizes(), operands.w.view.layout.shape());
+    // A window of one element has no two that could be apart.
+    let dilation: [usize; N] = std::array::from_fn(|at| if w[2 + at] == 1 { 1 } else { config.dilation[at] });
     Convolution {
         dtype: T::DTYPE,
         order: Order::ChannelsLast,
@@ -145,9 +169,10 @@ fn request<T: Real, const N: usize>(
         y: [y[0].raw.size, if N == 1 { 1 } else { y[1].raw.size }, y[N].raw.size, y[N + 1].raw.size],
         stride: plane(config.stride, 1),
         padding: plane(config.padding, 0),
-        dilation: plane(config.dilation, 1),
+        dilation: plane(dilation, 1),
         groups: config.groups,
         tf32: false,
+        fourier: Fourier::Never,
     }
 }
 
@@ -165,15 +190,22 @@ fn plane<const N: usize>(values: [usize; N], of_one_line: usize) -> [usize; 2] {
     }
 }
 
-/// An operand with its dimensions in the order of `axes`, contiguous and aligned as the library wants it; the second value owns its memory if that takes a copy.
+/// Returns whether the dimensions, in the order of `axes`, lie in memory as the library wants them: contiguous and aligned.
+fn fits(view: &View, axes: &[usize]) -> bool {
+    view.layout.permuted(axes).is_contiguous() && view.addr.is_multiple_of(ALIGNMENT)
+}
+
+/// Returns an operand with its dimensions in the order of `axes`, contiguous and aligned as the library wants it; the second value
+/// owns its memory if that takes a copy.
 fn lines<'s, T: Real>(
     operands: &Operands<'_, 's, T>,
     of: Operand,
     axes: &[usize],
 ) -> Result<(Operand, Option<Tensor<'s, T>>)> {
+    let is_fit = fits(&of.view, axes);
     let mut moved = of;
     moved.view.layout = of.view.layout.permuted(axes);
-    if moved.view.layout.is_contiguous() && moved.view.addr.is_multiple_of(ALIGNMENT) {
+    if is_fit {
         return Ok((moved, None));
     }
     let shape: Shape = moved.view.layout.shape().into();

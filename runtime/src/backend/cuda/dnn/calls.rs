@@ -26,6 +26,8 @@ const TENSOR_OP_MATH: c_int = 1;
 const FMA_MATH: c_int = 3;
 const FFT: c_int = 4;
 const FFT_TILING: c_int = 5;
+const WINOGRAD: c_int = 6;
+const WINOGRAD_NONFUSED: c_int = 7;
 /// Algorithms that exist.
 const ALGORITHMS: usize = 8;
 
@@ -72,6 +74,11 @@ impl Algorithm {
     /// Returns whether it is a Fourier transform, of images or of their tiles.
     pub(super) fn is_fourier(&self) -> bool {
         matches!(self.number, FFT | FFT_TILING)
+    }
+
+    /// Returns whether it is a transform of Winograd, of tiles of images.
+    pub(super) fn is_winograd(&self) -> bool {
+        matches!(self.number, WINOGRAD | WINOGRAD_NONFUSED)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Once;
 
 use rustc_hash::FxHashMap;
 
-use super::kernels::{Convolution, ConvolutionAddresses, Order};
+use super::kernels::{Convolution, ConvolutionAddresses, Fourier, Order};
 use crate::{DType, Error, Result};
 
 mod calls;
@@ -32,6 +32,7 @@ const SMALL: Convolution = Convolution {
     dilation: [1; 2],
     groups: 1,
     tf32: false,
+    fourier: Fourier::Never,
 };
 
 #[derive(Debug)]
@@ -111,11 +112,14 @@ impl Dnn {
         let Some(descriptors) = self.calls.describe(of)? else { return Ok(None) };
         let algorithms = self.calls.algorithms(of, &descriptors)?;
         let fits = |algorithm: &Algorithm| algorithm.workspace <= WORKSPACE;
-        let algorithm = match of.order {
-            Order::ChannelsLast => algorithms.into_iter().find(fits),
-            // Where the fastest is not a transform, the one for channels last needs no copies.
-            Order::ChannelsFirst => algorithms.into_iter().next().filter(|a| a.is_fourier() && fits(a)),
+        // Nobody asks for the transforms of Winograd, whose errors no switch names.
+        let mut sums = algorithms.iter().filter(|a| !a.is_winograd());
+        let algorithm = match of.fourier {
+            Fourier::Never => sums.find(|a| !a.is_fourier() && fits(a)),
+            Fourier::Allowed => sums.find(|a| fits(a)),
+            Fourier::Only => algorithms.first().filter(|a| a.is_fourier() && fits(a)),
         };
+        let algorithm = algorithm.copied();
         Ok(algorithm.map(|algorithm| Plan { descriptors, algorithm }))
     }
 

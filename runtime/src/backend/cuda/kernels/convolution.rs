@@ -7,8 +7,19 @@ use crate::{DType, backend::View};
 pub(crate) enum Order {
     /// `[N, H, W, C]`: the channels of a place lie next to each other.
     ChannelsLast,
-    /// `[N, C, H, W]`: the places of a channel lie next to each other. It is for Fourier transforms alone.
+    /// `[N, C, H, W]`: the places of a channel lie next to each other.
     ChannelsFirst,
+}
+
+/// Whether a convolution may be computed by a Fourier transform, which rounds otherwise than sums of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fourier {
+    /// By sums of products alone.
+    Never,
+    /// Where the library takes it for the fastest.
+    Allowed,
+    /// Where the library takes it for the fastest, and not at all elsewhere.
+    Only,
 }
 
 /// A convolution of images: `x` is `[N, H, W, C]`, `w` is `[channels of the result, window, window, C / groups]`, the result
@@ -36,6 +47,8 @@ pub(crate) struct Convolution {
     pub(crate) groups: usize,
     /// If f32 may be rounded to TF32.
     pub(crate) tf32: bool,
+    /// If it may be computed by a Fourier transform, which the library has for channels first alone.
+    pub(crate) fourier: Fourier,
 }
 
 /// Addresses of a convolution's operands on the device.

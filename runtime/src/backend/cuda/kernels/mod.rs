@@ -17,7 +17,7 @@ mod unit;
 mod view;
 mod walk;
 
-pub(crate) use convolution::{Convolution, ConvolutionAddresses, Order};
+pub(crate) use convolution::{Convolution, ConvolutionAddresses, Fourier, Order};
 pub(crate) use host_upload::UploadSizeClass;
 pub(crate) use moves::{Move, for_word, line};
 pub(crate) use product::{Product, ProductKernels};
