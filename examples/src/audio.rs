@@ -9,6 +9,9 @@ use crate::{Error, Result};
 
 /// Samples a second; no other rate is read.
 const RATE: u32 = 16_000;
+/// The loudest sample is 1; some programs write floats in the range of 16 bits. Beyond, it is no sound, and what hears it would not
+/// hear what follows.
+const LOUDEST: f32 = 32_768.0;
 
 /// How a sample is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub struct Recording<R> {
     channels: usize,
     /// Bytes that are left; `None` if it lasts until the source ends.
     left: Option<u64>,
+    /// Bytes that were read.
+    at: u64,
     bytes: Vec<u8>,
 }
 
@@ -60,7 +65,7 @@ impl<R: Read> Recording<R> {
     /// Samples of 16 bits, little-endian, one channel, 16 kHz.
     pub fn raw(source: R, name: &Path) -> Self {
         let (source, name) = (BufReader::new(source), name.to_owned());
-        Self { source, name, encoding: Encoding::I16, channels: 1, left: None, bytes: Vec::new() }
+        Self { source, name, encoding: Encoding::I16, channels: 1, left: None, at: 0, bytes: Vec::new() }
     }
 
     /// Reads the header of a WAV file.
@@ -77,6 +82,7 @@ impl<R: Read> Recording<R> {
                 recording.wrong("it is not a WAV file: it does not begin with `RIFF` and `WAVE`", help)
             );
         }
+        let whole = u32::from_le_bytes([riff[4], riff[5], riff[6], riff[7]]);
         let mut known = false;
         loop {
             let mut header = [0; 8];
@@ -91,8 +97,11 @@ impl<R: Read> Recording<R> {
                     known = true;
                 }
                 b"data" if known => {
-                    // Programs that do not know the size when they begin write one of these.
-                    recording.left = (size != 0 && size != u32::MAX).then_some(u64::from(size));
+                    // Programs that do not know the sizes when they begin write the largest number, or 0 here, and for the
+                    // whole file the largest number, 0, or what there is without samples.
+                    let is_whole_unknown = whole == u32::MAX || u64::from(whole) + 8 <= recording.at;
+                    let is_unknown = size == u32::MAX || size == 0 && is_whole_unknown;
+                    recording.left = (!is_unknown).then_some(u64::from(size));
                     return Ok(recording);
                 }
                 b"data" => {
@@ -135,13 +144,19 @@ impl<R: Read> Recording<R> {
                 return Err(self.wrong(&reason, convert));
             }
         };
+        let (frame, said) = (self.encoding.bytes() * self.channels, usize::from(word(12)));
+        if said != frame {
+            let reason =
+                format!("it says that {} channels of {} bits take {said} bytes", self.channels, word(14));
+            return Err(self.wrong(&reason, convert));
+        }
         Ok(())
     }
 
     /// Fills `chunk`, waiting for samples that are not there yet. Returns how many there are: fewer at the end only.
     ///
     /// # Errors
-    /// [`Error::File`] if they cannot be read, or one is not a number.
+    /// [`Error::File`] if they cannot be read, or one is not a number or far too large.
     pub fn read(&mut self, chunk: &mut [f32]) -> Result<usize> {
         let frame = self.encoding.bytes() * self.channels;
         let wanted = (chunk.len() * frame) as u64;
@@ -159,10 +174,13 @@ impl<R: Read> Recording<R> {
             count += 1;
         }
         self.bytes = bytes;
-        if chunk[..count].iter().all(|sample| sample.is_finite()) {
-            return Ok(count);
+        match chunk[..count].iter().find(|sample| !(-LOUDEST..=LOUDEST).contains(*sample)) {
+            None => Ok(count),
+            Some(sample) => {
+                let reason = format!("a sample is {sample}; the loudest is 1");
+                Err(self.wrong(&reason, "check how it was made"))
+            }
         }
-        Err(self.wrong("a sample is not a finite number", "check how it was made"))
     }
 
     /// Fills `bytes` as far as the source has any.
@@ -171,7 +189,10 @@ impl<R: Read> Recording<R> {
         while n < bytes.len() {
             match self.source.read(&mut bytes[n..]) {
                 Ok(0) => break,
-                Ok(more) => n += more,
+                Ok(more) => {
+                    n += more;
+                    self.at += more as u64;
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(Error::io(&self.name, "read", &e)),
             }
@@ -181,7 +202,8 @@ impl<R: Read> Recording<R> {
 
     fn skip(&mut self, n: u64) -> Result<()> {
         let skipped = io::copy(&mut self.source.by_ref().take(n), &mut io::sink());
-        skipped.map(drop).map_err(|e| Error::io(&self.name, "read", &e))
+        self.at += skipped.map_err(|e| Error::io(&self.name, "read", &e))?;
+        Ok(())
     }
 
     fn wrong(&self, reason: &str, help: &str) -> Error {

@@ -46,11 +46,11 @@ impl Listener {
     /// If it cannot be read; if tensors are missing or have other shapes (all of them in one error); if the device has no
     /// room.
     pub fn load(path: &Path, device: Device, mode: Mode) -> Result<Self> {
-        let weights = SafeTensors::open(path)?;
-        let mut rt = Runtime::new(device)?;
         let help = "use the file `silero_vad_16k.safetensors` of silero-vad 6";
-        let detector =
-            load::load::<Detector>(&rt, &weights, &()).map_err(|source| Error::Weights { source, help })?;
+        let wrong = |source| Error::Weights { source, help };
+        let weights = SafeTensors::open(path).map_err(wrong)?;
+        let mut rt = Runtime::new(device)?;
+        let detector = load::load::<Detector>(&rt, &weights, &()).map_err(wrong)?;
         // Each chunk is what a token is to a language model.
         let graph = HearGraph::builder().mode(mode.decode()).build(&mut rt)?;
         Ok(Self { graph, detector, rt, samples: [0.0; CONTEXT + CHUNK], times: Times::default() })
@@ -88,7 +88,8 @@ impl Listener {
     /// The probability that there is speech in the next chunk. Samples are between -1 and 1.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// What the runtime says; [`Error::Model`] if the probability is not a number, which those of all later chunks are not
+    /// either.
     pub fn hear(&mut self, chunk: &[f32; CHUNK]) -> Result<f32> {
         let begin = Instant::now();
         self.samples.copy_within(CHUNK.., 0);
@@ -100,6 +101,14 @@ impl Listener {
         self.times.whole += begin.elapsed();
         self.times.chunks += 1;
         // A tensor of one element.
-        Ok(probability.into_iter().sum())
+        let probability: f32 = probability.into_iter().sum();
+        if probability.is_nan() {
+            return Err(Error::Model {
+                what: format!("chunk {}", self.times.chunks),
+                reason: "its probability is not a number".into(),
+                help: "check the weights, and that samples are between -1 and 1".into(),
+            });
+        }
+        Ok(probability)
     }
 }

@@ -99,12 +99,12 @@ fn probabilities_are_those_of_the_onnx_model_in_every_mode() {
     }
 }
 
-/// A WAV file with these fields of its format, and a chunk that is skipped.
+/// A WAV file with these fields of its format, and a chunk that is skipped; the size of the whole is not known.
 fn wav(kind: u16, channels: u16, rate: u32, bits: u16, size: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"RIFF\0\0\0\0WAVELIST\x03\0\0\0abc\0fmt \x10\0\0\0".to_vec();
     bytes.extend([kind, channels].map(u16::to_le_bytes).as_flattened());
     bytes.extend([rate, rate * 2].map(u32::to_le_bytes).as_flattened());
-    bytes.extend([2, bits].map(u16::to_le_bytes).as_flattened());
+    bytes.extend([channels * (bits / 8), bits].map(u16::to_le_bytes).as_flattened());
     bytes.extend_from_slice(b"data");
     bytes.extend(size.to_le_bytes());
     bytes.extend_from_slice(data);
@@ -137,6 +137,13 @@ fn wav_files_of_every_encoding_are_read() {
     for size in [0, u32::MAX, 9] {
         assert_eq!(read(&wav(1, 1, 16000, 16, size, &two)).len(), 4);
     }
+    // A file of known length has no sample, but something behind them; that of unknown length may say how long it is so far.
+    for (whole, count) in [(56 + 8, 0), (u32::MAX, 4), (56 - 8, 4), (0, 4)] {
+        let mut bytes = wav(1, 1, 16000, 16, 0, &two);
+        assert_eq!(bytes.len(), 56 + two.len());
+        bytes[4..8].copy_from_slice(&u32::to_le_bytes(whole));
+        assert_eq!(read(&bytes).len(), count, "{whole}");
+    }
     assert_eq!(read(&wav(1, 1, 16000, 16, 8, &two[..7])).len(), 3);
     assert_eq!(read(&wav(1, 1, 16000, 8, 3, &[0, 128, 255])), [-1.0, 0.0, 127.0 / 128.0]);
     assert_eq!(read(&wav(1, 1, 16000, 24, 6, &[0, 0, 64, 0, 0, 128])), [0.5, -1.0]);
@@ -168,7 +175,19 @@ fn bad_recordings_are_explained() {
     says(&wav(1, 1, 44100, 16, 2, &[0, 0]), "44100 samples a second");
     says(&wav(1, 0, 16000, 16, 2, &[0, 0]), "no channel");
     says(&wav(2, 1, 16000, 4, 2, &[0, 0]), "4 bits in format 2");
-    says(&wav(3, 1, 16000, 32, 4, &f32::NAN.to_le_bytes()), "not a finite number");
+    for (sample, shown) in
+        [(f32::NAN, "NaN"), (f32::INFINITY, "inf"), (-3e19, "-30000000000000000000"), (4e4, "40000")]
+    {
+        says(
+            &wav(3, 1, 16000, 32, 4, &sample.to_le_bytes()),
+            &format!("a sample is {shown}; the loudest is 1"),
+        );
+    }
+    // 24 bits in 4 bytes.
+    let mut wide = wav(1, 2, 16000, 24, 8, &[0; 8]);
+    let at = wide.windows(4).position(|w| w == b"fmt ").unwrap() + 8 + 12;
+    wide[at] = 8;
+    says(&wide, "2 channels of 24 bits take 8 bytes");
     says(b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "format is not before its samples");
 }
 
@@ -230,6 +249,11 @@ fn listen_explains_bad_input() {
         &safetensors::serialize([] as [(&str, safetensors::tensor::TensorView<'_>); 0], None).unwrap(),
     );
     says(&["--raw", "--model", &empty], &["stft_conv.weight", "help: use the file"]);
+    let noise = folder.file("noise.safetensors", b"RIFF and more");
+    says(
+        &["--raw", "--model", &noise],
+        &["noise.safetensors", "not a safetensors file", "help: use the file"],
+    );
     says(&["--mode", "fast"], &["fast", "none, piecewise, full"]);
     // A recording without a sample has neither.
     let v = json(&listen(&["--raw", "--json", "--quiet", "--device", "cpu"], &[]));

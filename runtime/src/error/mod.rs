@@ -523,14 +523,15 @@ pub enum Error {
 
     /// A kernel found an index out of range.
     #[error(
-        "{op}: index {index} is out of range (there are {bound} rows); affected rows read as zeros and are not written"
+        "{op}: index {index}{} is out of range; it must be below {bound}. What it names is read as zeros and is not written",
+        text::signed(*index)
     )]
     IndexOutOfRange {
         /// The operation.
         op: &'static str,
-        /// The first such index.
+        /// The first such index; a negative one of 32 or 64 bits as the unsigned number of its bits.
         index: u64,
-        /// The number of rows.
+        /// The number of rows, elements or classes that an index can name.
         bound: u64,
     },
 

@@ -10,6 +10,15 @@ pub(super) fn listed(problems: &[String]) -> String {
     text
 }
 
+/// Returns the negative number that an index may have been before it was taken for an unsigned one.
+pub(super) fn signed(index: u64) -> String {
+    match (u32::try_from(index).map(u32::cast_signed), index.cast_signed()) {
+        (Ok(number), _) if number < 0 => format!(" ({number} as an i32)"),
+        (Err(_), number) if number < 0 => format!(" ({number} as an i64)"),
+        _ => String::new(),
+    }
+}
+
 /// Returns how a custom operation gets code for a device.
 pub(super) fn remedy_for(device: &str) -> &'static str {
     match device {

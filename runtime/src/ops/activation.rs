@@ -182,7 +182,11 @@ pub fn leaky_relu<'s, T: Real>(x: &Tensor<'s, T>, slope: impl Into<f64>) -> Resu
 pub fn celu<'s, T: Real>(x: &Tensor<'s, T>, alpha: f64) -> Result<Tensor<'s, T>> {
     let computed = computed::<T>(alpha);
     if computed == 0.0 || !computed.is_finite() {
-        return Err(wrong("celu", "alpha", alpha, "must be finite and not 0"));
+        let rule = match T::DTYPE.is_computed_in_f32() {
+            true => "must be finite and not 0 as an f32, in which it is computed",
+            false => "must be finite and not 0",
+        };
+        return Err(wrong("celu", "alpha", alpha, rule));
     }
     with_numbers(of_reals!(floats_with_parameters::celu, f64s_with_parameters::celu), x, &[alpha])
 }

@@ -172,8 +172,11 @@ pub fn repeat<'s, T: Element>(x: &Tensor<'s, T>, times: &[usize]) -> Result<Tens
 /// number and their padding.
 fn repeated<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, times: usize) -> Result<Tensor<'s, T>> {
     let mut shape: Shape = x.sizes().into();
-    shape[axis] =
-        shape[axis].checked_mul(times).ok_or_else(|| Error::TooLarge { shape: x.sizes().to_vec() })?;
+    let size = shape[axis].checked_mul(times);
+    shape[axis] = size.unwrap_or(usize::MAX);
+    if size.is_none() {
+        return Err(Error::TooLarge { shape: shape.to_vec() });
+    }
     let shape = Layout::contiguous(&shape)?;
     let (rows, inside): (usize, usize) =
         (x.sizes()[..axis].iter().product(), x.sizes()[axis..].iter().product());

@@ -233,6 +233,36 @@ fn upsampling_repeats_or_divides() {
     for_types!(sizes: f32, f16, bf16, f64);
 }
 
+/// A dimension that keeps its size is copied, and one that is doubled repeats its elements, also where an f32 does not hold each place
+/// and where a neighbour is infinite.
+#[test]
+fn sizes_that_stay_or_double_are_exact() {
+    const LONG: usize = (1 << 24) + 5;
+    in_step(|step| {
+        let inf = f32::INFINITY;
+        let x = step.tensor(&[1, 1, 3], &[1.0, inf, 2.0f32]).unwrap();
+        let square = step.tensor(&[1, 1, 2, 2], &[1.0, inf, 2.0, 3.0f32]).unwrap();
+        for corners in [false, true] {
+            let same = ops::upsample_linear1d(&x, [3], corners).unwrap();
+            assert_eq!(step.read(&same).unwrap(), [1.0, inf, 2.0]);
+            let same = ops::upsample_bilinear2d(&square, [2, 2], corners).unwrap();
+            assert_eq!(step.read(&same).unwrap(), [1.0, inf, 2.0, 3.0]);
+        }
+        // The last elements of a long line.
+        let places = ops::arange::<u32>(step.scope(), LONG).unwrap();
+        let line = ops::cast::<u32, f32>(&ops::remainder(&places, 251).unwrap()).unwrap();
+        let line = ops::reshape(&line, [1, 1, LONG]).unwrap();
+        let last = |y: Tensor<'_, f32>, n: usize| {
+            step.read(&ops::narrow(&y, 2, y.shape()[2].get().unwrap() - n, n).unwrap()).unwrap()
+        };
+        let want: Vec<f32> = (LONG - 8..LONG).map(|at| (at % 251) as f32).collect();
+        assert_eq!(last(ops::upsample_nearest1d(&line, [LONG]).unwrap(), 8), want);
+        assert_eq!(last(ops::upsample_linear1d(&line, [LONG], false).unwrap(), 8), want);
+        let twice: Vec<f32> = want.iter().flat_map(|&value| [value, value]).collect();
+        assert_eq!(last(ops::upsample_nearest1d(&line, [2 * LONG]).unwrap(), 16), twice);
+    });
+}
+
 fn norms<T: Real>() {
     cases(40, |step, rng| {
         let groups = rng.random_range(1..4);

@@ -2,7 +2,7 @@ use graphable::{Element, bf16, f16, ops};
 use rand::{Rng, rngs::StdRng, seq::SliceRandom};
 
 use crate::{
-    harness::{assert_same, cases, for_types, input, shape, size},
+    harness::{assert_same, cases, for_types, in_step, input, shape, size},
     reference::Array,
 };
 
@@ -145,9 +145,23 @@ fn views_of_other_orders_are_copied() {
     for_types!(transposed: f32, f64, f16, u8);
 }
 
+/// An axis without elements, or of one that is repeated, divides into any number of parts.
+#[test]
+fn a_split_makes_no_endless_number_of_parts() {
+    in_step(|step| {
+        let empty = ops::zeros::<f32>(step.scope(), [2, 0]).unwrap();
+        assert_eq!(ops::split(&empty, 1, 1000).unwrap().len(), 1000);
+        let wide = ops::broadcast_to(&ops::zeros::<f32>(step.scope(), ()).unwrap(), [1 << 40]).unwrap();
+        for (x, axis, n) in [(&empty, 1, usize::MAX), (&empty, 1, 1 << 20), (&wide, 0, 1 << 40)] {
+            let error = ops::split(x, axis, n).unwrap_err().to_string();
+            assert!(error.contains(&format!("{n} parts")) && error.contains("ops::narrow"), "{error}");
+        }
+    });
+}
+
 #[test]
 fn a_contiguous_tensor_is_reshaped_without_a_copy() {
-    crate::harness::in_step(|step| {
+    in_step(|step| {
         let x = step.tensor(&[2, 6], &[0u8; 12]).unwrap();
         let there = ops::reshape(&x, &[3, 4]).unwrap();
         let back = ops::reshape(&there, &[2, 6]).unwrap();

@@ -8,6 +8,7 @@ use self::{
 use super::{
     by_type::of_reals,
     check::Shape,
+    composed::composed,
     launch::{compute, own},
     matmul::{product, project},
     shape::{permute, reshape, viewed},
@@ -176,17 +177,19 @@ fn convolution<'s, T: Real, const N: usize>(
     own(operands.op, operands.x)?;
     let sizes = operands.forward(config)?;
     if config.groups > 1 && sizes.inner == 1 {
-        return depthwise(operands, config, &sizes);
+        return composed(operands.op, || depthwise(operands, config, &sizes));
     }
     #[cfg(feature = "cuda")]
     if let Some(y) = library::convolution(operands, config, &sizes)? {
         return Ok(y);
     }
-    let rows = rows(operands.x, config, &sizes)?;
-    match config.groups {
-        1 => one_product(operands, &rows, &sizes),
-        groups => product_of_groups(operands, &rows, groups, &sizes),
-    }
+    composed(operands.op, || {
+        let rows = rows(operands.x, config, &sizes)?;
+        match config.groups {
+            1 => one_product(operands, &rows, &sizes),
+            groups => product_of_groups(operands, &rows, groups, &sizes),
+        }
+    })
 }
 
 /// The dimensions of a tensor, with its batch and sizes of the result.

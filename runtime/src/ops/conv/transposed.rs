@@ -12,6 +12,7 @@ use crate::{
     ops::{
         by_type::of_reals,
         check::Shape,
+        composed::composed,
         launch::own,
         matmul::product,
         shape::{permute, reshape},
@@ -144,7 +145,7 @@ fn transposed<'s, T: Real, const N: usize>(
     // So that errors of the tensor name this operation.
     own(operands.op, operands.x)?;
     let sizes = operands.backward(config)?;
-    let parts = parts(operands, config.groups, &sizes)?;
+    let parts = composed(operands.op, || parts(operands, config.groups, &sizes))?;
     let kernel = match (N, operands.bias.is_some()) {
         (1, false) => of_reals!(k::floats::fold_1d, k::doubles::fold_1d),
         (1, true) => of_reals!(k::floats::fold_bias_1d, k::doubles::fold_bias_1d),
@@ -158,7 +159,8 @@ fn transposed<'s, T: Real, const N: usize>(
     }
     windows(&mut call, config.stride, config.padding, config.dilation);
     let channels = Dim::from(config.groups * sizes.outer);
-    call.launch_indexed([operands.x.dim(0), channels].into_iter().chain(sizes.out).collect::<Vec<_>>())
+    let shape: Vec<_> = [operands.x.dim(0), channels].into_iter().chain(sizes.out).collect();
+    composed(operands.op, || call.launch_indexed(shape))
 }
 
 /// The contribution of each element of the input to the results: `[groups, N, positions.., channels of a group, window]`.

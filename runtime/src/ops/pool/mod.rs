@@ -1,7 +1,7 @@
 //! Pooling: the largest element or the mean of windows, or of parts.
 
 use self::{config::Window, kernels as k};
-use super::{by_type::of_reals, check::refuse};
+use super::{by_type::of_reals, check::refuse, composed::composed};
 use crate::{
     Dim, Error, Real, Result, Tensor,
     kernel::{call::Call, definition::Definition},
@@ -220,7 +220,7 @@ fn max_pool<'s, T: Real, const N: usize>(
         let Window { kernel, stride, padding, dilation, .. } = window.within(x.size(axis));
         [kernel, stride, padding, dilation].into_iter().for_each(|value| call.key(number(value)));
     }
-    call.launch_indexed(shape)
+    composed(op, || call.launch_indexed(shape))
 }
 
 fn avg_pool<'s, T: Real, const N: usize>(
@@ -241,7 +241,7 @@ fn avg_pool<'s, T: Real, const N: usize>(
         [kernel, stride, padding].into_iter().for_each(|value| call.key(number(value)));
     }
     call.key(config.count_include_pad);
-    call.launch_indexed(shape)
+    composed(op, || call.launch_indexed(shape))
 }
 
 /// A value that the checks have found to be an `i32`, or a stride that nothing is multiplied by.
@@ -314,11 +314,14 @@ fn adaptive<'s, T: Real, const N: usize>(
         if (have + 1).saturating_mul(parts) > LARGEST {
             return Err(Error::Argument {
                 op,
-                reason: format!("{parts} parts of {have} elements are too many"),
+                reason: format!(
+                    "dimension {axis} is to have {parts} parts of {have} elements; parts times one more than there are elements \
+                     must be at most {LARGEST}"
+                ),
             });
         }
         shape[axis] = parts.into();
         call.key(number(parts));
     }
-    call.launch_indexed(shape)
+    composed(op, || call.launch_indexed(shape))
 }

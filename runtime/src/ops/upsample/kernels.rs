@@ -1,4 +1,5 @@
-//! The kernels of upsampling. Places are computed in f32, as PyTorch computes them.
+//! The kernels of upsampling. Places are computed in f32, as PyTorch computes them; where a dimension keeps its size, elements are
+//! copied, and where `nearest` doubles it, they are repeated, since a place above 2^24 is not exact.
 
 use crate::kernel;
 #[cfg(feature = "cuda")]
@@ -10,8 +11,14 @@ use crate::{
 /// The element of a dimension that stands at place `i` of `out`.
 #[kernel]
 fn nearest(i: i32, size: i32, out: i32) -> i32 {
-    let scale = size as f32 / out as f32;
-    ((i as f32 * scale).floor() as i32).min(size - 1)
+    if out == size {
+        i
+    } else if out % 2 == 0 && out / 2 == size {
+        i / 2
+    } else {
+        let scale = size as f32 / out as f32;
+        ((i as f32 * scale).floor() as i32).min(size - 1)
+    }
 }
 
 /// The kernels of a type.
@@ -43,13 +50,20 @@ macro_rules! sizes {
                 }
             }
 
+            /// `part` of the way from `first` to `second`; `first` alone in a dimension that keeps its size, where an infinity in
+            /// `second` would spread.
+            #[kernel]
+            fn blend(is_kept: bool, part: $t, first: $t, second: $t) -> $t {
+                if is_kept { first } else { (1.0 - part) * first + part * second }
+            }
+
             #[kernel(index)]
             pub(in crate::ops) fn linear_1d(x: View<$t, 3>, out: i32, corners: bool, [n, c, i]: [i32; 3]) -> $t {
+                let is_kept = out == x.dim(2);
                 let place = between(i, x.dim(2), out, corners);
-                let first = (place as i32).min(x.dim(2) - 1);
+                let first = if is_kept { i } else { (place as i32).min(x.dim(2) - 1) };
                 let second = (first + 1).min(x.dim(2) - 1);
-                let part = place - first as $t;
-                (1.0 - part) * x.at([n, c, first]) + part * x.at([n, c, second])
+                blend(is_kept, place - first as $t, x.at([n, c, first]), x.at([n, c, second]))
             }
 
             #[kernel(index)]
@@ -60,13 +74,15 @@ macro_rules! sizes {
                 corners: bool,
                 [n, c, i, j]: [i32; 4],
             ) -> $t {
+                let (keeps_rows, keeps_columns) = (out == x.dim(2), out_2 == x.dim(3));
                 let (place, place_2) = (between(i, x.dim(2), out, corners), between(j, x.dim(3), out_2, corners));
-                let (row, column) = ((place as i32).min(x.dim(2) - 1), (place_2 as i32).min(x.dim(3) - 1));
+                let row = if keeps_rows { i } else { (place as i32).min(x.dim(2) - 1) };
+                let column = if keeps_columns { j } else { (place_2 as i32).min(x.dim(3) - 1) };
                 let (below, right) = ((row + 1).min(x.dim(2) - 1), (column + 1).min(x.dim(3) - 1));
                 let (down, along) = (place - row as $t, place_2 - column as $t);
-                let above = (1.0 - along) * x.at([n, c, row, column]) + along * x.at([n, c, row, right]);
-                let under = (1.0 - along) * x.at([n, c, below, column]) + along * x.at([n, c, below, right]);
-                (1.0 - down) * above + down * under
+                let above = blend(keeps_columns, along, x.at([n, c, row, column]), x.at([n, c, row, right]));
+                let under = blend(keeps_columns, along, x.at([n, c, below, column]), x.at([n, c, below, right]));
+                blend(keeps_rows, down, above, under)
             }
         }
     )*};

@@ -1,7 +1,7 @@
 //! Inputs of other sizes: each element of the result is the nearest one of the input, or lies between its neighbours.
 
 use self::kernels as k;
-use super::by_type::of_reals;
+use super::{by_type::of_reals, composed::composed};
 use crate::{
     Dim, Error, Real, Result, Tensor,
     kernel::{call::Call, definition::Definition},
@@ -139,11 +139,13 @@ fn upsample<'s, T: Real, const N: usize>(
             let reason = format!("dimension {axis} has no element that the result could repeat");
             return Err(x.scope().shape_error(op, &[x.into()], reason));
         }
-        let out = i32::try_from(size)
-            .map_err(|_| Error::Argument { op, reason: format!("a size of {size} is too large") })?;
+        let out = i32::try_from(size).map_err(|_| Error::Argument {
+            op,
+            reason: format!("dimension {axis} is to have {size} elements; it can have at most {}", i32::MAX),
+        })?;
         shape[axis] = size.into();
         call.key(out);
     }
     corners.into_iter().for_each(|corners| call.key(corners));
-    call.launch_indexed(shape)
+    composed(op, || call.launch_indexed(shape))
 }

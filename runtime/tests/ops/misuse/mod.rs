@@ -30,7 +30,7 @@ use self::{
 use crate::{harness::device, operations::names};
 
 /// Calls of each operation.
-const CALLS: u64 = 6;
+const CALLS: u64 = 20;
 /// The size that is padded, or would be.
 const ROWS: usize = 5;
 
@@ -129,9 +129,13 @@ impl Refusal {
             other => return Err(format!("no error of arguments: {other:?}")),
         };
         // A cache is read by attention, and a result of another runtime by this test.
-        let by_others = ["attention", "read"];
+        let is_by_another = match named {
+            Some("attention") => entry.name == "cache_view",
+            Some("read") => matches!(error, Error::DifferentRuntimes { .. }),
+            _ => false,
+        };
         match named {
-            Some(op) if op != entry.name.trim_end_matches('_') && !by_others.contains(&op) => {
+            Some(op) if op != entry.name.trim_end_matches('_') && !is_by_another => {
                 Err(format!("the error names `{op}`: {text}"))
             }
             _ => {
@@ -257,11 +261,10 @@ impl World {
                 return Err(format!("round {round}: padding {what}: {padded:?}"));
             }
             met.padded_values += usize::from(matches!(padded, End::Values(_)));
-            // All results of the plain call, of which the other returns one.
+            // All results of the plain call, of which the other returns one, or 0 where there is none.
             let one = match &plain {
-                End::Values(all) => {
-                    End::Values(all.get(seed as usize % all.len().max(1)).cloned().into_iter().collect())
-                }
+                End::Values(all) if all.is_empty() => End::Values(vec![(vec![], vec![0.0])]),
+                End::Values(all) => End::Values(vec![all[seed as usize % all.len()].clone()]),
                 refused => refused.clone(),
             };
             if !refused && !foreign {
@@ -341,9 +344,9 @@ fn is_usable(step: &Step<'_>) -> Result<(), String> {
     }
 }
 
-/// Whether a call ended as another one.
+/// Whether a call ended as another one, with the same values, but for sums in another order.
 fn alike(got: &End, expected: &End) -> Result<(), String> {
-    let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-2 * (1.0 + b.abs());
+    let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-5 * (1.0 + b.abs());
     let fits = match (got, expected) {
         (End::Values(got), End::Values(expected)) => {
             got.len() == expected.len()
@@ -351,7 +354,11 @@ fn alike(got: &End, expected: &End) -> Result<(), String> {
                     got.0 == expected.0 && got.1.iter().zip(&expected.1).all(|(a, b)| same(*a, *b))
                 })
         }
-        (End::Refused(got), End::Refused(expected)) => got.variant == expected.variant,
+        (End::Refused(got), End::Refused(expected)) => {
+            // What is too large for an address may be too large for the memory before that, in a bucket or another order.
+            let variant = |of: &Refusal| of.variant.replace("TooLarge", "OutOfMemory");
+            variant(got) == variant(expected)
+        }
         _ => false,
     };
     if fits { Ok(()) } else { Err(format!("{got:?}, not {expected:?}")) }

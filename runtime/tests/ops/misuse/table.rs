@@ -362,21 +362,22 @@ const LAYERS: &[Entry] = entries! {
         let positions = g.index::<u32>(&[&batch[..], &[t]].concat(), 3)?;
         let bias = g.f(&g.part_of(&[&batch[..], &[heads, t, s]].concat()))?;
         let (slopes, sinks) = (g.f(&[heads])?, g.f(&[heads])?);
-        let mut config = AttentionConfig::new(match g.below(4) {
-            0 => AttentionMask::None,
-            1 => AttentionMask::Causal,
-            2 => AttentionMask::Lengths(&lengths),
-            _ => AttentionMask::Positions(&positions),
-        });
+        let mask = [AttentionMask::None, AttentionMask::Causal, AttentionMask::Lengths(&lengths), AttentionMask::Positions(&positions)]
+            [g.below(4)];
+        let mut config = AttentionConfig::new(mask);
+        let mut is_relative = false;
         if g.flag() {
             config = config.bias(&bias);
         }
-        config = match g.below(3) {
+        let slope = g.below(3);
+        is_relative |= slope < 2;
+        config = match slope {
             0 => config.alibi(),
             1 => config.alibi_slopes(&slopes),
             _ => config,
         };
         if g.flag() {
+            is_relative = true;
             config = config.window(g.or(2, &[0, 7, usize::MAX]), g.or(0, &[1, 1 << 32, usize::MAX]));
         }
         if g.flag() {
@@ -384,6 +385,10 @@ const LAYERS: &[Entry] = entries! {
         }
         if g.flag() {
             config = config.sinks(&sinks);
+        }
+        // Without positions, they count from the last query, which is real only without padding.
+        if matches!(mask, AttentionMask::Causal) || matches!(mask, AttentionMask::None) && is_relative {
+            g.mixing(&[t], 0);
         }
         ops::attention(&q, &k, &v, config, g.real(0.5)).map(Made::made)
     };

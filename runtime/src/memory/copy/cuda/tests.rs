@@ -54,7 +54,7 @@ proptest! {
         shift in 0u64..4,
     ) {
         let t = TYPES[t];
-        let x = view(0x1000 + shift.saturating_sub(2) * 4, t, &shape, &strides(&shape, &kinds[0]));
+        let x = view(0x1000 + shift.saturating_sub(2) * t.size().max(4) as u64, t, &shape, &strides(&shape, &kinds[0]));
         // No element is written twice.
         let to: Vec<u8> = kinds[1].iter().map(|k| k | 1).collect();
         let y = view(0x8000, t, &shape, &strides(&shape, &to));
