@@ -98,8 +98,8 @@ impl<R: Read> Recording<R> {
                 }
                 b"data" if known => {
                     // Programs that do not know the sizes when they begin write the largest number, or 0 here, and for the
-                    // whole file the largest number, 0, or what there is without samples.
-                    let is_whole_unknown = whole == u32::MAX || u64::from(whole) + 8 <= recording.at;
+                    // whole file a large number, 0, or what there is without samples, with or without the 8 bytes before it.
+                    let is_whole_unknown = whole >= 0x7fff_f000 || u64::from(whole) <= recording.at;
                     let is_unknown = size == u32::MAX || size == 0 && is_whole_unknown;
                     recording.left = (!is_unknown).then_some(u64::from(size));
                     return Ok(recording);
@@ -145,9 +145,13 @@ impl<R: Read> Recording<R> {
             }
         };
         let (frame, said) = (self.encoding.bytes() * self.channels, usize::from(word(12)));
-        if said != frame {
-            let reason =
-                format!("it says that {} channels of {} bits take {said} bytes", self.channels, word(14));
+        // Some programs write other numbers for samples without gaps.
+        if said > frame {
+            let reason = format!(
+                "{} channels of {} bits take {said} bytes in it, and only those of {frame} are read",
+                self.channels,
+                word(14)
+            );
             return Err(self.wrong(&reason, convert));
         }
         Ok(())

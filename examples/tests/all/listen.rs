@@ -187,7 +187,7 @@ fn bad_recordings_are_explained() {
     let mut wide = wav(1, 2, 16000, 24, 8, &[0; 8]);
     let at = wide.windows(4).position(|w| w == b"fmt ").unwrap() + 8 + 12;
     wide[at] = 8;
-    says(&wide, "2 channels of 24 bits take 8 bytes");
+    says(&wide, "2 channels of 24 bits take 8 bytes in it, and only those of 6");
     says(b"RIFF\0\0\0\0WAVEdata\0\0\0\0", "format is not before its samples");
 }
 

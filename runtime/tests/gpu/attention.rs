@@ -87,4 +87,5 @@ fn rows_have_the_same_bits_in_blocks_of_either_height() {
         bits_do_not_depend_on_others::<f16>(times, false, true);
     }
     bits_do_not_depend_on_others::<f16>(1000, true, false);
+    bits_do_not_depend_on_others::<bf16>(1000, false, false);
 }

@@ -91,6 +91,58 @@ impl Pass for Names {
     }
 }
 
+/// A convolution with a bias of an input that may begin anywhere.
+#[graphable]
+fn biased<T: Float>(x: &Tensor<T>, w: &Param<T>, bias: &Param<T>) -> Result<Tensor<T>> {
+    ops::conv2d_bias(x, w, bias, ops::ConvConfig::new().padding(1))
+}
+
+/// The operations of recordings of [`biased`] for parts of a tensor with its channels in the second place, of which every second one
+/// begins at an odd place. Values are those of the whole.
+fn operations_of_parts<T: Float>() -> Vec<&'static str> {
+    const IMAGE: usize = 3 * 5 * 5;
+    let mut rt = runtime();
+    let names = Names::default();
+    let passes = Passes::default().with_at(0, names.clone());
+    let graph = BiasedGraph::<T>::builder().passes(passes).build(&mut rt).unwrap();
+    let (w, bias) = (
+        Param::new(&rt, &[32, 3, 3, 3], &values::<T>(864)).unwrap(),
+        Param::new(&rt, &[32], &values::<T>(32)).unwrap(),
+    );
+    for _ in 0..4 {
+        let step = rt.step().unwrap();
+        let x = step.tensor(&[4, 3, 5, 5], &values::<T>(4 * IMAGE)).unwrap();
+        for image in 0..4 {
+            let part = ops::narrow(&x, 0, image, 1).unwrap();
+            let alone =
+                step.tensor(&[1, 3, 5, 5], &values::<T>(4 * IMAGE)[image * IMAGE..][..IMAGE]).unwrap();
+            let want = step.read(&biased(&alone, &w, &bias).unwrap()).unwrap();
+            let got = step.read(&graph.call(&step, &part, &w, &bias).unwrap()).unwrap();
+            assert_eq!(got, want, "{} image {image}", T::DTYPE);
+        }
+    }
+    assert_eq!(rt.stats().fallback_reasons, []);
+    assert!(rt.stats().replays >= 8, "{:?}", rt.stats());
+    let names = names.0.lock().unwrap();
+    assert!(!names.is_empty());
+    names.clone()
+}
+
+/// What a body records does not depend on where its operands begin. In f32, channels in the second place are not copied.
+#[test]
+fn operands_that_begin_anywhere_are_one_recording() {
+    if skipped("operands_that_begin_anywhere_are_one_recording") {
+        return;
+    }
+    let has_library = std::env::var_os("GRAPHABLE_TEST_WITHOUT_CUDNN").is_none();
+    let copies = |names: &[&str]| names.iter().filter(|name| **name == "copy").count();
+    let (single, half) = (operations_of_parts::<f32>(), operations_of_parts::<f16>());
+    if has_library {
+        assert!(single.contains(&"convolution") && copies(&single) == 0, "{single:?}");
+        assert!(half.contains(&"convolution") && copies(&half) > 0, "{half:?}");
+    }
+}
+
 /// Returns whether the library computes [`of_one`], whose values are compared with their sums, which are exact.
 fn is_by_library<T: Float>(is_last: bool) -> bool {
     let mut rt = runtime();

@@ -129,7 +129,11 @@ fn labels_are_classes() {
         let loss = ops::cross_entropy(&x, &labels, -100, 0.0).unwrap();
         let error = step.read(&loss).unwrap_err();
         assert!(matches!(error, Error::IndexOutOfRange { bound: 3, .. }), "{error}");
-        assert!(error.to_string().contains(&label.to_string()), "{label} in {error}");
+        let named = match label {
+            0.. => format!("index {label} is out"),
+            _ => format!("index {} ({label} as an i32) is out", label as u32),
+        };
+        assert!(error.to_string().contains(&named), "{named} in {error}");
     }
 }
 

@@ -1,4 +1,4 @@
-use graphable::{Element, bf16, f16, ops};
+use graphable::{Element, Number, bf16, f16, ops};
 use rand::{Rng, rngs::StdRng, seq::SliceRandom};
 
 use crate::{
@@ -145,6 +145,26 @@ fn views_of_other_orders_are_copied() {
     for_types!(transposed: f32, f64, f16, u8);
 }
 
+/// More squares than blocks of a GPU run at once; elements are compared where they lie.
+#[test]
+fn large_planes_are_transposed() {
+    fn large<T: Element + Number>(rows: usize, columns: usize) {
+        in_step(|step| {
+            let all = ops::arange::<u32>(step.scope(), rows * columns).unwrap();
+            let all = ops::cast::<u32, T>(&ops::remainder(&all, 251).unwrap()).unwrap();
+            let turned = ops::permute(&ops::reshape(&all, [rows, columns]).unwrap(), &[1, 0]).unwrap();
+            let copy = ops::reshape(&ops::contiguous(&turned).unwrap(), [columns, rows]).unwrap();
+            let differ = ops::cast::<bool, u32>(&ops::ne(&copy, &turned).unwrap()).unwrap();
+            assert_eq!(step.item(&ops::sum(&ops::sum(&differ, 0).unwrap(), 0).unwrap()).unwrap(), 0);
+        });
+    }
+    large::<f32>(1500, 2051);
+    large::<f64>(1300, 1100);
+    large::<u8>(4100, 4500);
+    large::<f16>(2050, 4100);
+    large::<f16>(1111, 1333);
+}
+
 /// An axis without elements, or of one that is repeated, divides into any number of parts.
 #[test]
 fn a_split_makes_no_endless_number_of_parts() {
@@ -152,6 +172,8 @@ fn a_split_makes_no_endless_number_of_parts() {
         let empty = ops::zeros::<f32>(step.scope(), [2, 0]).unwrap();
         assert_eq!(ops::split(&empty, 1, 1000).unwrap().len(), 1000);
         let wide = ops::broadcast_to(&ops::zeros::<f32>(step.scope(), ()).unwrap(), [1 << 40]).unwrap();
+        let long = ops::zeros::<u8>(step.scope(), [100_000]).unwrap();
+        assert_eq!(ops::split(&long, 0, 100_000).unwrap().len(), 100_000);
         for (x, axis, n) in [(&empty, 1, usize::MAX), (&empty, 1, 1 << 20), (&wide, 0, 1 << 40)] {
             let error = ops::split(x, axis, n).unwrap_err().to_string();
             assert!(error.contains(&format!("{n} parts")) && error.contains("ops::narrow"), "{error}");

@@ -1,5 +1,7 @@
 //! Convolutions by the device's library.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::{
     super::{by_type::of_reals, check::Shape, launch::compute, prelude::*, shape::permute},
     Operands, Sizes, dims, kernels as k,
@@ -14,7 +16,7 @@ use crate::{
     memory::COPY,
     ops::ConvConfig,
     tensor::Operand,
-    value::layout::PaddedDims,
+    value::layout::{Layout, PaddedDims},
 };
 
 /// Channels of the result above which a copy of the windows and a matrix product are faster in f32. On an H200, with cuDNN's
@@ -23,9 +25,14 @@ use crate::{
 const WIDE: usize = 128;
 /// Bytes of which operands of the library are at multiples: tensor cores load that many at once.
 const ALIGNMENT: u64 = 16;
+/// Bytes of which parts of a workspace are at multiples.
+const PART: u64 = 256;
 
 /// `[x: N, H, W, C; w: channels, window.., C / groups] -> [y: N, H', W', channels]`, all contiguous, or all with the channels in
 /// the second place.
+///
+/// Operands may begin anywhere: a body does not depend on their addresses, so those that are not aligned are copied here, to and
+/// from the workspace.
 #[derive(Debug)]
 struct ByLibrary(Convolution);
 
@@ -50,16 +57,56 @@ impl Operation for ByLibrary {
         Ok(gpu.convolution_workspace(&self.0)?.is_some())
     }
 
-    fn cuda_workspace(&self, gpu: &mut dyn Submit, _: &[View], _: &[View], _: bool) -> Result<u64> {
-        Ok(gpu.convolution_workspace(&self.0)?.unwrap_or(0))
+    fn cuda_workspace(
+        &self,
+        gpu: &mut dyn Submit,
+        inputs: &[View],
+        outputs: &[View],
+        _: bool,
+    ) -> Result<u64> {
+        let own = gpu.convolution_workspace(&self.0)?.unwrap_or(0);
+        let copies = inputs.iter().chain(outputs).filter(|view| !is_aligned(view)).map(bytes);
+        Ok(own.next_multiple_of(PART) + copies.sum::<u64>())
     }
 
     fn launch_cuda(&self, gpu: &mut dyn Submit, launch: &Launch) -> Result<()> {
-        match ConvolutionAddresses::of(&launch.inputs, &launch.outputs) {
-            Some(at) => gpu.convolution(&self.0, at, launch.workspace),
-            None => unreachable!("launched with input, weight and result below"),
-        }
+        let own = gpu.convolution_workspace(&self.0)?.unwrap_or(0);
+        let mut free = launch.workspace + own.next_multiple_of(PART);
+        let mut aligned = |view: &View| {
+            if is_aligned(view) {
+                return *view;
+            }
+            let copy = View { addr: free, ..*view };
+            free += bytes(view);
+            copy
+        };
+        let inputs: SmallVec<[View; 2]> = launch.inputs.iter().map(&mut aligned).collect();
+        let outputs: SmallVec<[View; 1]> = launch.outputs.iter().map(&mut aligned).collect();
+        let Some(at) = ConvolutionAddresses::of(&inputs, &outputs) else {
+            unreachable!("launched with input, weight and result below")
+        };
+        copy_moved(gpu, &launch.inputs, &inputs)?;
+        gpu.convolution(&self.0, at, launch.workspace)?;
+        copy_moved(gpu, &outputs, &launch.outputs)
     }
+}
+
+/// Copies each view to the one that has its elements elsewhere, if there is one.
+fn copy_moved(gpu: &mut dyn Submit, from: &[View], to: &[View]) -> Result<()> {
+    for (from, to) in from.iter().zip(to).filter(|(from, to)| from.addr != to.addr) {
+        let copy = Launch { op: COPY, inputs: smallvec![*from], outputs: smallvec![*to], workspace: 0 };
+        COPY.operation().launch_cuda(gpu, &copy)?;
+    }
+    Ok(())
+}
+
+fn is_aligned(view: &View) -> bool {
+    view.addr.is_multiple_of(ALIGNMENT)
+}
+
+/// Bytes of a contiguous operand, with what follows it to a part of a workspace.
+fn bytes(view: &View) -> u64 {
+    ((view.layout.count() * view.dtype.size()) as u64).next_multiple_of(PART)
 }
 
 /// Computes a convolution by the library; `None` if the device has none for it, or a matrix product or other kernels do
@@ -75,8 +122,8 @@ pub(super) fn convolution<'s, T: Real, const N: usize>(
         config.groups == 1 && (sizes.kernel, config.stride, config.padding) == ([1; N], [1; N], [0; N]);
     let x = Operand { view: operands.x.view(operands.op)?, marks: operands.x.raw.marks };
     // A product adds the bias itself, and reads the input in either order.
-    let is_product =
-        is_of_one && (T::DTYPE == DType::F32 || operands.bias.is_some() || !fits(&x.view, &channels_last(N)));
+    let is_product = is_of_one
+        && (T::DTYPE == DType::F32 || operands.bias.is_some() || !lies_in(&x.view, &channels_last(N)));
     let channels = config.groups * sizes.outer;
     let is_wide = T::DTYPE == DType::F32 && config.groups == 1 && channels > WIDE;
     let by_library = T::DTYPE.is_computed_in_f32();
@@ -91,7 +138,7 @@ pub(super) fn convolution<'s, T: Real, const N: usize>(
     // A transform may take two images for one of complex numbers: what lies in the padding would reach real rows.
     let may_transform = scope.numerics().fourier && x.marks.get(0).is_none();
     let (in_order, channels_last): (Shape, Shape) = ((0..N + 2).collect(), channels_last(N));
-    let is_first = !fits(&x.view, &channels_last) && fits(&x.view, &in_order);
+    let is_first = !lies_in(&x.view, &channels_last) && lies_in(&x.view, &in_order);
     let Some(of) = supported(scope, &last, is_first, may_transform)? else { return Ok(None) };
     let order = match of.order {
         Order::ChannelsLast => &channels_last,
@@ -105,13 +152,19 @@ pub(super) fn convolution<'s, T: Real, const N: usize>(
         shape[1..].rotate_right(1);
     }
     let mut y: Tensor<'s, T> = compute(scope, Op::from(ByLibrary(of)), &[x.view, w.view], &shape, marks)?;
-    if of.order == Order::ChannelsFirst {
-        y = permute(&y, &channels_last)?;
-    }
-    if let Some(bias) = operands.bias {
+    if let Some(mut bias) = operands.bias {
+        if of.order == Order::ChannelsFirst {
+            // For each place of a channel: `[channels, 1..]`.
+            let (mut shape, mut strides) = (Shape::from_elem(1, N + 1), Shape::from_elem(0, N + 1));
+            (shape[0], strides[0]) = (channels, bias.view.layout.strides()[0]);
+            bias.view.layout = Layout::strided(&shape, &strides)?;
+        }
         let mut call = Call::new(of_reals!(k::floats::biased, k::doubles::biased), &y)?;
         call.operand(bias);
         y = call.launch()?;
+    }
+    if of.order == Order::ChannelsFirst {
+        return Ok(Some(y));
     }
     let axes: Shape = [0, N + 1].into_iter().chain(1..=N).collect();
     permute(&y, &axes).map(Some)
@@ -190,22 +243,21 @@ fn plane<const N: usize>(values: [usize; N], of_one_line: usize) -> [usize; 2] {
     }
 }
 
-/// Returns whether the dimensions, in the order of `axes`, lie in memory as the library wants them: contiguous and aligned.
-fn fits(view: &View, axes: &[usize]) -> bool {
-    view.layout.permuted(axes).is_contiguous() && view.addr.is_multiple_of(ALIGNMENT)
+/// Returns whether the dimensions, in the order of `axes`, are contiguous in memory.
+fn lies_in(view: &View, axes: &[usize]) -> bool {
+    view.layout.permuted(axes).is_contiguous()
 }
 
-/// Returns an operand with its dimensions in the order of `axes`, contiguous and aligned as the library wants it; the second value
-/// owns its memory if that takes a copy.
+/// Returns an operand with its dimensions in the order of `axes`, contiguous as the library wants it; the second value owns its
+/// memory if that takes a copy.
 fn lines<'s, T: Real>(
     operands: &Operands<'_, 's, T>,
     of: Operand,
     axes: &[usize],
 ) -> Result<(Operand, Option<Tensor<'s, T>>)> {
-    let is_fit = fits(&of.view, axes);
     let mut moved = of;
     moved.view.layout = of.view.layout.permuted(axes);
-    if is_fit {
+    if moved.view.layout.is_contiguous() {
         return Ok((moved, None));
     }
     let shape: Shape = moved.view.layout.shape().into();

@@ -10,7 +10,7 @@ use crate::{
 
 static SOURCE: SourceFile = SourceFile::ours("copy/transpose.cu", include_str!("../transpose.cu"));
 
-/// Rows and columns below which too much of a square is left empty.
+/// Words of rows and columns below which too much of a square is left empty.
 const LEAST: u64 = 16;
 /// Bytes of a word, where elements are smaller and can be read so.
 const WORD: u64 = 4;
@@ -60,7 +60,8 @@ impl Transpose {
         let offsets =
             planes.0.iter().flat_map(|dim| dim.strides).chain([rows.strides[0], columns.strides[1]]);
         let all = offsets.chain([rows.size, columns.size]).map(|n| n * size).fold(from | to, |a, b| a | b);
-        let (name, pack) = match (size, all % WORD == 0) {
+        let packs = all % WORD == 0 && rows.size.min(columns.size) * size >= LEAST * WORD;
+        let (name, pack) = match (size, packs) {
             (1, true) => ("transpose_1_in_fours", 4),
             (1, false) => ("transpose_1", 1),
             (2, true) => ("transpose_2_in_pairs", 2),
