@@ -4,7 +4,11 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use syn::{Expr, Local, Stmt, visit_mut::VisitMut};
+use syn::{
+    Block, Expr, ExprAssign, ExprForLoop, ExprLoop, ExprMacro, ExprPath, ExprWhile, Local, Macro, Stmt,
+    visit::{self, Visit},
+    visit_mut::VisitMut,
+};
 
 use super::{
     Analysis,
@@ -34,7 +38,7 @@ impl Analysis<'_, '_> {
                 && let Some(init) = &mut local.init
                 && matches!(&*init.expr, Expr::Closure(c) if c.capture.is_none())
             {
-                let (mut taken, mut assigned) = (HashSet::from([own]), HashSet::new());
+                let (mut taken, mut assigned) = (HashSet::from([own.clone()]), HashSet::new());
                 if stmts[at + 1..].iter().any(classify::has_boundary) {
                     taken.extend(syntax::bound_anywhere(&stmts[at + 1..]));
                     // An import of any name is refused where it matters.
@@ -45,15 +49,58 @@ impl Analysis<'_, '_> {
                     let changes = u.assigned || u.touched || u.through || u.in_macro;
                     let is_apart =
                         taken.contains(name) || (u.by_value || u.parted()) && assigned.contains(name);
+                    let mut apart = Vec::new();
                     if !changes && is_apart && self.is_value(&stmts[..at], name) {
                         let crosses = is_needed_behind_boundary(&stmts[at + 1..], name);
-                        all.extend(self.capture_apart(&mut init.expr, name, u, crosses));
+                        apart = self.capture_apart(&mut init.expr, name, u, crosses);
                     }
+                    if apart.is_empty() && self.is_mutable(&stmts[..at], name) {
+                        self.check_taken(&own, u, &stmts[at + 1..]);
+                    }
+                    all.extend(apart);
                 }
             }
             all.push(stmt);
         }
         all
+    }
+
+    /// Refuses a closure that may take a variable and is called behind a boundary after the variable has been given another value,
+    /// which a closure that is recreated there would find. Which it takes is not known where a macro names the variable or the
+    /// closure changes it, nor whether another value is given where a part of a statement assigns it.
+    fn check_taken(&mut self, closure: &str, u: &Use, after: &[Stmt]) {
+        if !(u.by_value || u.parted() || u.in_macro) {
+            return;
+        }
+        let name = u.ident.to_string();
+        let is_bound =
+            |stmt: &Stmt| syntax::bound_by(stmt).iter().any(|b| b.ident == name || b.ident == closure);
+        let end = after.iter().position(is_bound).unwrap_or(after.len());
+        let after = &after[..end];
+        let mut order =
+            Order { name: &name, callers: HashSet::from([closure.to_owned()]), assigns: false, calls: false };
+        let Some(called) = after.iter().position(|stmt| {
+            order.visit_stmt(stmt);
+            order.calls
+        }) else {
+            return;
+        };
+        if after[..=called].iter().any(classify::has_boundary) {
+            self.errors.push(
+                Code::MoveClosure, &u.ident,
+                format!("the closure `{closure}` may take the value that `{name}` has here, and is called after `{name}` gets another one; each segment recreates its closures"),
+                format!("take it before: `let fixed = {name};`, and use `fixed` in the closure"),
+            );
+        }
+    }
+
+    /// Returns whether a name is a `mut` variable after the statements `before` of the block.
+    fn is_mutable(&self, before: &[Stmt], name: &str) -> bool {
+        let bound = before.iter().rev().flat_map(syntax::bound_by).find(|bound| bound.ident == name);
+        match bound {
+            Some(bound) => bound.mutable,
+            None => self.scope.lookup(name).is_some_and(|binding| binding.mutable),
+        }
     }
 
     /// Gives a variable that a closure captures, or the fields of it that the closure takes, names of their own. If the variable
@@ -236,6 +283,74 @@ impl Analysis<'_, '_> {
             ),
         };
         self.errors.push(Code::ShadowedCapture, used, message, help);
+    }
+}
+
+/// Finds a call of a closure that comes after an assignment of a variable, or of a part of it, in the order of the code.
+struct Order<'n> {
+    name: &'n str,
+    /// The closure, and others that call it.
+    callers: HashSet<String>,
+    assigns: bool,
+    calls: bool,
+}
+
+impl Order<'_> {
+    fn twice(&mut self, visit: impl Fn(&mut Self)) {
+        visit(self);
+        visit(self);
+    }
+}
+
+impl<'a> Visit<'a> for Order<'_> {
+    fn visit_block(&mut self, block: &'a Block) {
+        let assigned = self.assigns;
+        visit::visit_block(self, block);
+        // What such a block assigns, no code behind it reads.
+        if block.stmts.last().is_some_and(|stmt| matches!(stmt, Stmt::Expr(Expr::Return(_), _))) {
+            self.assigns = assigned;
+        }
+    }
+
+    fn visit_local(&mut self, local: &'a Local) {
+        let init = local.init.as_ref().map(|init| &*init.expr);
+        match (classify::closure_name(local), init) {
+            // It calls the closure when it is called itself.
+            (Some(caller), Some(init)) if self.callers.iter().any(|name| uses::of_expr(init).has(name)) => {
+                self.callers.insert(caller);
+            }
+            _ => visit::visit_local(self, local),
+        }
+    }
+
+    fn visit_expr_for_loop(&mut self, all: &'a ExprForLoop) {
+        self.twice(|order| visit::visit_expr_for_loop(order, all));
+    }
+
+    fn visit_expr_while(&mut self, all: &'a ExprWhile) {
+        self.twice(|order| visit::visit_expr_while(order, all));
+    }
+
+    fn visit_expr_loop(&mut self, all: &'a ExprLoop) {
+        self.twice(|order| visit::visit_expr_loop(order, all));
+    }
+
+    fn visit_expr_assign(&mut self, assign: &'a ExprAssign) {
+        self.visit_expr(&assign.right);
+        let assigned = uses::of_assigned(&assign.left);
+        self.assigns |= assigned.0.iter().any(|(name, u)| name == self.name && (u.assigned || u.touched));
+    }
+
+    fn visit_expr_path(&mut self, path: &'a ExprPath) {
+        let is_caller = path.path.get_ident().is_some_and(|name| self.callers.contains(&name.to_string()));
+        self.calls |= self.assigns && is_caller;
+    }
+
+    fn visit_macro(&mut self, mac: &'a Macro) {
+        let of = uses::of_expr(&Expr::Macro(ExprMacro { attrs: Vec::new(), mac: mac.clone() }));
+        self.calls |= self.assigns && self.callers.iter().any(|name| of.has(name));
+        self.assigns |=
+            of.0.iter().any(|(name, u)| name == self.name && (u.assigned || u.touched || u.in_macro));
     }
 }
 

@@ -144,7 +144,7 @@ catalogue! {
     G078 WritesThrough Lint "Writing through a reference in a segment" "rustc rejects it (E0594, E0596), since graph functions have no `&mut`";
     G079 Await Rule "`await` in a graph function" "";
 
-    G080 MoveClosure Lint "A `move` closure over a variable that changes" "rustc's borrow checker rejects most cases; otherwise values are wrong, which `audit_every(n)` detects";
+    G080 MoveClosure Lint "A closure over a variable that changes" "rustc's borrow checker rejects most cases; otherwise values are wrong, which `audit_every(n)` detects";
     G081 ShadowedCapture Lint "A closure whose captures are shadowed" "";
     G082 ConfusingName Lint "A name with two meanings" "";
     G083 ChangingClosure Lint "A closure that changes a variable, in a segment and in host code" "rustc's borrow checker rejects it (E0502)";

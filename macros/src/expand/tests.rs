@@ -90,6 +90,59 @@ fn a_move_closure_over_a_changing_variable_is_refused() {
 }
 
 #[test]
+fn a_closure_whose_variable_is_assigned_out_of_sight_is_refused() {
+    let messages = |closure: &str, between: &str, call: &str| {
+        host_code_of(&format!(
+            "fn f(#[key] n: usize, x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let mut h = neg(x)?;
+                let other = neg(x)?;
+                let kept = {closure};
+                let a = #[eager] g(x)?;
+                {between}
+                let b = #[eager] g(&a)?;
+                {call}
+                add(&a, &b)
+            }}"
+        ))
+        .2
+    };
+    let is_refused = |closure: &str, between: &str, call: &str| {
+        messages(closure, between, call).contains("the closure `kept` may take the value that `h` has here")
+    };
+    for between in [
+        "if n > 1 { h = neg(x)?; }",
+        "match n { 0 => h = neg(x)?, _ => {} }",
+        "for _ in 0..n { h = neg(x)?; }",
+        "(h, _) = (neg(x)?, 1);",
+        "replace!(h);",
+        "if n > 1 { if n > 2 { return neg(x); } h = neg(x)?; }",
+        // Another closure calls it.
+        "let again = || kept(); if n > 1 { h = neg(x)?; } again()?;",
+    ] {
+        let call = if between.contains("again") { "" } else { "kept()?;" };
+        assert!(is_refused("|| taken(h)", between, call), "{between}");
+    }
+    // The closure changes what it takes, or a macro names it.
+    assert!(is_refused("|| { let t = taken(h); h = neg(&t)?; t }", "h = neg(x)?;", "kept()?;"));
+    assert!(is_refused("|| taken!(h)", "h = neg(x)?;", "kept()?;"));
+    // In a loop, what comes before in the text comes after.
+    assert!(is_refused("|| taken(h)", "for i in 0..n { kept()?; h = neg(x)?; }", ""));
+    for (closure, between, call) in [
+        // It only borrows, and the path leaves.
+        ("|| neg(&h)", "if n > 1 { h = neg(x)?; return neg(&h); }", "kept()?;"),
+        ("|| taken(h)", "if n > 1 { h = neg(x)?; return neg(&h); }", "kept()?;"),
+        // It is called before.
+        ("|| taken(h)", "let c = kept()?; if n > 1 { h = neg(x)?; }", ""),
+        ("|| taken(h)", "if n > 1 { let c = kept()?; h = neg(x)?; }", ""),
+        // The statement of the block: it keeps what it took.
+        ("|| taken(h)", "h = neg(x)?;", "kept()?;"),
+        ("|| taken(other)", "if n > 1 { h = neg(x)?; }", "kept()?;"),
+    ] {
+        assert!(!is_refused(closure, between, call), "{closure}: {between}");
+    }
+}
+
+#[test]
 fn a_closure_whose_captures_are_shadowed_keeps_them() {
     let closure = |between: &str| {
         host_code_of(&format!(

@@ -81,6 +81,35 @@ fn kept_on_the_host(n: usize, x: f32) -> f32 {
     all + h
 }
 
+/// What arms and a loop assign would be refused in the closure (`fail/capture/taken_closure.rs`): it is taken before.
+#[graphable]
+fn taken_before(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut h = ops::neg(x)?;
+    let fixed = h;
+    let f = || taken(fixed);
+    if n > 1 {
+        h = ops::scale(x, 3.0)?;
+    } else {
+        h = ops::scale(x, 4.0)?;
+    }
+    let y = #[eager(support = Always)]
+    ops::neg(&h)?;
+    for i in 0..n {
+        h = ops::add(&h, i as f32)?;
+    }
+    let z = ops::add(&y, &h)?;
+    ops::add(&z, &f()?)
+}
+
+fn taken_before_on_the_host(n: usize, x: f32) -> f32 {
+    let mut h = if n > 1 { 3.0 * x } else { 4.0 * x };
+    let y = -h;
+    for i in 0..n {
+        h += i as f32;
+    }
+    y + h - x * 0.5
+}
+
 /// The same of parts.
 #[graphable]
 fn kept_parts(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
@@ -252,6 +281,7 @@ fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
         let kept = KeptGraph::builder().mode(mode).build(&mut rt)?;
+        let taken_before = TakenBeforeGraph::builder().mode(mode).build(&mut rt)?;
         let kept_parts = KeptPartsGraph::builder().mode(mode).build(&mut rt)?;
         let assigned = AssignedWhereItLeavesGraph::builder().mode(mode).build(&mut rt)?;
         let two_closures = TwoClosuresGraph::builder().mode(mode).build(&mut rt)?;
@@ -263,6 +293,8 @@ fn main() -> Result<()> {
             let step = rt.step()?;
             let got = step.read(&kept.call(&step, n, &[x])?)?[0];
             assert_eq!(got, kept_on_the_host(n, x), "kept {mode} {at}");
+            let got = step.read(&taken_before.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, taken_before_on_the_host(n, x), "taken_before {mode} {at}");
             let got = step.read(&kept_parts.call(&step, n, &[x])?)?[0];
             assert_eq!(got, kept_parts_on_the_host(n, x), "kept_parts {mode} {at}");
             let got = step.read(&assigned.call(&step, n, &[x])?)?[0];
