@@ -181,7 +181,8 @@ impl<R: Read> Recording<R> {
         match chunk[..count].iter().find(|sample| !(-LOUDEST..=LOUDEST).contains(*sample)) {
             None => Ok(count),
             Some(sample) => {
-                let reason = format!("a sample is {sample}; the loudest is 1");
+                let reason =
+                    format!("a sample is {sample}; the loudest is 1, or 32768 in the range of 16 bits");
                 Err(self.wrong(&reason, "check how it was made"))
             }
         }

@@ -420,8 +420,8 @@ pub(crate) fn broadcast_as<'s, T: Element>(
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::Axis`]; [`Error::Shape`] if the axis does not divide into `n` parts, or if `n` is above 65,536 and the axis
-/// is empty or repeated by broadcasting; [`Error::PaddedMix`] if it is padded and `n` is not 1.
+/// Returns [`Error::Axis`]; [`Error::Shape`] if the axis does not divide into `n` parts, or if `n` is above 65,536 and the
+/// tensor is empty or the axis repeated by broadcasting; [`Error::PaddedMix`] if it is padded and `n` is not 1.
 pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result<Vec<Tensor<'s, T>>> {
     check_axis("split", axis, x.rank())?;
     if n == 1 {
@@ -433,19 +433,19 @@ pub fn split<'s, T: Element>(x: &Tensor<'s, T>, axis: usize, n: usize) -> Result
         let reason = format!("axis {axis} has {size} elements, which do not divide into {n} equal parts");
         return Err(x.scope().shape_error("split", &[x.into()], reason));
     }
-    let has_memory = size > 0 && x.raw.layout.strides()[axis] > 0;
+    let has_memory = x.raw.layout.count() > 0 && x.raw.layout.strides()[axis] > 0;
     if n > MOST_PARTS && !has_memory {
         let reason = format!(
-            "{n} parts are more than the {MOST_PARTS} that are made of an axis that is empty or repeated; take those that \
-             are needed with `ops::narrow`"
+            "{n} parts are more than the {MOST_PARTS} that are made of a tensor that is empty or of an axis that is repeated; take \
+             those that are needed with `ops::narrow`"
         );
         return Err(x.scope().shape_error("split", &[x.into()], reason));
     }
     parts("split", x, axis, std::iter::repeat_n(MarkedSize::fixed(size / n), n))
 }
 
-/// Parts of an axis of which not each place has memory of its own: any number of parts divides such a size, and each is a tensor
-/// on the host.
+/// Parts of an axis of which not each place has memory of its own: such an axis may have any size, or any number of parts divides
+/// it, and each part is a tensor on the host.
 const MOST_PARTS: usize = 1 << 16;
 
 /// Parts of the given sizes along `axis`, in order, as views.

@@ -174,7 +174,11 @@ fn a_split_makes_no_endless_number_of_parts() {
         let wide = ops::broadcast_to(&ops::zeros::<f32>(step.scope(), ()).unwrap(), [1 << 40]).unwrap();
         let long = ops::zeros::<u8>(step.scope(), [100_000]).unwrap();
         assert_eq!(ops::split(&long, 0, 100_000).unwrap().len(), 100_000);
-        for (x, axis, n) in [(&empty, 1, usize::MAX), (&empty, 1, 1 << 20), (&wide, 0, 1 << 40)] {
+        let before = ops::zeros::<f32>(step.scope(), [0, 1 << 17]).unwrap();
+        let behind = ops::zeros::<f32>(step.scope(), [1 << 17, 0]).unwrap();
+        let empty_ones =
+            [(&empty, 1, usize::MAX), (&empty, 1, 1 << 20), (&before, 1, 1 << 17), (&behind, 0, 1 << 17)];
+        for (x, axis, n) in empty_ones.into_iter().chain([(&wide, 0, 1 << 40)]) {
             let error = ops::split(x, axis, n).unwrap_err().to_string();
             assert!(error.contains(&format!("{n} parts")) && error.contains("ops::narrow"), "{error}");
         }

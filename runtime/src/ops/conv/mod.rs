@@ -46,14 +46,15 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
 ///
 /// As `torch.nn.functional.conv1d`, computed in f32, of an `f64` in f64; with groups of several channels, and by cuDNN, the sum is rounded to `T`
 /// before the bias is added. A GPU uses cuDNN 9 where it finds it (`GRAPHABLE_CUDNN` names another one, or none), except for
-/// windows of one element in f32, with a bias or with the input's channels in the second place in memory, groups of one channel,
-/// padded sizes, an `f64`, and more than 128 channels in f32. In f32, it computes an input whose channels are in the second place
-/// in memory as it is. In 16 bits, it copies an input or a weight whose channels do not lie next to each other in memory; results
-/// have them so, and a weight that is stored as `[channels of the result, K.., C / groups]` and passed by
-/// [`permute`](super::permute) needs no copy. Zeros surround the input. Padding of the batch propagates, and that of `L`
+/// groups of one channel, padded sizes other than the batch, an `f64`, results of more than 128 channels in f32 without groups, and
+/// plain products: windows of one element without a stride, padding or groups, in f32, with a bias, or with the input's channels in the
+/// second place in memory. In f32 without [`Numerics::tf32`](crate::Numerics::tf32), it computes an input whose channels are in the
+/// second place in memory in that order, and otherwise with the channels next to each other; an input or a weight in another order is
+/// copied at each call. With channels next to each other, a weight needs no copy if it is stored as `[channels of the result, K.., C / groups]`
+/// and passed by [`permute`](super::permute). Zeros surround the input. Padding of the batch propagates, and that of `L`
 /// if the size stays what it is, which it does with a stride of 1 and `2 padding = dilation (K - 1)`: the padding of a bucket
 /// then counts as the zeros after the input. In memory, the channels of the result are next to each other, unless there are
-/// groups, cuDNN computes an input in f32 as it is, or [`Numerics::fourier`](crate::Numerics::fourier) lets it compute the
+/// groups, cuDNN computes the input in the other order, or [`Numerics::fourier`](crate::Numerics::fourier) lets it compute the
 /// convolution by a Fourier transform.
 ///
 /// ```
@@ -179,11 +180,11 @@ fn convolution<'s, T: Real, const N: usize>(
     if config.groups > 1 && sizes.inner == 1 {
         return composed(operands.op, || depthwise(operands, config, &sizes));
     }
-    #[cfg(feature = "cuda")]
-    if let Some(y) = library::convolution(operands, config, &sizes)? {
-        return Ok(y);
-    }
     composed(operands.op, || {
+        #[cfg(feature = "cuda")]
+        if let Some(y) = library::convolution(operands, config, &sizes)? {
+            return Ok(y);
+        }
         let rows = rows(operands.x, config, &sizes)?;
         match config.groups {
             1 => one_product(operands, &rows, &sizes),

@@ -1,4 +1,5 @@
-//! The kernels of upsampling. Places are computed in f32, as PyTorch computes them; where a dimension keeps its size, elements are
+//! The kernels of upsampling. Places of `nearest` are computed in f32, as PyTorch computes them, and those of `linear` in the type
+//! of the elements; where a dimension keeps its size, elements are
 //! copied, and where `nearest` doubles it, they are repeated, since a place above 2^24 is not exact.
 
 use crate::kernel;

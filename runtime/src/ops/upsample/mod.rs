@@ -15,7 +15,8 @@ pub(super) fn kernels() -> impl Iterator<Item = &'static Definition> {
     k::all()
 }
 
-/// Resizes `x`, `[N, C, L]`, to `[N, C, size]`: the element at place `i` is that at `i L / size`, rounded down.
+/// Resizes `x`, `[N, C, L]`, to `[N, C, size]`: the element at place `i` is that at `i L / size`, computed in f32 and
+/// rounded down.
 ///
 /// As `torch.nn.functional.interpolate` with `mode="nearest"`. Padding of `N` and `C` propagates. `L` may be padded: its real
 /// elements are spread, and the result is not padded there.

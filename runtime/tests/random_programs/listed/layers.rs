@@ -1,7 +1,7 @@
 //! Parts of models: convolutions with a stride, pooling, other sizes, norms, losses of rows.
 
 use graphable::{
-    Result, Tensor,
+    Result, Tensor, f16,
     ops::{
         self, AttentionConfig, AttentionMask, AvgPoolConfig, ConvConfig, ConvTransposeConfig, LongRopeConfig,
         MaxPoolConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig,
@@ -23,6 +23,33 @@ pub(super) fn weights<'s>(x: &Tensor<'s, f32>, shape: &[usize], total: f64) -> R
 /// `[any, ..]` as items of one channel.
 fn image<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
     ops::unsqueeze(g.f(0)?, 1)
+}
+
+/// `[any, ..]` as items of four channels, of which each element's lie next to each other in memory, or each channel's elements.
+fn several<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
+    let x = image(g)?;
+    let all = ops::concat(&[&x, &ops::neg(&x)?, &ops::tanh(&x)?, &ops::scale(&x, 0.5)?], 1)?;
+    if g.n(1, 2) == 0 {
+        return Ok(all);
+    }
+    let last: Vec<usize> = [0].into_iter().chain(2..all.rank()).chain([1]).collect();
+    let second: Vec<usize> = [0, all.rank() - 1].into_iter().chain(1..all.rank() - 1).collect();
+    ops::permute(&ops::contiguous(&ops::permute(&all, &last)?)?, &second)
+}
+
+/// Groups of channels, in f32 or in f16.
+fn convolved<'s>(g: &Given<'_, 's>) -> Result<Tensor<'s, f32>> {
+    let (x, groups) = (several(g)?, 1 + g.n(0, 2));
+    let w = weights(&x, &[2, 4 / groups, 3], 1.0)?;
+    let config = ConvConfig::new().stride(2).padding(1).groups(groups);
+    let y = if g.n(2, 3) > 0 {
+        ops::conv1d(&x, &w, config)?
+    } else {
+        let y = ops::conv1d(&ops::cast::<f32, f16>(&ops::tanh(&x)?)?, &ops::cast(&w)?, config)?;
+        // Where a sum has another order, the last bits of an f16 differ.
+        ops::scale(&ops::cast::<f16, f32>(&y)?, 0.01)?
+    };
+    channel(&ops::narrow(&y, 1, g.n(2, 6) / 3, 1)?)
 }
 
 /// Items of one channel, without it.
@@ -132,10 +159,7 @@ table! {
         let x = ops::scale(&ops::tanh(g.f(0)?)?, 0.1)?;
         ops::masked_matmul(&ops::transpose(&x, 0, 1)?, &x)
     };
-    conv1d: Product, halved, |g| {
-        let x = image(g)?;
-        channel(&ops::conv1d(&x, &weights(&x, &[1, 1, 3], 1.0)?, ConvConfig::new().stride(2).padding(1))?)
-    };
+    conv1d: Product, halved, |g| convolved(g);
     conv1d_bias: Product, halved, |g| {
         let x = image(g)?;
         let (w, b) = (weights(&x, &[1, 1, 5], 1.0)?, ops::full(x.scope(), [1], 0.25f32)?);
@@ -147,8 +171,9 @@ table! {
         channel(&ops::conv2d(&x, &weights(&x, &[1, 1, 3, 3], 1.0)?, config)?)
     };
     conv2d_bias: Product, halved_2d, |g| {
-        let x = image(g)?;
-        let (w, b) = (weights(&x, &[2, 1, 3, 3], 1.0)?, ops::full(x.scope(), [2], 0.25f32)?);
+        let x = if g.n(0, 2) == 0 { image(g)? } else { several(g)? };
+        let (channels, b) = (x.dim(1).get()?, ops::full(x.scope(), [2], 0.25f32)?);
+        let w = weights(&x, &[2, channels, 3, 3], 1.0)?;
         let y = ops::conv2d_bias(&x, &w, &b, ConvConfig::new().stride(2).padding(1))?;
         channel(&ops::narrow(&y, 1, 1, 1)?)
     };
@@ -196,6 +221,8 @@ table! {
     upsample_nearest1d: Smooth, doubled, |g| channel(&ops::upsample_nearest1d(&image(g)?, doubled(g)?)?);
     upsample_linear1d: Smooth, doubled, |g| channel(&ops::upsample_linear1d(&image(g)?, doubled(g)?, g.n(0, 2) == 1)?);
     upsample_nearest2d: Smooth, doubled_2d, |g| channel(&ops::upsample_nearest2d(&image(g)?, doubled(g)?)?);
+    upsample_nearest2d: Smooth, parts_2d, |g| channel(&ops::upsample_nearest2d(&image(g)?, [3, 3])?);
+    upsample_bilinear2d: Smooth, parts_2d, |g| channel(&ops::upsample_bilinear2d(&image(g)?, [3, 3], g.n(0, 2) == 1)?);
     upsample_bilinear2d: Smooth, doubled_2d, |g|
         channel(&ops::upsample_bilinear2d(&image(g)?, doubled(g)?, g.n(0, 2) == 1)?);
 

@@ -1,7 +1,7 @@
 //! Convolutions by cuDNN, the algorithm chosen by its heuristics.
 //!
-//! The choice depends on the shapes alone, so warm-up, captures, audits and eager calls of one shape compute alike. Nothing
-//! here waits, allocates on the device, or is needed at replay.
+//! The choice depends on shapes, the order of the dimensions in memory and the [`Numerics`](crate::Numerics), which are part of a
+//! recording's key, so warm-up, captures, audits and eager calls of equal ones compute alike. Nothing here waits, allocates on the device, or is needed at replay.
 
 use std::sync::Once;
 
