@@ -33,6 +33,9 @@ impl Analysis<'_, '_> {
         let mut all: Vec<Stmt> = Vec::with_capacity(stmts.len());
         for at in 0..stmts.len() {
             let mut stmt = stmts[at].clone();
+            if let Stmt::Local(local) = &stmt {
+                self.check_replaced(local, &stmts[at + 1..]);
+            }
             if let Stmt::Local(local) = &mut stmt
                 && let Some(own) = classify::closure_name(local)
                 && let Some(init) = &mut local.init

@@ -18,7 +18,7 @@ use syn::{
 use super::Analysis;
 use crate::{
     facts::{classify, effects, operations, sizes, statement, statement::Statement, uses, values},
-    parse::{attributes, device, syntax},
+    parse::{attributes, device, parameter_kind, syntax},
 };
 
 /// Macros that evaluate only their expressions.
@@ -52,6 +52,7 @@ impl Analysis<'_, '_> {
             || !local.attrs.is_empty()
             || !self.is_built(&init.expr, &syntax::bound_inside(&init.expr))
             || !self.is_made_freely(&init.expr)
+            || makes_cells(&init.expr)
         {
             return false;
         }
@@ -500,4 +501,20 @@ impl<'x> Visit<'x> for Repeatable<'_, '_, '_> {
     }
 
     fn visit_item(&mut self, _: &'x syn::Item) {}
+}
+
+/// Returns whether an expression makes a value that is changed through shared references, such as a `Cell`: what is made anew in its
+/// place would have lost the change.
+fn makes_cells(expr: &Expr) -> bool {
+    struct Cells(bool);
+    impl<'a> Visit<'a> for Cells {
+        fn visit_path(&mut self, path: &'a syn::Path) {
+            let mut owners = path.segments.iter().rev().skip(1);
+            self.0 |= owners.any(|of| of.ident == "Cell" || parameter_kind::names_interior(&of.ident));
+            visit::visit_path(self, path);
+        }
+    }
+    let mut cells = Cells(false);
+    cells.visit_expr(expr);
+    cells.0
 }

@@ -12,7 +12,11 @@ use syn::{
 use super::Analysis;
 use crate::{
     diag::Code,
-    facts::{macros, statement, statement::Statement, uses::Sequence},
+    facts::{
+        macros, statement,
+        statement::Statement,
+        uses::{self, Sequence},
+    },
     model::Probe,
     parse::syntax,
 };
@@ -31,6 +35,35 @@ impl Analysis<'_, '_> {
         self.own_macros.insert(name.to_string());
         let named = macros::idents(rules.clone());
         self.in_rules.entry(name.to_string()).or_default().extend(named.iter().map(ToString::to_string));
+        let taken = self.taken(rules);
+        self.takes.insert(name.to_string(), taken);
+    }
+
+    /// Returns a variable that a macro names, whichever of its rules is called, and the variable's id.
+    fn taken(&self, rules: &TokenStream) -> Option<(String, usize)> {
+        let mut named: Vec<String> = uses::of_rules(rules).into_iter().collect();
+        named.sort();
+        named.into_iter().find_map(|name| {
+            let variable = self.scope.lookup(&name).filter(|b| b.made.is_none())?;
+            Some((name, variable.id))
+        })
+    }
+
+    /// Refuses a macro of the function that a segment calls, and whose variables it cannot name: they are those of host code
+    /// wherever it is called, and a segment has its own.
+    pub(super) fn check_macros<'s>(&mut self, code: impl Iterator<Item = &'s Statement>) {
+        for call in code.flat_map(|statement| macros::called(&statement.stmt)) {
+            let Some(Some((taken, id))) = self.takes.get(&call.to_string()) else { continue };
+            // The help would name another variable.
+            if self.scope.lookup(taken).is_none_or(|b| b.id != *id) {
+                continue;
+            }
+            self.errors.push(
+                Code::MacroNames, &call,
+                format!("the macro `{call}` names the variable `{taken}` of the function, and is called in a segment, which has variables of its own"),
+                format!("pass it: let each rule of `{call}` take it as another parameter, `$given:expr`, use `$given` for `{taken}`, and write `{taken}` in the call"),
+            );
+        }
     }
 
     /// Returns a macro and those of the function that may call it.

@@ -31,6 +31,7 @@ mod macro_bindings;
 mod motion;
 mod partition;
 mod pending_run;
+mod replaced;
 mod scope;
 mod segment;
 mod segment_code;
@@ -66,6 +67,7 @@ pub(crate) fn host_code(
         host_closures: HashSet::new(),
         named_by_macros: HashSet::new(),
         own_macros: HashSet::new(),
+        takes: HashMap::new(),
         in_rules: HashMap::new(),
         in_segments: HashSet::new(),
         fresh: 0,
@@ -140,6 +142,8 @@ struct Analysis<'a, 'e> {
     named_by_macros: HashSet<usize>,
     /// Names of these macros.
     own_macros: HashSet<String>,
+    /// For those that are in scope, a variable from outside that each of their rules names, if there is one, by its name and id.
+    takes: HashMap<String, Option<(String, usize)>>,
     /// For each of them, the names in its rules: other macros that it may call, whose meaning is that at the call.
     in_rules: HashMap<String, HashSet<String>>,
     /// Ids of closures that segments made again.

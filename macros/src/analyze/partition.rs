@@ -59,10 +59,12 @@ impl Analysis<'_, '_> {
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);
         let statements: Vec<Statement> = stmts.iter().cloned().map(Statement::of).collect();
+        let takes = self.takes.clone();
         let drafts = self.scoped(|a| {
             a.scope.enter_items(&stmts);
             a.statements(&statements, &edges, tail, after)
         });
+        self.takes = takes;
         Block { parts: drafts.into_iter().filter_map(|draft| self.completed(draft)).collect() }
     }
 

@@ -84,6 +84,8 @@ impl Analysis<'_, '_> {
         let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
         let mut uses = Sequence::of(used.chain(value));
         uses.merge(&kept_under_other_names(run, &device.outs));
+        let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
+        self.check_macros(used.chain(value));
         let closures = self.outer_closures(&mut uses);
         let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.

@@ -148,6 +148,8 @@ catalogue! {
     G081 ShadowedCapture Lint "A closure whose captures are shadowed" "";
     G082 ConfusingName Lint "A name with two meanings" "";
     G083 ChangingClosure Lint "A closure that changes a variable, in a segment and in host code" "rustc's borrow checker rejects it (E0502)";
+    G084 ReplacedClosure Lint "A pointer to a function that is replaced, and used behind a boundary" "values are wrong, which `audit_every(n)` detects";
+    G085 MacroNames Lint "A macro that names a variable, called in a segment" "rustc rejects most cases, since code of a segment borrows nothing from host code (E0373, E0277)";
 
     G090 DeriveTarget Rule "A type that the derive cannot work on" "";
     G091 FieldRole Rule "A field whose attributes do not fit it" "";

@@ -8,6 +8,7 @@ use super::device_flow::Flows;
 use crate::{
     krate,
     model::{Block, Closure, Header, HostCode, HostLet, Location, Part},
+    parse::syntax,
 };
 
 /// The identifier of the `Piecewise` executor in generated code.
@@ -41,7 +42,9 @@ impl HostWriter<'_> {
             Part::Closure(Closure { local, flows }) => {
                 let mut local = local.clone();
                 Flows(flows).visit_local_mut(&mut local);
-                quote!(#[allow(unused_variables)] #local)
+                let is_changed = syntax::bound_by_let(&local).iter().any(|bound| bound.mutable);
+                let unused = is_changed.then(|| quote!(, unused_mut, unused_assignments));
+                quote!(#[allow(unused_variables #unused)] #local)
             }
             Part::Declared(local) => quote!(#[allow(unused_mut)] #local),
             Part::Emptied(ident) => quote!(#[allow(unused_mut)] let mut #ident;),

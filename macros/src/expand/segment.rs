@@ -12,6 +12,7 @@ use super::{
 use crate::{
     krate,
     model::{DeviceFlow, Ending, Guard, LiveIn, Probe, Segment, Step},
+    parse::syntax,
 };
 
 /// The parts of a call of a segment.
@@ -28,8 +29,11 @@ impl HostWriter<'_> {
         let Entering { keys, mut lets } = entering(&segment.live_ins);
         let code = DeviceCode(&segment.flows);
         for local in &segment.closures {
+            // What changes it, or reads it before a change, may be in other segments.
+            let is_changed = syntax::bound_by_let(local).iter().any(|bound| bound.mutable);
+            let unused = is_changed.then(|| quote!(, unused_mut, unused_assignments));
             let local = code.stmt(&Stmt::Local(local.clone()));
-            lets.extend(quote!(#[allow(unused_variables)] #local));
+            lets.extend(quote!(#[allow(unused_variables #unused)] #local));
         }
         let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &code)).collect();
         let call = Call { site: self.site(&segment.location), key: key(&keys), body: quote!(#lets #steps) };

@@ -97,6 +97,28 @@ pub(crate) fn calls_any(stmt: &Stmt, names: &HashSet<String>) -> bool {
     calls.1
 }
 
+/// Returns the names of the macros that code calls itself, in their places: not within the tokens of another call, nor those that it
+/// defines.
+pub(crate) fn called(stmt: &Stmt) -> Vec<Ident> {
+    #[derive(Default)]
+    struct Called(Vec<Ident>, HashSet<String>);
+    impl<'a> Visit<'a> for Called {
+        fn visit_macro(&mut self, m: &'a syn::Macro) {
+            self.0.extend(m.path.get_ident().cloned());
+        }
+        fn visit_item(&mut self, item: &'a syn::Item) {
+            if let syn::Item::Macro(syn::ItemMacro { ident: Some(name), .. }) = item {
+                self.1.insert(name.to_string());
+            }
+        }
+    }
+    let mut called = Called::default();
+    called.visit_stmt(stmt);
+    let Called(mut names, defined) = called;
+    names.retain(|name| !defined.contains(&name.to_string()));
+    names
+}
+
 /// Returns whether code calls a macro that is not known.
 pub(crate) fn calls_unknown(expr: &Expr) -> bool {
     struct Calls(bool);

@@ -25,6 +25,12 @@ mod set;
 pub(crate) use set::Sequence;
 pub(crate) use set::{Use, Uses};
 
+/// Returns the variables from outside that each rule of a macro names.
+pub(crate) fn of_rules(tokens: &TokenStream) -> HashSet<String> {
+    let rules = macro_rules::of(tokens).unwrap_or_default();
+    rules.into_iter().map(|rule| rule.values).reduce(|all, some| &all & &some).unwrap_or_default()
+}
+
 /// The outer names of a statement.
 pub(crate) fn of_stmt(stmt: &Stmt) -> Uses {
     let mut free = Free::default();

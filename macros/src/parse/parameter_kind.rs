@@ -377,13 +377,16 @@ fn is_host(ty: &Type) -> bool {
 
 fn is_interior(ty: &Type) -> bool {
     let Type::Path(path) = plain(ty) else { return false };
-    path.path.segments.last().is_some_and(|s| {
-        INTERIOR.iter().any(|n| s.ident == n)
-            || s.ident.to_string().strip_prefix("Atomic").is_some_and(|rest| {
-                ["Bool", "Ptr", "U8", "U16", "U32", "U64", "Usize", "I8", "I16", "I32", "I64", "Isize"]
-                    .contains(&rest)
-            })
-    })
+    path.path.segments.last().is_some_and(|s| names_interior(&s.ident))
+}
+
+/// Returns whether a type's name is that of one with interior mutability, in the standard library; `Cell` is not among them.
+pub(crate) fn names_interior(name: &Ident) -> bool {
+    INTERIOR.iter().any(|n| name == n)
+        || name.to_string().strip_prefix("Atomic").is_some_and(|rest| {
+            ["Bool", "Ptr", "U8", "U16", "U32", "U64", "Usize", "I8", "I16", "I32", "I64", "Isize"]
+                .contains(&rest)
+        })
 }
 
 /// The first float type in a type.

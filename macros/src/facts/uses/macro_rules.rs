@@ -1,6 +1,6 @@
 //! The rules of a macro that a function defines: which variables from outside they may name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use syn::{
@@ -21,6 +21,9 @@ pub(crate) struct Rule {
     /// The names in it that mean something outside, and whether it may change that; `None` if they are not known, as of code that does
     /// not parse by itself.
     pub(crate) outer: Option<HashMap<String, bool>>,
+    /// Of these, those that are certainly variables: values in the code itself, which are not called and not within the tokens
+    /// of a macro.
+    pub(crate) values: HashSet<String>,
 }
 
 /// Returns the rules of a macro; `None` if the tokens are none.
@@ -35,7 +38,9 @@ pub(crate) fn of(tokens: &TokenStream) -> Option<Vec<Rule>> {
         }
         let TokenTree::Group(code) = tokens.next()? else { return None };
         let code = code.stream();
-        rules.push(Rule { outer: outer_names(&code), code });
+        let outer = outer_names(&code);
+        let values = outer.iter().flat_map(|outer| values(&code, outer)).collect();
+        rules.push(Rule { outer, values, code });
         if !tokens.next().is_none_or(|token| is_punct(&token, ';')) {
             return None;
         }
@@ -61,6 +66,34 @@ fn outer_names(code: &TokenStream) -> Option<HashMap<String, bool>> {
     }
     hidden.name(&of_expr(&block), |u| u.assigned || u.touched || u.through || u.in_macro);
     Some(hidden.named)
+}
+
+/// Returns the names from outside that stand for values, whatever they may be.
+fn values(code: &TokenStream, outer: &HashMap<String, bool>) -> HashSet<String> {
+    struct Values<'o>(&'o HashMap<String, bool>, HashSet<String>);
+    impl<'a> Visit<'a> for Values<'_> {
+        fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
+            if !matches!(&*call.func, Expr::Path(_)) {
+                self.visit_expr(&call.func);
+            }
+            call.args.iter().for_each(|arg| self.visit_expr(arg));
+        }
+        fn visit_expr_path(&mut self, path: &'a syn::ExprPath) {
+            let name = path.path.get_ident().map(ToString::to_string);
+            self.1.extend(name.filter(|name| self.0.contains_key(name)));
+        }
+        /// `let _ = n;` reads nothing.
+        fn visit_local(&mut self, local: &'a syn::Local) {
+            if !matches!(&local.pat, Pat::Wild(_)) {
+                visit::visit_local(self, local);
+            }
+        }
+        fn visit_item(&mut self, _: &'a Item) {}
+    }
+    let stmts = with_parameters(code.clone(), false).and_then(|code| Block::parse_within.parse2(code).ok());
+    let mut values = Values(outer, HashSet::new());
+    stmts.iter().flatten().for_each(|stmt| values.visit_stmt(stmt));
+    values.1
 }
 
 /// Returns code with a name for each parameter of a macro. A parameter never stands for a variable that the macro itself binds, nor

@@ -9,7 +9,8 @@ use crate::program::{Part, Stmt};
 impl Generator {
     /// One of the forms.
     pub(super) fn beside_boundaries(&mut self, scope: &mut Scope) -> Vec<Stmt> {
-        let stmts = match self.rng.random_range(0..5) {
+        let stmts = match self.rng.random_range(0..6) {
+            5 => self.replaced_pointers(scope),
             0 => self.assigned_behind_a_reference(scope),
             1 => self.named_like_a_closure(scope),
             2 => self.consumed_by_a_closure(scope),
@@ -123,6 +124,36 @@ impl Generator {
         }
         if self.chance(0.3) {
             stmts.insert(2, "let count = 3usize; let _ = count;".to_owned());
+        }
+        stmts.push("ops::store(&kv.s, &own)?;".to_owned());
+        stmts
+    }
+
+    /// Pointers to functions that begin as closures, and are replaced.
+    fn replaced_pointers(&mut self, scope: &Scope) -> Vec<String> {
+        let t = self.tensor(scope);
+        let mut stmts = vec![
+            "let mut f: for<'a> fn(&Tensor<'a, f32>) -> Result<Tensor<'a, f32>> = |t| scaled(t, 0.5);"
+                .to_owned(),
+            format!("let own = f({t})?;"),
+        ];
+        for _ in 0..2 {
+            if self.chance(0.5) {
+                stmts.push(format!("let _ = {};", self.region(scope)));
+            }
+            let (by, n) = (self.rng.random_range(2..5), self.number(scope));
+            stmts.push(match self.rng.random_range(0..6) {
+                0 => format!("f = |t| scaled(t, {by}.0);"),
+                1 => format!("if {n} > 1 {{ f = |t| scaled(t, {by}.0); }}"),
+                2 => format!("for k in 0..2usize {{ f = if k == {n} {{ |t| scaled(t, {by}.0) }} else {{ f }}; }}"),
+                3 => format!("let _ = std::mem::replace(&mut f, |t| scaled(t, {by}.0));"),
+                4 if !self.whole => format!("⟦host⟧let f: for<'a> fn(&Tensor<'a, f32>) -> Result<Tensor<'a, f32>> = if {n} > 1 {{ |t| scaled(t, {by}.0) }} else {{ f }};"),
+                _ => format!("let f: for<'a> fn(&Tensor<'a, f32>) -> Result<Tensor<'a, f32>> = |t| scaled(t, {by}.0);"),
+            });
+            stmts.push(match self.chance(0.5) {
+                true => "let own = f(&own)?;".to_owned(),
+                false => format!("let own = {}f(&own)?;", self.eager()),
+            });
         }
         stmts.push("ops::store(&kv.s, &own)?;".to_owned());
         stmts

@@ -277,6 +277,40 @@ fn written_beside(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result
     ops::add(&z, &pair.0)
 }
 
+type Op = for<'s> fn(&Tensor<'s, f32>) -> Result<Tensor<'s, f32>>;
+
+/// Pointers to functions that begin as closures: replaced before each use of a segment, chosen by host code, and bound anew.
+#[graphable]
+fn replaced(#[key] n: usize, #[host] #[dims(1)] x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut by: fn(f32) -> f32 = |k| k * 2.0;
+    if n > 1 {
+        by = |k| k * 3.0;
+    }
+    let f: Op = |t| ops::scale(t, 4.0);
+    let y = f(&ops::scale(x, by(1.0))?)?;
+    #[host]
+    let f: Op = if n > 1 { |t| ops::scale(t, 0.5) } else { ops::neg };
+    let mut g: Op = |t| ops::scale(t, 2.0);
+    let y = g(&y)?;
+    let y = #[eager(support = Always)]
+    f(&y)?;
+    if n > 0 {
+        g = |t| ops::scale(t, 3.0);
+    } else {
+        g = ops::neg;
+    }
+    let y = g(&y)?;
+    g = |t| ops::scale(t, 5.0);
+    ops::sub(&f(&g(&y)?)?, x)
+}
+
+fn replaced_on_the_host(n: usize, x: f32) -> f32 {
+    let by = if n > 1 { 3.0 } else { 2.0 };
+    let f = if n > 1 { 0.5 } else { -1.0 };
+    let g = if n > 0 { 3.0 } else { -1.0 };
+    x * by * 4.0 * 2.0 * f * g * 5.0 * f - x
+}
+
 fn main() -> Result<()> {
     for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
         let mut rt = Runtime::new(Device::cpu())?;
@@ -288,6 +322,7 @@ fn main() -> Result<()> {
         let conditions = ConditionsGraph::builder().mode(mode).build(&mut rt)?;
         let defined_again = DefinedAgainGraph::builder().mode(mode).build(&mut rt)?;
         let written_beside = WrittenBesideGraph::builder().mode(mode).build(&mut rt)?;
+        let replaced = ReplacedGraph::builder().mode(mode).build(&mut rt)?;
         for at in 0..12 {
             let (n, x) = (at % 3, 1.0 + at as f32);
             let step = rt.step()?;
@@ -307,6 +342,8 @@ fn main() -> Result<()> {
             assert_eq!(got, -121.0 * x, "defined_again {mode} {at}");
             let got = step.read(&written_beside.call(&step, n, &[x])?)?[0];
             assert_eq!(got, -4.0 * x * (n as f32) - 4.0 * x, "written_beside {mode} {at}");
+            let got = step.read(&replaced.call(&step, n, &[x])?)?[0];
+            assert_eq!(got, replaced_on_the_host(n, x), "replaced {mode} {at}");
         }
     }
     Ok(())

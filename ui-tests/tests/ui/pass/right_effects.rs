@@ -231,4 +231,36 @@ mod g083 {
     }
 }
 
+mod g084 {
+    use graphable::prelude::*;
+
+    type Op = for<'s> fn(&Tensor<'s, f32>) -> Result<Tensor<'s, f32>>;
+
+    #[graphable]
+    fn decode(#[key] again: bool, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        #[host]
+        let f: Op = if again { |t| ops::scale(t, 2.0) } else { |t| ops::scale(t, 0.5) };
+        let y = #[eager]
+        f(x)?;
+        f(&y)
+    }
+}
+
+mod g085 {
+    use graphable::prelude::*;
+
+    #[graphable]
+    fn decode(#[key] n: usize, x: &Tensor<f32>) -> Result<Tensor<f32>> {
+        let by = n + 1;
+        macro_rules! scaled {
+            ($t:expr, $by:expr) => {
+                ops::scale($t, $by as f32)
+            };
+        }
+        let a = #[eager]
+        ops::neg(x)?;
+        ops::neg(&scaled!(&a, by)?)
+    }
+}
+
 fn main() {}
