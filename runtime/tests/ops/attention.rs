@@ -21,13 +21,13 @@ fn attend(q: &Array, k: &Array, v: &Array, scale: f64, sees: impl Fn(usize, usiz
                 if !sees(b, i, j) {
                     return f64::NEG_INFINITY;
                 }
-                let dot = |d| q.at(&[b, i, h, d]) * k.at(&[b, j, h / (hq / hk), d]);
-                scale * (0..q.shape[3]).map(dot).sum::<f64>()
+                let (q, k) = (q.row(&[b, i, h]), k.row(&[b, j, h / (hq / hk)]));
+                scale * q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>()
             })
             .collect();
         let weights = softmax(&scores);
-        for (e, out) in out.iter_mut().enumerate() {
-            *out = weights.iter().enumerate().map(|(j, p)| p * v.at(&[b, j, h / (hq / hk), e])).sum();
+        for (j, p) in weights.iter().enumerate() {
+            out.iter_mut().zip(v.row(&[b, j, h / (hq / hk)])).for_each(|(out, v)| *out += p * v);
         }
     }
     out

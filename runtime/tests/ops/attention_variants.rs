@@ -49,7 +49,8 @@ fn attend([q, k, v]: [&Array; 3], scale: f64, mask: &Mask<'_>, changes: &Changes
     let biased =
         |index: [usize; 4]| changes.bias.as_ref().map_or(0.0, |bias| bias.at(&index[4 - bias.shape.len()..]));
     let score = |b: usize, i: usize, h: usize, j: usize| {
-        let dot: f64 = (0..q.shape[3]).map(|d| q.at(&[b, i, h, d]) * k.at(&[b, j, h / (hq / hk), d])).sum();
+        let (q, k) = (q.row(&[b, i, h]), k.row(&[b, j, h / (hq / hk)]));
+        let dot: f64 = q.iter().zip(k).map(|(q, k)| q * k).sum();
         let scaled = scale * dot;
         let capped = changes.soft_cap.map_or(scaled, |cap| cap * (scaled / cap).tanh());
         let away = (j as i64 - (mask.position)(b, i)).abs() as f64;
@@ -71,9 +72,9 @@ fn attend([q, k, v]: [&Array; 3], scale: f64, mask: &Mask<'_>, changes: &Changes
         }
         let total: f64 =
             seen.iter().map(|(_, score)| *score).chain(sink).map(|score| (score - most).exp()).sum();
-        for (e, out) in out.iter_mut().enumerate() {
-            *out =
-                seen.iter().map(|&(j, x)| (x - most).exp() / total * v.at(&[b, j, h / (hq / hk), e])).sum();
+        for (j, x) in seen {
+            let (weight, v) = ((x - most).exp() / total, v.row(&[b, j, h / (hq / hk)]));
+            out.iter_mut().zip(v).for_each(|(out, v)| *out += weight * v);
         }
     }
     out

@@ -37,6 +37,13 @@ impl Array {
         self.data[place]
     }
 
+    /// The elements of the last dimension at `index`, which lacks it; dimensions of size 1 repeat.
+    pub(crate) fn row(&self, index: &[usize]) -> &[f64] {
+        let (&width, shape) = self.shape.split_last().expect("a row has a dimension");
+        let row = index.iter().zip(shape).fold(0, |row, (&i, &n)| row * n + if n == 1 { 0 } else { i });
+        &self.data[row * width..][..width]
+    }
+
     /// The elements along `axis` through `index`, which lacks that axis.
     pub(crate) fn line(&self, axis: usize, index: &[usize]) -> Vec<f64> {
         (0..self.shape[axis])

@@ -30,7 +30,9 @@ const SHORT: u64 = 40;
 const BATCH: u64 = 40;
 
 /// What a random function may run into, and what else is an error of the macro.
-const RULES: [&str; 5] = [
+const RULES: [&str; 6] = [
+    // A pointer to a function is replaced, and used behind a boundary.
+    "[G084]",
     // A closure is made anew where it is used, and what it captures was shadowed.
     "[G081]",
     // `early` and `late` of a region that depends on what it would pass, or that has nothing to pass.
