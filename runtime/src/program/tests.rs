@@ -490,10 +490,16 @@ fn agrees_rewritten(
     (machine.run(&program, &lasting) == Ok(expected), before - launches(&program))
 }
 
+/// How many programs a pass is tried on, 1500 or as many as `GRAPHABLE_PASSED_PROGRAMS` says.
+fn programs() -> u64 {
+    let more = std::env::var("GRAPHABLE_PASSED_PROGRAMS").ok();
+    more.map_or(1500, |text| text.parse().expect("GRAPHABLE_PASSED_PROGRAMS is a number"))
+}
+
 #[test]
 fn passes_change_no_byte() {
     let (mut machine, mut gone) = (Machine::new(), 0);
-    for seed in 0..1500 {
+    for seed in 0..programs() {
         let (same, joined) = agrees(&mut machine, seed, &FuseElementwise::default());
         assert!(same, "seed {seed}");
         gone += joined;
@@ -501,14 +507,14 @@ fn passes_change_no_byte() {
     // Otherwise, it shows nothing.
     assert!(gone > 2000, "{gone}");
     let mut gone = 0;
-    for seed in 0..1500 {
+    for seed in 0..programs() {
         let (same, joined) = agrees(&mut machine, seed, &CommonSubexpressions::default());
         assert!(same, "seed {seed}, common subexpressions");
         gone += joined;
     }
     assert!(gone > 200, "{gone}");
     let (mut gone, mut all_gone) = (0, 0);
-    for seed in 0..1500 {
+    for seed in 0..programs() {
         let (same, joined) = agrees(&mut machine, seed, &FuseProducts::default());
         assert!(same, "seed {seed}, products");
         gone += joined;

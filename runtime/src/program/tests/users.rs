@@ -8,7 +8,7 @@ use std::{
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-use super::{Machine, agrees_after};
+use super::{Machine, agrees_after, programs};
 use crate::{
     Passes,
     backend::{
@@ -187,7 +187,7 @@ fn replacing_what_may_be_replaced_changes_no_byte() {
     let mut machine = Machine::new();
     let pass = Arc::new(Regroups { rng: Mutex::new(StdRng::seed_from_u64(3)), done: Mutex::default() });
     let mut gone = 0;
-    for seed in 0..1500 {
+    for seed in 0..programs() {
         let passes = match seed % 3 {
             0 => Passes::none().with(Arc::clone(&pass)),
             1 => Passes::default().with(Arc::clone(&pass)),
