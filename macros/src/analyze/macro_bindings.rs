@@ -35,8 +35,10 @@ impl Analysis<'_, '_> {
         self.own_macros.insert(name.to_string());
         let named = macros::idents(rules.clone());
         self.in_rules.entry(name.to_string()).or_default().extend(named.iter().map(ToString::to_string));
-        let taken = self.taken(rules);
-        self.takes.insert(name.to_string(), taken);
+        match self.taken(rules) {
+            Some(taken) => self.takes.insert(name.to_string(), taken),
+            None => self.takes.remove(&name.to_string()),
+        };
     }
 
     /// Returns a variable that a macro names, whichever of its rules is called, and the variable's id.
@@ -53,7 +55,7 @@ impl Analysis<'_, '_> {
     /// wherever it is called, and a segment has its own.
     pub(super) fn check_macros<'s>(&mut self, code: impl Iterator<Item = &'s Statement>) {
         for call in code.flat_map(|statement| macros::called(&statement.stmt)) {
-            let Some(Some((taken, id))) = self.takes.get(&call.to_string()) else { continue };
+            let Some((taken, id)) = self.takes.get(&call.to_string()) else { continue };
             // The help would name another variable.
             if self.scope.lookup(taken).is_none_or(|b| b.id != *id) {
                 continue;

@@ -142,8 +142,8 @@ struct Analysis<'a, 'e> {
     named_by_macros: HashSet<usize>,
     /// Names of these macros.
     own_macros: HashSet<String>,
-    /// For those that are in scope, a variable from outside that each of their rules names, if there is one, by its name and id.
-    takes: HashMap<String, Option<(String, usize)>>,
+    /// For those that are in scope, a variable from outside that each of their rules names, by its name and id.
+    takes: HashMap<String, (String, usize)>,
     /// For each of them, the names in its rules: other macros that it may call, whose meaning is that at the call.
     in_rules: HashMap<String, HashSet<String>>,
     /// Ids of closures that segments made again.

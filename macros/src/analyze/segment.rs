@@ -82,10 +82,9 @@ impl Analysis<'_, '_> {
     fn device(&mut self, device: Device<'_>, after: &HashSet<usize>) -> Segment {
         let (run, value) = (device.run, device.tail.map(|(value, _)| value));
         let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
+        self.check_macros(used.clone().chain(value));
         let mut uses = Sequence::of(used.chain(value));
         uses.merge(&kept_under_other_names(run, &device.outs));
-        let used = run.iter().enumerate().filter(|(at, _)| !device.unused.contains(at)).map(|(_, s)| s);
-        self.check_macros(used.chain(value));
         let closures = self.outer_closures(&mut uses);
         let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.

@@ -4,11 +4,10 @@ use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream};
 use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
 use syn::{Lifetime, Type, visit_mut::VisitMut};
 
-use super::device_flow::Flows;
+use super::{device_flow::Flows, segment::unused_of_closure};
 use crate::{
     krate,
     model::{Block, Closure, Header, HostCode, HostLet, Location, Part},
-    parse::syntax,
 };
 
 /// The identifier of the `Piecewise` executor in generated code.
@@ -42,9 +41,8 @@ impl HostWriter<'_> {
             Part::Closure(Closure { local, flows }) => {
                 let mut local = local.clone();
                 Flows(flows).visit_local_mut(&mut local);
-                let is_changed = syntax::bound_by_let(&local).iter().any(|bound| bound.mutable);
-                let unused = is_changed.then(|| quote!(, unused_mut, unused_assignments));
-                quote!(#[allow(unused_variables #unused)] #local)
+                let allowed = unused_of_closure(&local);
+                quote!(#allowed #local)
             }
             Part::Declared(local) => quote!(#[allow(unused_mut)] #local),
             Part::Emptied(ident) => quote!(#[allow(unused_mut)] let mut #ident;),

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Expr, Stmt, spanned::Spanned, visit_mut::VisitMut};
+use syn::{Expr, Local, Stmt, spanned::Spanned, visit_mut::VisitMut};
 
 use super::{
     device_flow::Flows,
@@ -29,11 +29,9 @@ impl HostWriter<'_> {
         let Entering { keys, mut lets } = entering(&segment.live_ins);
         let code = DeviceCode(&segment.flows);
         for local in &segment.closures {
-            // What changes it, or reads it before a change, may be in other segments.
-            let is_changed = syntax::bound_by_let(local).iter().any(|bound| bound.mutable);
-            let unused = is_changed.then(|| quote!(, unused_mut, unused_assignments));
+            let allowed = unused_of_closure(local);
             let local = code.stmt(&Stmt::Local(local.clone()));
-            lets.extend(quote!(#[allow(unused_variables #unused)] #local));
+            lets.extend(quote!(#allowed #local));
         }
         let steps: TokenStream = segment.steps.iter().map(|step| self.step(step, &code)).collect();
         let call = Call { site: self.site(&segment.location), key: key(&keys), body: quote!(#lets #steps) };
@@ -181,4 +179,12 @@ fn question(Guard { ident, lent }: &Guard) -> TokenStream {
             #p::EndsWithSegment::ends((&&&&#p::Ends(#value)).what());
         }
     }
+}
+
+/// The attribute of a closure that host code or a segment makes for itself: what calls it, changes it, or reads it before a change
+/// may be elsewhere.
+pub(super) fn unused_of_closure(local: &Local) -> TokenStream {
+    let is_changed = syntax::bound_by_let(local).iter().any(|bound| bound.mutable);
+    let changes = is_changed.then(|| quote!(, unused_mut, unused_assignments));
+    quote!(#[allow(unused_variables #changes)])
 }

@@ -143,6 +143,95 @@ fn a_closure_whose_variable_is_assigned_out_of_sight_is_refused() {
 }
 
 #[test]
+fn a_pointer_that_is_replaced_is_refused_behind_a_boundary_alone() {
+    let is_refused = |before: &str, behind: &str| {
+        let (_, _, messages) = host_code_of(&format!(
+            "fn f(#[key] n: usize, x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let mut p: fn(&Tensor<f32>) -> Result<Tensor<f32>> = |t| neg(t);
+                let a = p(x)?;
+                {before}
+                let b = #[eager] g(&a)?;
+                {behind}
+                add(&a, &b)
+            }}"
+        ));
+        messages.contains("`p` is used behind a boundary after it was replaced")
+    };
+    for before in [
+        "p = |t| exp(t);",
+        "if n > 1 { p = exp; }",
+        "match n { 0 => p = exp, _ => {} }",
+        "for _ in 0..n { p = exp; }",
+        "(p, _) = (exp, 1);",
+        "std::mem::replace(&mut p, exp);",
+        "set!(p);",
+        "let mut set = || p = exp; set();",
+        "macro_rules! set { () => { p = exp } } set!();",
+    ] {
+        assert!(is_refused(before, "let c = p(&b)?;"), "{before}");
+        assert!(!is_refused(before, ""), "{before}");
+        assert!(!is_refused(before, "let p = exp; let c = p(&b)?;"), "{before}");
+    }
+    assert!(is_refused("p = exp;", "let q = |t| p(t); let c = q(&b)?;"));
+    assert!(is_refused("p = exp;", "let c = #[eager] p(&b)?;"));
+    // In a loop, what comes before in the text comes after.
+    assert!(is_refused("", "for _ in 0..n { let c = p(&b)?; p = exp; let d = #[eager] g(&c)?; }"));
+    // In the segment that replaces it.
+    assert!(!is_refused("", "p = exp; let c = p(&b)?;"));
+    assert!(!is_refused("", "if n > 1 { p = exp; } else { p = neg; } let c = p(&b)?;"));
+    assert!(!is_refused("p = exp;", "p = neg; let c = p(&b)?;"));
+}
+
+#[test]
+fn a_macro_that_names_a_variable_is_refused_in_a_segment_where_that_is_certain() {
+    let is_refused = |rules: &str, behind: &str| {
+        let (_, _, messages) = host_code_of(&format!(
+            "fn f(#[key] n: usize, x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+                let k = n + 1;
+                macro_rules! m {{ {rules} }}
+                let a = #[eager] g(x)?;
+                {behind}
+                add(&a, x)
+            }}"
+        ));
+        messages.contains("names the variable `k` of the function")
+    };
+    let call = "let b = scale(&a, m!(2) as f32)?;";
+    for rules in [
+        "($v:expr) => { $v + k }",
+        "($v:expr) => {{ let l = k; $v * l }}",
+        "(1) => { k }; ($v:expr) => { $v + k }",
+    ] {
+        assert!(is_refused(rules, call), "{rules}");
+        // Host code may call it.
+        assert!(!is_refused(rules, "let b = #[eager] scale(&a, m!(2) as f32)?;"), "{rules}");
+        // Another variable has the name.
+        assert!(!is_refused(rules, &format!("let k = 3; {call}")), "{rules}");
+        // It is another macro.
+        assert!(!is_refused(
+            rules,
+            "let b = { macro_rules! m { ($v:expr) => { $v } } scale(&a, m!(2) as f32)? };"
+        ));
+    }
+    for rules in [
+        "($v:expr) => { matches!($v, Some(k) if k > 0) }",
+        "($v:expr) => { format!(\"{k}\", k = $v) }",
+        "($v:expr) => { stringify!(k) }",
+        "($v:expr) => { other!(k = $v) }",
+        "($v:expr) => { k($v) }",
+        "($v:expr) => {{ let _ = k; $v }}",
+        "($v:expr) => {{ let k = $v; k }}",
+        "($v:expr) => { S { k: $v } }",
+        "(1) => { 1 }; ($v:expr) => { $v + k }",
+    ] {
+        assert!(!is_refused(rules, call), "{rules}");
+    }
+    // A macro of an inner block is not in scope behind it.
+    let inner = "let b = { macro_rules! o { () => { k } } #[eager] scale(&a, o!() as f32)? }; let c = scale(&b, o!())?;";
+    assert!(!is_refused("() => { 1 }", inner));
+}
+
+#[test]
 fn a_closure_whose_captures_are_shadowed_keeps_them() {
     let closure = |between: &str| {
         host_code_of(&format!(

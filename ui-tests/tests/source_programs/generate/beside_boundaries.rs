@@ -10,12 +10,12 @@ impl Generator {
     /// One of the forms.
     pub(super) fn beside_boundaries(&mut self, scope: &mut Scope) -> Vec<Stmt> {
         let stmts = match self.rng.random_range(0..6) {
-            5 => self.replaced_pointers(scope),
             0 => self.assigned_behind_a_reference(scope),
             1 => self.named_like_a_closure(scope),
             2 => self.consumed_by_a_closure(scope),
             3 => self.returned_among_assignments(scope),
-            _ => self.closure_of_a_macro(scope),
+            4 => self.closure_of_a_macro(scope),
+            _ => self.replaced_pointers(scope),
         };
         let block = Part::Block(stmts.into_iter().map(Stmt::text).collect());
         let mut all = vec![Stmt { condition: None, parts: vec![block] }];

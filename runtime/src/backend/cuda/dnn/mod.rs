@@ -1,7 +1,8 @@
 //! Convolutions by cuDNN, the algorithm chosen by its heuristics.
 //!
 //! The choice depends on shapes, the order of the dimensions in memory and the [`Numerics`](crate::Numerics), which are part of a
-//! recording's key, so warm-up, captures, audits and eager calls of equal ones compute alike. Nothing here waits, allocates on the device, or is needed at replay.
+//! recording's key, so warm-up, captures, audits and eager calls of equal ones compute alike. Nothing here waits, allocates on the
+//! device, or is needed at replay.
 
 use std::sync::Once;
 
