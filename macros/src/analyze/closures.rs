@@ -4,14 +4,11 @@
 use std::collections::HashSet;
 
 use proc_macro2::Ident;
-use syn::{
-    Block, Expr, ExprAssign, ExprForLoop, ExprLoop, ExprMacro, ExprPath, ExprWhile, Local, Macro, Stmt,
-    visit::{self, Visit},
-    visit_mut::VisitMut,
-};
+use syn::{Expr, Local, Stmt, visit::Visit, visit_mut::VisitMut};
 
 use super::{
     Analysis,
+    order::Order,
     scope::{Binding, Hidden},
     segment::outermost,
 };
@@ -80,11 +77,10 @@ impl Analysis<'_, '_> {
             |stmt: &Stmt| syntax::bound_by(stmt).iter().any(|b| b.ident == name || b.ident == closure);
         let end = after.iter().position(is_bound).unwrap_or(after.len());
         let after = &after[..end];
-        let mut order =
-            Order { name: &name, callers: HashSet::from([closure.to_owned()]), assigns: false, calls: false };
+        let mut order = Order::of_closure(closure, &name);
         let Some(called) = after.iter().position(|stmt| {
             order.visit_stmt(stmt);
-            order.calls
+            order.used.is_some()
         }) else {
             return;
         };
@@ -286,74 +282,6 @@ impl Analysis<'_, '_> {
             ),
         };
         self.errors.push(Code::ShadowedCapture, used, message, help);
-    }
-}
-
-/// Finds a call of a closure that comes after an assignment of a variable, or of a part of it, in the order of the code.
-struct Order<'n> {
-    name: &'n str,
-    /// The closure, and others that call it.
-    callers: HashSet<String>,
-    assigns: bool,
-    calls: bool,
-}
-
-impl Order<'_> {
-    fn twice(&mut self, visit: impl Fn(&mut Self)) {
-        visit(self);
-        visit(self);
-    }
-}
-
-impl<'a> Visit<'a> for Order<'_> {
-    fn visit_block(&mut self, block: &'a Block) {
-        let assigned = self.assigns;
-        visit::visit_block(self, block);
-        // What such a block assigns, no code behind it reads.
-        if block.stmts.last().is_some_and(|stmt| matches!(stmt, Stmt::Expr(Expr::Return(_), _))) {
-            self.assigns = assigned;
-        }
-    }
-
-    fn visit_local(&mut self, local: &'a Local) {
-        let init = local.init.as_ref().map(|init| &*init.expr);
-        match (classify::closure_name(local), init) {
-            // It calls the closure when it is called itself.
-            (Some(caller), Some(init)) if self.callers.iter().any(|name| uses::of_expr(init).has(name)) => {
-                self.callers.insert(caller);
-            }
-            _ => visit::visit_local(self, local),
-        }
-    }
-
-    fn visit_expr_for_loop(&mut self, all: &'a ExprForLoop) {
-        self.twice(|order| visit::visit_expr_for_loop(order, all));
-    }
-
-    fn visit_expr_while(&mut self, all: &'a ExprWhile) {
-        self.twice(|order| visit::visit_expr_while(order, all));
-    }
-
-    fn visit_expr_loop(&mut self, all: &'a ExprLoop) {
-        self.twice(|order| visit::visit_expr_loop(order, all));
-    }
-
-    fn visit_expr_assign(&mut self, assign: &'a ExprAssign) {
-        self.visit_expr(&assign.right);
-        let assigned = uses::of_assigned(&assign.left);
-        self.assigns |= assigned.0.iter().any(|(name, u)| name == self.name && (u.assigned || u.touched));
-    }
-
-    fn visit_expr_path(&mut self, path: &'a ExprPath) {
-        let is_caller = path.path.get_ident().is_some_and(|name| self.callers.contains(&name.to_string()));
-        self.calls |= self.assigns && is_caller;
-    }
-
-    fn visit_macro(&mut self, mac: &'a Macro) {
-        let of = uses::of_expr(&Expr::Macro(ExprMacro { attrs: Vec::new(), mac: mac.clone() }));
-        self.calls |= self.assigns && self.callers.iter().any(|name| of.has(name));
-        self.assigns |=
-            of.0.iter().any(|(name, u)| name == self.name && (u.assigned || u.touched || u.in_macro));
     }
 }
 

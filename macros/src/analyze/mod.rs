@@ -29,6 +29,7 @@ mod live_bindings;
 mod liveness;
 mod macro_bindings;
 mod motion;
+mod order;
 mod partition;
 mod pending_run;
 mod replaced;
