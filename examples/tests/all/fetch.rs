@@ -174,8 +174,9 @@ fn leftovers_of_killed_processes_are_removed_and_those_of_living_ones_are_not() 
     leave("notes");
     cache.get(&HELLO).unwrap();
     assert_eq!(entries(&cache), [".fetching-4-0", ".fetching-4-0.lock", "notes", "pkg-1.0"]);
-    // Another fetch, once that process is gone.
-    drop(lock);
+    // Another fetch, once that process is gone. Closing the file would not be enough: a program that another test is
+    // starting holds a copy of the descriptor, and with it the lock, between fork and exec.
+    lock.unlock().unwrap();
     std::fs::remove_dir_all(cache.folder.join("pkg-1.0")).unwrap();
     cache.get(&HELLO).unwrap();
     assert_eq!(entries(&cache), ["notes", "pkg-1.0"]);
