@@ -33,7 +33,7 @@ impl<S: TensorSource> TensorSource for Norms<'_, S> {
                 if self.adds_one && is_norm(name) { floats(&tensor.bytes, tensor.dtype) } else { None };
             let Some(values) = values else { return tensor };
             let bytes: Vec<u8> = values.iter().flat_map(|v| (v + 1.0).to_le_bytes()).collect();
-            HostTensor { dtype: DType::F32, shape: tensor.shape, bytes: Cow::Owned(bytes) }
+            HostTensor { dtype: DType::F32, shape: tensor.shape, bytes: Cow::Owned(bytes), file: None }
         }))
     }
 

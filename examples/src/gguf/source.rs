@@ -1,10 +1,10 @@
 //! GGUF files as a source of weights.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use graphable::{
     DType, Element,
-    load::{HostBlocks, HostTensor, TensorSource},
+    load::{HostBlocks, HostTensor, MappedFile, TensorSource},
 };
 use half::{bf16, f16};
 
@@ -28,6 +28,16 @@ impl Gguf {
     }
 }
 
+impl Gguf {
+    /// The file, if it is mapped.
+    fn mapped(&self) -> Option<&Arc<MappedFile>> {
+        match &self.bytes {
+            Bytes::Owned(_) => None,
+            Bytes::Mapped(file) => Some(file),
+        }
+    }
+}
+
 impl TensorSource for GgufWeights<'_> {
     fn name(&self) -> String {
         self.file.name.clone()
@@ -41,7 +51,7 @@ impl TensorSource for GgufWeights<'_> {
         let Some(info) = self.file.header.tensors.get(name) else { return Ok(None) };
         let (stored, shape) = (self.file.stored(info), info.shape.clone());
         if let Some(dtype) = info.ty.float() {
-            return Ok(Some(HostTensor { dtype, shape, bytes: Cow::Borrowed(stored) }));
+            return Ok(Some(HostTensor { dtype, shape, bytes: Cow::Borrowed(stored), file: self.file.mapped() }));
         }
         let dtype = self.blocks;
         let count = stored.len() / info.ty.block_bytes() * info.ty.block_elements();
@@ -51,16 +61,13 @@ impl TensorSource for GgufWeights<'_> {
             DType::Bf16 => bytes.extend(elements.iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes())),
             _ => bytes.extend(elements.iter().flat_map(|v| v.to_le_bytes())),
         });
-        Ok(Some(HostTensor { dtype, shape, bytes: Cow::Owned(bytes) }))
+        Ok(Some(HostTensor { dtype, shape, bytes: Cow::Owned(bytes), file: None }))
     }
 
     fn blocks(&self, name: &str) -> graphable::Result<Option<HostBlocks<'_>>> {
         let matrix = self.file.header.tensors.get(name).filter(|info| info.shape.len() == 2);
         Ok(matrix.and_then(|info| {
-            let file = match &self.file.bytes {
-                Bytes::Owned(_) => None,
-                Bytes::Mapped(file) => Some(file),
-            };
+            let file = self.file.mapped();
             let bytes = Cow::Borrowed(self.file.stored(info));
             Some(HostBlocks { format: info.ty.blocks()?, shape: info.shape.clone(), bytes, file })
         }))

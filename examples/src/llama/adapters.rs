@@ -267,6 +267,6 @@ impl TensorSource for Reordered<'_> {
         let row = tensor.bytes.len() / rows;
         let from = |i: usize| i / size * size + i % 2 * half + i % size / 2;
         let bytes = (0..rows).flat_map(|i| tensor.bytes[from(i) * row..][..row].iter().copied()).collect();
-        Ok(Some(HostTensor { bytes: Cow::Owned(bytes), ..tensor }))
+        Ok(Some(HostTensor { bytes: Cow::Owned(bytes), file: None, ..tensor }))
     }
 }

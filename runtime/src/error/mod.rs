@@ -107,7 +107,7 @@ pub enum Error {
 
     /// A weight that nothing can write, since its memory is that of a mapped file.
     #[error(
-        "{op}: the weight is used from where its file is mapped, which nothing writes; copy its bytes (`Weight::blocks`), or load \
+        "{op}: the weight is used from where its file is mapped, which nothing writes; copy its bytes (`Weight::blocks`, `Param::new`), or load \
          it from a file that is read instead of mapped"
     )]
     ReadOnly {

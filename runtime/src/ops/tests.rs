@@ -52,7 +52,7 @@ fn in_call(f: impl for<'s> FnOnce(&Step<'s>)) {
         let rt = step.scope().rt;
         let mut counts = vec![0; 32];
         (counts[0], counts[16]) = (2, 3);
-        let block = rt.allocate_owned(32, Some(counts)).unwrap();
+        let block = rt.allocate_owned(32, Some(counts.into())).unwrap();
         let symbol = |name, real| Symbol { name, real, padded: 4, bucketed: true, asked: true };
         rt.core.borrow_mut().call.begin(ActiveCall {
             name: "test",

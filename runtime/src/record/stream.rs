@@ -1,7 +1,7 @@
 //! The device's stream as recordings use it: launches, pending uploads, and errors that have yet to be
 //! reported.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     Error, Result,
@@ -203,6 +203,28 @@ impl Stream {
 
     pub(crate) fn alloc(&mut self, bytes: u64) -> Result<SharedMemory> {
         self.backend.alloc(bytes)
+    }
+
+    /// Writes bytes of the host in the order of the stream. Those that are lent are copied in pieces, so that no second copy of a large
+    /// weight exists on the host, and each piece is still in a cache when it goes on to the device.
+    ///
+    /// # Errors
+    /// Returns errors of the device.
+    pub(crate) fn write_bytes(&mut self, addr: u64, bytes: Cow<'_, [u8]>) -> Result<()> {
+        /// As large as a pinned buffer of the CUDA backend, which needs one for each.
+        const PIECE: usize = 4 << 20;
+        let mut write = |addr, bytes: Vec<u8>| {
+            let writes = vec![(addr, 0, bytes.len())];
+            self.backend.host_write(HostUpload { bytes, writes, ..HostUpload::default() })
+        };
+        match bytes {
+            Cow::Owned(bytes) if bytes.is_empty() => Ok(()),
+            Cow::Owned(bytes) => write(addr, bytes),
+            Cow::Borrowed(bytes) => (addr..)
+                .step_by(PIECE)
+                .zip(bytes.chunks(PIECE))
+                .try_for_each(|(addr, piece)| write(addr, piece.to_vec())),
+        }
     }
 
     /// Writes zeros in the order of the stream, as host bytes are written; there is at least one.

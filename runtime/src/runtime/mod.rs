@@ -22,6 +22,7 @@ mod views;
 
 use std::{
     any::Any,
+    borrow::Cow,
     cell::{Cell, RefCell},
     fmt,
     ops::Range,
@@ -31,7 +32,7 @@ use std::{
 
 use crate::{
     CopiedSlot, DType, Device, Event, RecordingId, Result, Stats,
-    backend::{Backend, HostLog, HostMemory, HostUpload, Op, View, cpu::MappedFile},
+    backend::{Backend, HostLog, HostMemory, Op, View, cpu::MappedFile},
     memory::{NewTensor, OwnedView, Queues},
     observe::{
         hooks::Hooks,
@@ -327,12 +328,12 @@ impl Runtime {
     }
 
     /// Allocates owned memory, zeroed or filled with `init`.
-    pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
+    pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Cow<'_, [u8]>>) -> Result<Arc<Owned>> {
         self.allocate(bytes, init, |memory, retire| Owned::new(self.id, memory, None, retire))
     }
 
     /// Allocates memory that no operation writes, zeroed or filled with `init`.
-    pub(crate) fn allocate_constant(&self, bytes: u64, init: Option<Vec<u8>>) -> Result<Arc<Owned>> {
+    pub(crate) fn allocate_constant(&self, bytes: u64, init: Option<Cow<'_, [u8]>>) -> Result<Arc<Owned>> {
         let placed = |core: &mut Core| core.memory.place_weight(core.stream.backend_mut(), bytes);
         self.allocate_in(bytes, init, placed, |memory, retire| Owned::constant(self.id, memory, retire))
     }
@@ -354,7 +355,7 @@ impl Runtime {
         let mapped = if bytes.is_empty() { None } else { self.map(file, range)? };
         match mapped {
             Some(owned) => Ok(owned),
-            None => self.allocate_constant(bytes.len() as u64, Some(bytes.to_vec())),
+            None => self.allocate_constant(bytes.len() as u64, Some(bytes.into())),
         }
     }
 
@@ -404,7 +405,7 @@ impl Runtime {
     fn allocate(
         &self,
         bytes: u64,
-        init: Option<Vec<u8>>,
+        init: Option<Cow<'_, [u8]>>,
         owned: impl FnOnce(SharedMemory, Arc<RetireQueue<OwnerId>>) -> Arc<Owned>,
     ) -> Result<Arc<Owned>> {
         self.allocate_in(bytes, init, |_| Ok(None), owned)
@@ -414,7 +415,7 @@ impl Runtime {
     fn allocate_in(
         &self,
         bytes: u64,
-        init: Option<Vec<u8>>,
+        init: Option<Cow<'_, [u8]>>,
         place: impl FnOnce(&mut Core) -> Result<Option<SharedMemory>>,
         owned: impl FnOnce(SharedMemory, Arc<RetireQueue<OwnerId>>) -> Arc<Owned>,
     ) -> Result<Arc<Owned>> {
@@ -429,15 +430,8 @@ impl Runtime {
             }
             None => core.stream.backend_mut().alloc(bytes.max(1))?,
         };
-        if let Some(bytes) = init
-            && !bytes.is_empty()
-        {
-            let len = bytes.len();
-            core.stream.backend_mut().host_write(HostUpload {
-                bytes,
-                writes: vec![(memory.addr(), 0, len)],
-                ..HostUpload::default()
-            })?;
+        if let Some(bytes) = init {
+            core.stream.write_bytes(memory.addr(), bytes)?;
         }
         let owned = owned(memory, Arc::clone(&self.retire));
         // Taken after the allocation: earlier owners of these addresses are in the queue by then.

@@ -1,8 +1,11 @@
 //! Memory that outlives steps: parameters and state.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
-use crate::{Element, Result, Runtime, base::dtype::to_bytes, value::layout::Layout, value::view::View};
+use crate::{
+    Element, Result, Runtime, backend::cpu::MappedFile, base::dtype::to_bytes, value::layout::Layout,
+    value::view::View,
+};
 
 use crate::value::owned::Owned;
 
@@ -29,7 +32,7 @@ macro_rules! owned {
                         reason: format!("shape {shape:?} has {} elements, the data {}", layout.count(), data.len()),
                     });
                 }
-                Self::of(rt, layout, Some(to_bytes(data)))
+                Self::of(rt, layout, Some(to_bytes(data).into()))
             }
 
             /// Creates a tensor of zeros.
@@ -40,7 +43,7 @@ macro_rules! owned {
                 Self::of(rt, Layout::contiguous(shape)?, None)
             }
 
-            fn of(rt: &Runtime, layout: Layout, bytes: Option<Vec<u8>>) -> Result<Self> {
+            fn of(rt: &Runtime, layout: Layout, bytes: Option<Cow<'_, [u8]>>) -> Result<Self> {
                 let owned = rt.$allocate((layout.count() * T::DTYPE.size()) as u64, bytes)?;
                 Ok(Self { owned, layout, _type: PhantomData })
             }
@@ -86,8 +89,23 @@ owned! {
 
 impl<T: Element> Param<T> {
     /// Moves `bytes`, elements as they are in device memory, to the device. The caller has compared their number with `shape`.
-    pub(crate) fn from_bytes(rt: &Runtime, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
+    pub(crate) fn from_bytes(rt: &Runtime, shape: &[usize], bytes: Cow<'_, [u8]>) -> Result<Self> {
         Self::of(rt, Layout::contiguous(shape)?, Some(bytes))
+    }
+
+    /// Uses `bytes` of a mapped file, elements as they are in device memory and aligned for their type, where they are; a GPU gets a
+    /// copy. The caller has compared their number with `shape`.
+    pub(crate) fn mapped(
+        rt: &Runtime,
+        shape: &[usize],
+        file: &Arc<MappedFile>,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        let layout = Layout::contiguous(shape)?;
+        match file.range(bytes) {
+            Some(range) => Ok(Self { owned: rt.map_constant(file, range)?, layout, _type: PhantomData }),
+            None => Self::of(rt, layout, Some(bytes.into())),
+        }
     }
 }
 

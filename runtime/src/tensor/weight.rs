@@ -109,7 +109,7 @@ impl<T: Float> Weight<T> {
         stored: Vec<u8>,
     ) -> Result<Self> {
         let bytes = stored.len();
-        let owned = rt.allocate_constant(bytes as u64, Some(stored))?;
+        let owned = rt.allocate_constant(bytes as u64, Some(stored.into()))?;
         let is_in_tiles = rt.blocks_in_tiles();
         Ok(Self(Kind::Blocks(Blocks {
             owned,
@@ -142,11 +142,7 @@ impl<T: Float> Weight<T> {
     ) -> Result<Self> {
         let (shape, layout) = layout_of("Weight::mapped", shape, format)?;
         check_bytes("Weight::mapped", shape, format, layout.count(), blocks.len())?;
-        let all = file.bytes();
-        let start = blocks.as_ptr().addr().checked_sub(all.as_ptr().addr());
-        let range =
-            start.map(|start| start..start.saturating_add(blocks.len())).filter(|r| r.end <= all.len());
-        let range = match range {
+        let range = match file.range(blocks) {
             Some(range) => range,
             None if blocks.is_empty() => 0..0,
             None => {
@@ -252,8 +248,8 @@ impl<T: Element> Weight<T> {
         }
     }
 
-    /// Returns whether its blocks are used from where a file is [mapped](Self::mapped). Nothing writes them then, and their memory is
-    /// the file's.
+    /// Returns whether its blocks or floats are used from where a file is [mapped](Self::mapped). Nothing writes them then, and
+    /// their memory is the file's. Floats are if a [`Loader`](crate::load::Loader::weight) found them there.
     pub fn is_mapped(&self) -> bool {
         self.owned().is_mapped
     }

@@ -103,7 +103,7 @@ impl TensorSource for Source {
     fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>> {
         let bytes: Vec<u8> = self.values().into_iter().flat_map(f32::to_le_bytes).collect();
         let shape = self.shape(name).filter(|_| self.has_floats);
-        Ok(shape.map(|shape| HostTensor { dtype: DType::F32, bytes: bytes.into(), shape }))
+        Ok(shape.map(|shape| HostTensor { dtype: DType::F32, bytes: bytes.into(), shape, file: None }))
     }
 
     fn blocks(&self, name: &str) -> Result<Option<HostBlocks<'_>>> {

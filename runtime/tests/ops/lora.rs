@@ -357,6 +357,6 @@ impl TensorSource for Damaged {
     }
 
     fn tensor(&self, _: &str) -> Result<Option<HostTensor<'_>>> {
-        Ok(Some(HostTensor { dtype: DType::F32, shape: vec![1, IN], bytes: vec![0; 12].into() }))
+        Ok(Some(HostTensor { dtype: DType::F32, shape: vec![1, IN], bytes: vec![0; 12].into(), file: None }))
     }
 }

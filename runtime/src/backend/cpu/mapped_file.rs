@@ -3,6 +3,7 @@
 use std::{
     fs::{File, Metadata},
     io,
+    ops::Range,
     path::Path,
 };
 
@@ -48,6 +49,14 @@ impl MappedFile {
     /// Returns the contents.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
+    }
+
+    /// Returns where in the file `part` is; `None` if it is not a part of it.
+    pub(crate) fn range(&self, part: &[u8]) -> Option<Range<usize>> {
+        let all = self.bytes();
+        let start = part.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
+        let end = start.checked_add(part.len())?;
+        (end <= all.len()).then_some(start..end)
     }
 }
 

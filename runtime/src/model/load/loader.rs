@@ -82,6 +82,14 @@ impl<T: Element> LoadState for State<T> {
     }
 }
 
+/// Where a tensor's memory may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Device,
+    /// Also where its file is mapped.
+    File,
+}
+
 /// From a tensor's full name in the model to that in the source.
 type Rename<'a> = Box<dyn Fn(&str) -> String + 'a>;
 
@@ -170,22 +178,13 @@ impl<'a> Loader<'a> {
     ///
     /// Loading the same name twice returns two handles of one parameter.
     pub fn param<T: Element>(&mut self, name: &str, shape: &[usize]) -> Option<Param<T>> {
-        let name = self.in_source(name);
-        match self.source.tensor(&name) {
-            Ok(Some(tensor)) => self.upload(&name, shape, tensor, self.cast_floats),
-            Ok(None) => {
-                let problem = self.missing(&name, &format!("{} {shape:?}", T::DTYPE));
-                self.problem(problem);
-                None
-            }
-            Err(e) => {
-                self.problem(format!("`{name}`: {e}"));
-                None
-            }
-        }
+        self.floats(&self.in_source(name), shape, Place::Device)
     }
 
-    /// Loads like [`param`](Self::param), for a weight that stays in blocks if the source [has them](TensorSource::blocks).
+    /// Loads like [`param`](Self::param), for a weight that stays in blocks if the source [has them](TensorSource::blocks), and is
+    /// [used from where its file is mapped](Weight::is_mapped) if the device can: the CPU does, where elements are of the
+    /// model's type and aligned for it. A parameter of the same tensor that is loaded later is a handle of that memory, which nothing
+    /// writes.
     ///
     /// Two kinds of blocks are loaded as floats of the same [source](TensorSource::tensor) instead, converted to `T`, and take the
     /// memory of a parameter: blocks with which the device does not compute, and those of a tensor that does not
@@ -201,7 +200,7 @@ impl<'a> Loader<'a> {
                     None
                 }
             },
-            Ok(None) => self.param(name, shape).map(Weight::from),
+            Ok(None) => self.floats(&in_source, shape, Place::File).map(Weight::from),
             Err(e) => {
                 self.problem(format!("`{in_source}`: {e}"));
                 None
@@ -290,12 +289,29 @@ impl<'a> Loader<'a> {
         format!("`{name}` ({what}) is missing{hint}")
     }
 
+    /// Loads the tensor `name` of the source.
+    fn floats<T: Element>(&mut self, name: &str, shape: &[usize], place: Place) -> Option<Param<T>> {
+        match self.source.tensor(name) {
+            Ok(Some(tensor)) => self.upload(name, shape, tensor, self.cast_floats, place),
+            Ok(None) => {
+                let problem = self.missing(name, &format!("{} {shape:?}", T::DTYPE));
+                self.problem(problem);
+                None
+            }
+            Err(e) => {
+                self.problem(format!("`{name}`: {e}"));
+                None
+            }
+        }
+    }
+
     fn upload<T: Element>(
         &mut self,
         name: &str,
         shape: &[usize],
         tensor: HostTensor<'_>,
         cast_floats: bool,
+        place: Place,
     ) -> Option<Param<T>> {
         let before = self.problems.len();
         if tensor.shape != shape {
@@ -322,7 +338,14 @@ impl<'a> Loader<'a> {
         if self.is_doomed() {
             return None;
         }
-        let param = Param::from_bytes(self.rt, shape, bytes_as::<T>(tensor));
+        let param = match tensor {
+            HostTensor { dtype, file: Some(file), bytes: Cow::Borrowed(bytes), .. }
+                if place == Place::File && dtype == T::DTYPE && is_aligned::<T>(bytes) =>
+            {
+                Param::mapped(self.rt, shape, file, bytes)
+            }
+            tensor => Param::from_bytes(self.rt, shape, bytes_as::<T>(tensor)),
+        };
         let param = self.made(name, param)?;
         self.loaded.insert(name.into(), Box::new(param.clone()));
         Some(param)
@@ -336,7 +359,7 @@ impl<'a> Loader<'a> {
         format: BlockFormat,
     ) -> Option<Weight<T>> {
         match self.source.tensor(name) {
-            Ok(Some(tensor)) => self.upload(name, shape, tensor, true).map(Weight::from),
+            Ok(Some(tensor)) => self.upload(name, shape, tensor, true, Place::Device).map(Weight::from),
             Ok(None) => {
                 self.problem(format!(
                     "`{name}` is stored in blocks ({format}), which are used as they are only if there are two dimensions and \
@@ -406,11 +429,11 @@ fn bytes_of(shape: &[usize], dtype: DType) -> Option<usize> {
 /// Returns the elements as those of `T` in device memory, unchanged or converted from another float type.
 ///
 /// There is no copy in a third type: `f32` holds every value of the narrower types, and `f64` is rounded once.
-fn bytes_as<T: Element>(tensor: HostTensor<'_>) -> Vec<u8> {
-    match (tensor.dtype, T::DTYPE) {
+fn bytes_as<T: Element>(tensor: HostTensor<'_>) -> Cow<'_, [u8]> {
+    let converted = match (tensor.dtype, T::DTYPE) {
         // Any byte but 0 is `true`.
         (DType::Bool, _) => to_bytes(&from_bytes::<bool>(&tensor.bytes)),
-        (same, wanted) if same == wanted => tensor.bytes.into_owned(),
+        (same, wanted) if same == wanted => return tensor.bytes,
         (DType::F64, _) => cast(&tensor.bytes, |v: f64| T::from_f64(v).to_repr()),
         (DType::F32, DType::F64) => cast(&tensor.bytes, |v: f32| f64::from(v)),
         (DType::F16, DType::F64) => cast(&tensor.bytes, f16::to_f64),
@@ -422,7 +445,13 @@ fn bytes_as<T: Element>(tensor: HostTensor<'_>) -> Vec<u8> {
         // The caller passes only floats.
         (_, DType::F16) => cast(&tensor.bytes, f16::from_f32),
         (_, _) => cast(&tensor.bytes, bf16::from_f32),
-    }
+    };
+    Cow::Owned(converted)
+}
+
+/// Returns whether elements can be used as `T` where they are.
+fn is_aligned<T: Element>(bytes: &[u8]) -> bool {
+    bytes.as_ptr().addr().is_multiple_of(T::DTYPE.size())
 }
 
 /// Converts each element of `bytes`, which need not be aligned.
@@ -484,7 +513,7 @@ mod tests {
             let values: Vec<S> = ties.into_iter().chain(far).chain(more).map(S::from_f64).collect();
             // One byte further than any alignment.
             let stored = [&[0], &to_bytes(&values)[..]].concat();
-            let tensor = HostTensor { dtype: S::DTYPE, shape: vec![values.len()], bytes: stored[1..].into() };
+            let tensor = HostTensor { dtype: S::DTYPE, shape: vec![values.len()], bytes: stored[1..].into(), file: None };
             let expected: Vec<T> = values.iter().map(|v| T::from_f64(v.to_f64())).collect();
             assert_eq!(bytes_as::<T>(tensor), to_bytes(&expected), "{} to {}", S::DTYPE, T::DTYPE);
         }
@@ -502,8 +531,8 @@ mod tests {
 
     #[test]
     fn truth_values_become_0_and_1() {
-        let tensor = HostTensor { dtype: DType::Bool, shape: vec![3], bytes: [0, 1, 7].as_slice().into() };
-        assert_eq!(bytes_as::<bool>(tensor), [0, 1, 1]);
+        let tensor = HostTensor { dtype: DType::Bool, shape: vec![3], bytes: [0, 1, 7].as_slice().into(), file: None };
+        assert_eq!(*bytes_as::<bool>(tensor), [0, 1, 1]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl TensorMap {
                 reason: format!("`{name}`: shape {shape:?} has {count} elements, the data {}", data.len()),
             });
         }
-        let tensor = HostTensor { dtype: T::DTYPE, shape: shape.to_vec(), bytes: Cow::Owned(to_bytes(data)) };
+        let tensor = HostTensor { dtype: T::DTYPE, shape: shape.to_vec(), bytes: Cow::Owned(to_bytes(data)), file: None };
         self.tensors.insert(name, tensor);
         Ok(self)
     }
@@ -61,6 +61,7 @@ impl TensorSource for TensorMap {
             dtype: t.dtype,
             shape: t.shape.clone(),
             bytes: Cow::Borrowed(&t.bytes),
+            file: None,
         }))
     }
 }

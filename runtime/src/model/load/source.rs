@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use super::MappedFile;
 use crate::{BlockFormat, DType, Result};
 
-/// A tensor on the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A tensor on the host. Two are equal if their elements are, wherever those lie.
+#[derive(Clone, Debug)]
 pub struct HostTensor<'a> {
     /// Element type.
     pub dtype: DType,
@@ -14,7 +14,18 @@ pub struct HostTensor<'a> {
     pub shape: Vec<usize>,
     /// The elements, row-major, little-endian; `bool` is one byte.
     pub bytes: Cow<'a, [u8]>,
+    /// The file of which borrowed bytes are a part, if it is mapped. A [`Weight`](crate::Weight) uses them where they are, if the device
+    /// can and they are aligned for their type.
+    pub file: Option<&'a Arc<MappedFile>>,
 }
+
+impl PartialEq for HostTensor<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape && self.bytes == other.bytes
+    }
+}
+
+impl Eq for HostTensor<'_> {}
 
 /// A weight on the host, in blocks.
 #[derive(Clone, Debug)]

@@ -33,6 +33,7 @@ impl TensorSource for Source {
             dtype: DType::F32,
             bytes: vec![1.0f32; shape.iter().product()].into_iter().flat_map(f32::to_le_bytes).collect(),
             shape,
+            file: None,
         };
         Ok(match name {
             "norm" => Some(tensor(vec![2])),

@@ -2,6 +2,7 @@
 
 mod loaded;
 mod mapped;
+mod mapped_floats;
 mod written;
 
 use std::ops::Range;

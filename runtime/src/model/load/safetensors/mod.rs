@@ -7,6 +7,7 @@ use std::{
     collections::BTreeMap,
     fmt, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use self::shard::{Bytes, Open, Shard};
@@ -58,7 +59,7 @@ impl SafeTensors {
         path: impl AsRef<Path>,
         mut map: impl FnMut(&Path) -> io::Result<MappedFile>,
     ) -> Result<Self> {
-        Self::open_by(path.as_ref(), &mut |file| map(file).map(Bytes::Mapped))
+        Self::open_by(path.as_ref(), &mut |file| map(file).map(Arc::new).map(Bytes::Mapped))
     }
 
     fn open_by(path: &Path, open: Open<'_>) -> Result<Self> {

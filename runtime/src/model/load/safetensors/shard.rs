@@ -1,6 +1,6 @@
 //! One file of the format.
 
-use std::{borrow::Cow, io, path::Path};
+use std::{borrow::Cow, io, path::Path, sync::Arc};
 
 use ::safetensors::{
     SafeTensors as View,
@@ -18,7 +18,7 @@ const PREFIX: usize = 8;
 /// The place of the bytes.
 pub(super) enum Bytes {
     Owned(Vec<u8>),
-    Mapped(MappedFile),
+    Mapped(Arc<MappedFile>),
 }
 
 /// Reads or maps a file.
@@ -81,7 +81,7 @@ impl Shard {
             let reason = format!("`{name}` is outside the file");
             return Err(Error::File { path: self.path.clone(), reason });
         };
-        Ok(Some(HostTensor { dtype, shape: info.shape.clone(), bytes: Cow::Borrowed(bytes) }))
+        Ok(Some(HostTensor { dtype, shape: info.shape.clone(), bytes: Cow::Borrowed(bytes), file: self.bytes.file() }))
     }
 }
 
@@ -90,6 +90,13 @@ impl Bytes {
         match self {
             Self::Owned(bytes) => bytes,
             Self::Mapped(file) => file.bytes(),
+        }
+    }
+
+    fn file(&self) -> Option<&Arc<MappedFile>> {
+        match self {
+            Self::Owned(_) => None,
+            Self::Mapped(file) => Some(file),
         }
     }
 }
