@@ -160,36 +160,45 @@ fn dots<const GROUPS: usize, const MINIMA: bool, const R: usize>(
     first: usize,
     of_sum: i32,
 ) -> [__m512; R] {
-    let integers: [_; R] = std::array::from_fn(|i| activations.integers(first + i));
-    let runs: [_; R] = std::array::from_fn(|i| activations.runs(first + i));
     let mut sums = [[_mm512_setzero_ps(); LANES]; R];
-    let (eights, rest) = tile.as_chunks::<LANES>();
     // Indices that are constants keep the sums in registers.
     macro_rules! add {
-        ($of:expr, $i:expr, $($run:literal)*) => {
+        ($of:expr, $i:expr, $($run:literal)*) => {{
+            let mut runs = [&activations.runs(first)[$i]; R];
+            let mut others = [&activations.integers(first)[$i * LANES..][..LANES]; R];
+            for r in 1..R {
+                runs[r] = &activations.runs(first + r)[$i];
+                others[r] = &activations.integers(first + r)[$i * LANES..][..LANES];
+            }
             $(if let Some(of) = $of.get($run) {
                 for r in 0..R {
-                    let others = &integers[r][$i * LANES + $run];
-                    let (scale, halves) = (runs[r][$i].scales[$run], &runs[r][$i].sums);
-                    let of_halves = [halves[0][$run], halves[1][$run]];
+                    let of_halves = [runs[r].sums[0][$run], runs[r].sums[1][$run]];
+                    let (scale, others) = (runs[r].scales[$run], &others[r][$run]);
                     sums[r][$run] =
                         add_run::<GROUPS, MINIMA>(of, others, scale, of_halves, of_sum, sums[r][$run]);
                 }
             })*
-        };
+        }};
     }
+    let (eights, rest) = tile.as_chunks::<LANES>();
     for (i, eight) in eights.iter().enumerate() {
         add!(eight, i, 0 1 2 3 4 5 6 7);
     }
-    let i = eights.len();
-    add!(rest, i, 0 1 2 3 4 5 6);
-    sums.map(|s| {
-        let four: [_; 4] = std::array::from_fn(|i| _mm512_add_ps(s[i], s[i + 4]));
-        _mm512_add_ps(_mm512_add_ps(four[0], four[2]), _mm512_add_ps(four[1], four[3]))
-    })
+    if !rest.is_empty() {
+        add!(rest, eights.len(), 0 1 2 3 4 5 6);
+    }
+    let mut totals = [_mm512_setzero_ps(); R];
+    for (total, s) in totals.iter_mut().zip(&sums) {
+        let even = _mm512_add_ps(_mm512_add_ps(s[0], s[4]), _mm512_add_ps(s[2], s[6]));
+        let odd = _mm512_add_ps(_mm512_add_ps(s[1], s[5]), _mm512_add_ps(s[3], s[7]));
+        *total = _mm512_add_ps(even, odd);
+    }
+    totals
 }
 
 /// Adds the terms of a run.
+///
+/// Words are counted by a constant: the compiler leaves an iterator of some of them a function, which would be called for each.
 #[target_feature(enable = "avx2,f16c,avx512f,avx512vl,avx512vnni")]
 #[inline]
 fn add_run<const GROUPS: usize, const MINIMA: bool>(
@@ -205,9 +214,9 @@ fn add_run<const GROUPS: usize, const MINIMA: bool>(
         let of_group = if GROUPS == 2 { of_halves[group] } else { of_halves[0] + of_halves[1] };
         // Formats with minima have no offsets.
         let mut product = _mm512_set1_epi32(if MINIMA { 0 } else { of_group * of_sum });
-        let (first, count) = (group * WORDS / 2, WORDS / GROUPS);
-        for (word, other) in run.words.iter().zip(others).skip(first).take(count) {
-            product = _mm512_dpbusd_epi32(product, *word, _mm512_set1_epi32(*other));
+        for i in 0..const { WORDS / GROUPS } {
+            let word = group * const { WORDS / GROUPS } + i;
+            product = _mm512_dpbusd_epi32(product, run.words[word], _mm512_set1_epi32(others[word]));
         }
         let mut term = _mm512_mul_ps(_mm512_mul_ps(run.scales[group], scale), _mm512_cvtepi32_ps(product));
         if MINIMA {
