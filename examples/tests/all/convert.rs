@@ -111,8 +111,9 @@ fn every_family_has_the_same_logits_as_a_file() {
             assert!(far < families::F32, "{name}, {} tokens: {far}", prompt.len());
         }
     }
-    // Those for which the architectures have no metadata: Gemma 3 sees all tokens in every sixth layer.
-    assert_eq!(refusals, ["gemma3", "llama-dynamic", "llama-longrope", "mistral-window"]);
+    // Those for which the architectures have no metadata: the width of its heads gives the scale of Gemma 2, and Gemma 3 sees all
+    // tokens in every sixth layer.
+    assert_eq!(refusals, ["gemma2", "gemma3", "llama-dynamic", "llama-longrope", "mistral-window"]);
 }
 
 /// With the usual pattern, of which the model has too few layers to see all tokens anywhere.
@@ -121,7 +122,9 @@ fn gemma_3_has_the_same_logits_as_a_file() {
     let (prompts, _) = families::expected();
     let folder = families::folder("gemma3-file", "gemma3", "gemma3");
     with_tokenizer(&folder);
-    folder.configure(json!({ "layer_types": null, "sliding_window_pattern": null }));
+    folder.configure(
+        json!({ "layer_types": null, "sliding_window_pattern": null, "query_pre_attn_scalar": 6 }),
+    );
     let files = Files::open(folder.path()).unwrap();
     let (file, _) = converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf")).unwrap();
     let configs = [files.config().unwrap(), file.config().unwrap()];
@@ -131,6 +134,33 @@ fn gemma_3_has_the_same_logits_as_a_file() {
         let far = distance(&theirs.logits(prompt).unwrap(), &ours.logits(prompt).unwrap());
         assert!(far < families::F32, "{far}");
     }
+}
+
+/// Of Gemma 2 and 3, readers of GGUF files take the scale from the sizes, and soft caps of Gemma 2 from nowhere.
+#[test]
+fn what_readers_would_compute_otherwise_is_not_written() {
+    let refusal = |name: &str, key: &str, value: Value| {
+        let folder = families::folder("otherwise", name, &name[..6]);
+        with_tokenizer(&folder);
+        folder.configure(
+            json!({ "layer_types": null, "sliding_window_pattern": null, "query_pre_attn_scalar": 6 }),
+        );
+        let mut config: Value = serde_json::from_slice(&folder.read("config.json")).unwrap();
+        config[key] = value;
+        folder.write("config.json", config.to_string());
+        let files = Files::open(folder.path()).unwrap();
+        converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf")).map(drop)
+    };
+    for (name, key, value, wanted) in [
+        ("gemma2", "query_pre_attn_scalar", json!(10), "products of queries and keys are scaled by 0.31622"),
+        ("gemma3", "query_pre_attn_scalar", json!(10), "products of queries and keys are scaled by 0.31622"),
+        ("gemma2", "attn_logit_softcapping", Value::Null, "`attn_logit_softcapping` is null"),
+        ("gemma2", "final_logit_softcapping", Value::Null, "`final_logit_softcapping` is null"),
+    ] {
+        let e = refusal(name, key, value).unwrap_err();
+        assert!(e.contains(wanted) && e.contains("help: use the model from its folder"), "{wanted} in {e}");
+    }
+    refusal("gemma3", "final_logit_softcapping", Value::Null).unwrap();
 }
 
 /// So that both kinds of files can be in one list.
