@@ -113,7 +113,17 @@ fn every_family_has_the_same_logits_as_a_file() {
     }
     // Those for which the architectures have no metadata: the width of its heads gives the scale of Gemma 2, and Gemma 3 sees all
     // tokens in every sixth layer.
-    assert_eq!(refusals, ["gemma2", "gemma3", "llama-dynamic", "llama-longrope", "mistral-window"]);
+    let wanted = [
+        "gemma2",
+        "gemma3",
+        "llama-dynamic",
+        "llama-longrope",
+        "llama-longrope-factor",
+        "mistral-dynamic",
+        "mistral-layers",
+        "mistral-window",
+    ];
+    assert_eq!(refusals, wanted);
 }
 
 /// With the usual pattern, of which the model has too few layers to see all tokens anywhere.
@@ -161,6 +171,23 @@ fn what_readers_would_compute_otherwise_is_not_written() {
         assert!(e.contains(wanted) && e.contains("help: use the model from its folder"), "{wanted} in {e}");
     }
     refusal("gemma3", "final_logit_softcapping", Value::Null).unwrap();
+}
+
+/// A file has the matrix for logits that the folder has.
+#[test]
+fn a_matrix_for_logits_that_differs_is_written() {
+    let (prompts, _) = families::expected();
+    let folder = families::folder("output", "llama", "llama");
+    with_tokenizer(&folder);
+    folder.configure(json!({ "tie_word_embeddings": true }));
+    let files = Files::open(folder.path()).unwrap();
+    let (file, _) = converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf")).unwrap();
+    assert!(file.tensor_info("output.weight").is_some());
+    let [mut ours, mut theirs] = [&files as &dyn Load, &file].map(Load::session);
+    for prompt in &prompts {
+        let far = distance(&theirs.logits(prompt).unwrap(), &ours.logits(prompt).unwrap());
+        assert!(far < families::F32, "{far}");
+    }
 }
 
 /// So that both kinds of files can be in one list.

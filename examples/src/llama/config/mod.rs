@@ -3,6 +3,7 @@
 mod describe;
 mod gguf;
 mod hugging_face;
+mod rope;
 
 pub(crate) use describe::{StoredRope, StoredScaling};
 pub(crate) use gguf::DIVISORS;
