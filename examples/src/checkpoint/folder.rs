@@ -65,9 +65,22 @@ impl Folder {
         let help = "download the files of the model again, with its own config.json";
         let weights = QuantizedTensors::new(weights(path)?, quantization)
             .map_err(|source| Error::Weights { source, help })?;
-        let config = Config::from_json(&file, &text, &weights.names())?;
+        let mut config = Config::from_json(&file, &text, &weights.names())?;
+        // What the files have counts, and not `tie_word_embeddings`, as in transformers.
+        config.tied = config.tied && !has_output(&weights)?;
         Ok(Self { path: folder.into(), config, text, weights })
     }
+}
+
+/// Whether files have a matrix for logits that is another one than the embedding.
+fn has_output(weights: &QuantizedTensors) -> Result<bool> {
+    let [output, embedding] = ["lm_head.weight", "model.embed_tokens.weight"];
+    if weights.format(output).is_some() || weights.format(embedding).is_some() {
+        return Ok(weights.shape(output).is_some());
+    }
+    let Some(output) = weights.tensor(output)? else { return Ok(false) };
+    let Some(embedding) = weights.tensor(embedding)? else { return Ok(true) };
+    Ok((output.dtype, output.shape, output.bytes) != (embedding.dtype, embedding.shape, embedding.bytes))
 }
 
 impl Folder {

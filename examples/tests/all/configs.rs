@@ -90,6 +90,56 @@ fn a_factor_without_a_type_is_linear() {
     assert_eq!(rope(&[(kind, "none".into()), (factor, f32(4.0))]), plain);
 }
 
+/// What llama.cpp takes where a file says nothing, and what it does not read.
+#[test]
+fn soft_caps_scales_and_windows_are_those_of_llama_cpp() {
+    let gemma2 = || {
+        let mut file = tiny::of_family("gemma2").replace("gemma2.context_length", Meta::U32(8192));
+        for i in 0..tiny::LAYERS {
+            for part in ["post_attention_norm", "post_ffw_norm"] {
+                file = file.f32(&format!("blk.{i}.{part}.weight"), &[tiny::DIM], &[1.0; tiny::DIM]);
+            }
+        }
+        file
+    };
+    let config = |b: Builder| {
+        llama::Config::from_gguf(&Gguf::from_bytes(b.build()).unwrap()).map_err(|e| e.to_string())
+    };
+    let f32 = Meta::F32;
+    let c = config(gemma2()).unwrap();
+    assert_eq!((c.attention_cap, c.logit_cap, c.window), (Some(50.0), Some(30.0), Some(4096)));
+    let given = gemma2()
+        .meta("gemma2.attn_logit_softcapping", f32(5.0))
+        .meta("gemma2.final_logit_softcapping", f32(3.0))
+        .meta("gemma2.attention.sliding_window", Meta::U32(7));
+    let c = config(given).unwrap();
+    assert_eq!((c.attention_cap, c.logit_cap, c.window), (Some(5.0), Some(3.0), Some(7)));
+    let e = config(gemma2().meta("gemma2.final_logit_softcapping", f32(0.0))).unwrap_err();
+    assert!(e.contains("0 is an impossible soft cap"), "{e}");
+
+    // 2 layers, heads of 8 elements.
+    let usual = 8f32.sqrt().recip();
+    assert_eq!(config(gemma2().meta("gemma2.attention.scale", f32(usual))).unwrap().attention_scale, usual);
+    for (file, key) in [(gemma2(), "gemma2.attention.scale"), (tiny::llama(0), "llama.attention.scale")] {
+        let e = config(file.meta(key, f32(1.0))).unwrap_err();
+        assert!(
+            e.contains(&format!("`{key}` is 1, which llama.cpp does not read")) && e.contains("help:"),
+            "{e}"
+        );
+    }
+    let e = config(gemma2().meta("gemma2.rope.freq_base_swa", f32(5.0))).unwrap_err();
+    assert!(e.contains("layers with windows have the base 5, and the others 10000"), "{e}");
+    assert!(config(gemma2().meta("gemma2.rope.freq_base_swa", f32(1e4))).is_ok());
+
+    let llama = tiny::llama(0)
+        .meta("llama.final_logit_softcapping", f32(3.0))
+        .meta("llama.attn_logit_softcapping", f32(3.0))
+        .meta("llama.attention.causal", Meta::Bool(true));
+    assert_eq!(config(llama).unwrap(), config(tiny::llama(0)).unwrap());
+    let e = config(tiny::llama(0).meta("llama.attention.causal", Meta::Bool(false))).unwrap_err();
+    assert!(e.contains("`llama.attention.causal` is not true") && e.contains("help:"), "{e}");
+}
+
 /// Biases and norms of heads are optional in the struct of the model, not in the model.
 #[test]
 fn gguf_files_without_a_tensor_of_their_family_are_refused() {

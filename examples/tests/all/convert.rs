@@ -111,8 +111,19 @@ fn every_family_has_the_same_logits_as_a_file() {
             assert!(far < families::F32, "{name}, {} tokens: {far}", prompt.len());
         }
     }
-    // Those for which the architectures have no metadata: Gemma 3 sees all tokens in every sixth layer.
-    assert_eq!(refusals, ["gemma3", "llama-dynamic", "llama-longrope", "mistral-window"]);
+    // Those for which the architectures have no metadata: the width of its heads gives the scale of Gemma 2, and Gemma 3 sees all
+    // tokens in every sixth layer.
+    let wanted = [
+        "gemma2",
+        "gemma3",
+        "llama-dynamic",
+        "llama-longrope",
+        "llama-longrope-factor",
+        "mistral-dynamic",
+        "mistral-layers",
+        "mistral-window",
+    ];
+    assert_eq!(refusals, wanted);
 }
 
 /// With the usual pattern, of which the model has too few layers to see all tokens anywhere.
@@ -121,11 +132,57 @@ fn gemma_3_has_the_same_logits_as_a_file() {
     let (prompts, _) = families::expected();
     let folder = families::folder("gemma3-file", "gemma3", "gemma3");
     with_tokenizer(&folder);
-    folder.configure(json!({ "layer_types": null, "sliding_window_pattern": null }));
+    folder.configure(
+        json!({ "layer_types": null, "sliding_window_pattern": null, "query_pre_attn_scalar": 6 }),
+    );
     let files = Files::open(folder.path()).unwrap();
     let (file, _) = converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf")).unwrap();
     let configs = [files.config().unwrap(), file.config().unwrap()];
     assert_eq!(configs[0], configs[1]);
+    let [mut ours, mut theirs] = [&files as &dyn Load, &file].map(Load::session);
+    for prompt in &prompts {
+        let far = distance(&theirs.logits(prompt).unwrap(), &ours.logits(prompt).unwrap());
+        assert!(far < families::F32, "{far}");
+    }
+}
+
+/// Of Gemma 2 and 3, readers of GGUF files take the scale from the sizes, and soft caps of Gemma 2 from nowhere.
+#[test]
+fn what_readers_would_compute_otherwise_is_not_written() {
+    let refusal = |name: &str, key: &str, value: Value| {
+        let folder = families::folder("otherwise", name, &name[..6]);
+        with_tokenizer(&folder);
+        folder.configure(
+            json!({ "layer_types": null, "sliding_window_pattern": null, "query_pre_attn_scalar": 6 }),
+        );
+        let mut config: Value = serde_json::from_slice(&folder.read("config.json")).unwrap();
+        config[key] = value;
+        folder.write("config.json", config.to_string());
+        let files = Files::open(folder.path()).unwrap();
+        converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf")).map(drop)
+    };
+    for (name, key, value, wanted) in [
+        ("gemma2", "query_pre_attn_scalar", json!(10), "products of queries and keys are scaled by 0.31622"),
+        ("gemma3", "query_pre_attn_scalar", json!(10), "products of queries and keys are scaled by 0.31622"),
+        ("gemma2", "attn_logit_softcapping", Value::Null, "`attn_logit_softcapping` is null"),
+        ("gemma2", "final_logit_softcapping", Value::Null, "`final_logit_softcapping` is null"),
+    ] {
+        let e = refusal(name, key, value).unwrap_err();
+        assert!(e.contains(wanted) && e.contains("help: use the model from its folder"), "{wanted} in {e}");
+    }
+    refusal("gemma3", "final_logit_softcapping", Value::Null).unwrap();
+}
+
+/// A file has the matrix for logits that the folder has.
+#[test]
+fn a_matrix_for_logits_that_differs_is_written() {
+    let (prompts, _) = families::expected();
+    let folder = families::folder("output", "llama", "llama");
+    with_tokenizer(&folder);
+    folder.configure(json!({ "tie_word_embeddings": true }));
+    let files = Files::open(folder.path()).unwrap();
+    let (file, _) = converted(&files, rule(TensorType::F32), &folder.path().join("model.gguf")).unwrap();
+    assert!(file.tensor_info("output.weight").is_some());
     let [mut ours, mut theirs] = [&files as &dyn Load, &file].map(Load::session);
     for prompt in &prompts {
         let far = distance(&theirs.logits(prompt).unwrap(), &ours.logits(prompt).unwrap());

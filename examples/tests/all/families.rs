@@ -35,6 +35,7 @@ macro_rules! fixture {
 
 fixture! {
     "llama" "llama-linear" "llama-dynamic" "llama-llama3" "llama-yarn" "llama-longrope" "llama-tied" "mistral" "mistral-window" "qwen2" "qwen3" "gemma" "gemma2" "gemma3"
+    "gemma2-scale" "llama-longrope-factor" "mistral-dynamic" "mistral-layers" "qwen3-original" "qwen3-scaling"
 }
 
 pub(crate) fn weights(family: &str) -> &'static [u8] {
@@ -66,6 +67,12 @@ pub(crate) fn expected() -> (Vec<Vec<u32>>, Vec<Model>) {
 pub(crate) fn folder(test: &str, name: &str, family: &str) -> Folder {
     let folder = Folder::new(&format!("{test}-{name}"));
     folder.write("config.json", config(name)).write("model.safetensors", weights(family));
+    if name == "llama-tied" {
+        // The embedding leads to logits where the file has no other matrix for that.
+        let mut tied = folders::tensors(weights(family));
+        tied.retain(|tensor| tensor.0 != "lm_head.weight");
+        folder.write("model.safetensors", folders::serialise(&tied));
+    }
     folder
 }
 
@@ -78,7 +85,7 @@ pub(crate) fn session<T: Float>(files: &impl Checkpoint, mode: Mode) -> Session<
 #[test]
 fn logits_are_those_of_transformers() {
     let (prompts, models) = expected();
-    assert_eq!(models.len(), 14);
+    assert_eq!(models.len(), 20);
     for (name, family, logits) in &models {
         let folder = folder("logits", name, family);
         let files = Files::open(folder.path()).unwrap();
@@ -105,6 +112,18 @@ fn what_differs_shows() {
         "mistral-window",
     ] {
         assert!(distance(&last(name), &last("llama")) > 100.0 * F32, "{name}");
+    }
+    for (name, other) in [
+        ("gemma2-scale", "gemma2"),
+        ("llama-longrope-factor", "llama-longrope"),
+        ("mistral-dynamic", "mistral"),
+        ("mistral-dynamic", "llama-dynamic"),
+        ("mistral-layers", "mistral"),
+        ("mistral-layers", "mistral-window"),
+        ("qwen3-original", "qwen3"),
+        ("qwen3-scaling", "qwen3"),
+    ] {
+        assert!(distance(&last(name), &last(other)) > 100.0 * F32, "{name}, {other}");
     }
 }
 
@@ -134,7 +153,7 @@ fn narrow_types_are_as_near_as_those_of_transformers() {
 fn decoding_goes_on_as_reading_would() {
     let (prompts, models) = expected();
     // Keys in the cache keep the angles of the length at which they were computed.
-    let by_length = ["llama-dynamic", "llama-longrope"];
+    let by_length = ["llama-dynamic", "llama-longrope", "llama-longrope-factor", "mistral-dynamic"];
     for (name, family, _) in models.iter().filter(|(name, ..)| !by_length.contains(&name.as_str())) {
         let folder = folder("decode", name, family);
         let files = Files::open(folder.path()).unwrap();
@@ -297,6 +316,7 @@ fn what_is_not_computed_is_named() {
     says(json!({ "model_type": "gemma3" }), "family `gemma3`");
     says(json!({ "model_type": "gemma" }), "activation is `silu`, and only `gelu_pytorch_tanh`");
     says(json!({ "use_bidirectional_attention": true }), "tokens see those that follow");
+    says(json!({ "is_causal": false }), "`is_causal` is not true, so tokens see those that follow");
     says(json!({ "model_type": "mixtral" }), "family `mixtral`");
     says(json!({ "model_type": null }), "missing field `model_type`");
     says(json!({ "hidden_size": null }), "missing field `hidden_size`");
@@ -313,7 +333,6 @@ fn what_is_not_computed_is_named() {
     says(json!({ "hidden_act": "gelu" }), "activation is `gelu`");
     says(json!({ "attention_bias": true }), "`attention_bias`");
     says(json!({ "mlp_bias": true }), "`mlp_bias`");
-    says(json!({ "use_sliding_window": true }), "`use_sliding_window`");
     says(json!({ "quantization_config": { "quant_method": "awq" } }), "`bits` null");
     says(json!({ "quantization_config": { "quant_method": "hqq" } }), "`quant_method` hqq");
     says(json!({ "rms_norm_eps": -1.0 }), "epsilon -1 is impossible");
@@ -330,7 +349,10 @@ fn what_is_not_computed_is_named() {
         "for each of 2 pairs",
     );
     says(rope(json!({ "rope_theta": 0.0 })), "base 0");
-    says(rope(json!({ "partial_rotary_factor": 0.1 })), "0 of 4 elements");
+    says(rope(json!({ "partial_rotary_factor": 0.1 })), "`partial_rotary_factor` is 0.1");
+    says(json!({ "partial_rotary_factor": 0.5 }), "`partial_rotary_factor` is 0.5");
+    says(rope(json!({ "full_attention": { "rope_type": "linear", "factor": 2.0 } })), "`full_attention`");
+    says(rope(json!({ "rope_type": 3 })), "`rope_parameters`: invalid type");
 }
 
 /// The configuration of the folder `name` with other texts in its `config.json`.
@@ -346,6 +368,146 @@ fn configured(name: &str, change: impl Fn(&mut Value)) -> Result<Config, String>
     let names: Vec<String> = folders::tensors(weights(family)).into_iter().map(|tensor| tensor.0).collect();
     let config = config.to_string();
     Config::from_json("config.json".as_ref(), config.as_bytes(), &names).map_err(|e| e.to_string())
+}
+
+/// Keys that are `null`, and those that the family does not read, change nothing.
+#[test]
+fn what_changes_nothing_is_not_refused() {
+    let with = |name: &str, changes: &Value| {
+        configured(name, |config| {
+            config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        })
+    };
+    let same = |name: &str, changes: Value| {
+        assert_eq!(with(name, &changes), configured(name, |_| ()), "{name}, {changes}");
+    };
+    for name in ["llama", "mistral-window", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"] {
+        for null in [
+            "attention_bias",
+            "mlp_bias",
+            "use_sliding_window",
+            "partial_rotary_factor",
+            "rope_scaling",
+            "original_max_position_embeddings",
+        ] {
+            same(name, json!({ null: null }));
+        }
+        same(name, json!({ "is_causal": true, "partial_rotary_factor": 1.0 }));
+    }
+    for name in ["llama", "mistral-window", "gemma", "gemma2", "gemma3"] {
+        same(name, json!({ "use_sliding_window": true, "max_window_layers": 0 }));
+    }
+    for name in ["llama", "mistral-window", "qwen2", "qwen3", "gemma"] {
+        same(name, json!({ "final_logit_softcapping": 3.0, "attn_logit_softcapping": 3.0 }));
+    }
+    for name in ["qwen2", "qwen3"] {
+        let used = |changes: Value| {
+            let mut all = json!({ "use_sliding_window": true, "sliding_window": 8, "layer_types": null });
+            all.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+            all
+        };
+        same(name, used(json!({ "max_window_layers": 2 })));
+        same(name, used(json!({})));
+        same(name, used(json!({ "sliding_window": null, "max_window_layers": 0 })));
+        same(
+            name,
+            used(json!({ "layer_types": ["full_attention", "full_attention"], "max_window_layers": 0 })),
+        );
+        for slides in [
+            used(json!({ "max_window_layers": 1 })),
+            used(json!({ "layer_types": ["full_attention", "sliding_attention"] })),
+        ] {
+            let e = with(name, &slides).unwrap_err();
+            assert!(e.contains("`use_sliding_window`") && e.contains("help:"), "{name}, {slides}: {e}");
+        }
+    }
+    // The pattern of Gemma 2 is its own.
+    same("gemma2", json!({ "sliding_window_pattern": 3 }));
+}
+
+/// Which of the places that say how queries and keys turn is the one that counts.
+#[test]
+fn what_says_how_keys_turn_counts_as_in_transformers() {
+    let rope = |name: &str, changes: Value| {
+        configured(name, |config| {
+            config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        })
+        .map(|config| config.rope)
+    };
+    let yarn = |more: Value| {
+        let mut yarn = json!({ "rope_type": "yarn", "factor": 4.0, "rope_theta": 500.0, "original_max_position_embeddings": 16 });
+        yarn.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        yarn
+    };
+    let wanted = rope("llama", json!({ "rope_parameters": yarn(json!({})) })).unwrap();
+    let both = |theta: f32| json!({ "rope_scaling": yarn(json!({})), "rope_parameters": { "rope_theta": theta, "rope_type": "default" } });
+    assert_eq!(rope("llama", both(500.0)).unwrap(), wanted);
+    let e = rope("llama", both(700.0)).unwrap_err();
+    assert!(e.contains("the base is 500 by `rope_scaling` and 700 by `rope_parameters`"), "{e}");
+    // An empty one says nothing.
+    assert_eq!(rope("llama", json!({ "rope_scaling": {} })), rope("llama", json!({})));
+    // Without a base of its own, it has the usual one, whatever `rope_parameters` has.
+    let scaling = json!({ "rope_type": "linear", "factor": 4.0 });
+    let e = rope("qwen3", json!({ "rope_scaling": scaling })).unwrap_err();
+    assert!(e.contains("the base is 10000 by `rope_scaling` and 1000000 by `rope_parameters`"), "{e}");
+    let with_base = rope("qwen3", json!({ "rope_scaling": scaling, "rope_theta": 1e6 })).unwrap();
+    assert_eq!(
+        with_base,
+        rope(
+            "qwen3",
+            json!({ "rope_parameters": { "rope_type": "linear", "factor": 4.0, "rope_theta": 1e6 } })
+        )
+        .unwrap()
+    );
+
+    // 0 is no factor.
+    for none in ["mscale", "mscale_all_dim", "beta_fast", "beta_slow"] {
+        let mut zero = yarn(json!({ "mscale": 0.7, "mscale_all_dim": 1.3 }));
+        let mut absent = zero.clone();
+        zero[none] = 0.into();
+        absent.as_object_mut().unwrap().remove(none);
+        let [zero, absent] =
+            [zero, absent].map(|yarn| rope("llama", json!({ "rope_parameters": yarn })).unwrap());
+        assert_eq!(zero, absent, "{none}");
+    }
+
+    // Gemma 3 adds `rope_scaling` to what `full_attention` has, and ignores what stands beside it.
+    let linear = |factor: f32| json!({ "rope_type": "linear", "factor": factor });
+    let given = json!({ "full_attention": { "rope_type": "linear", "factor": 8.0, "rope_theta": 1e5 } });
+    let merged = rope("gemma3", json!({ "rope_scaling": linear(8.0) })).unwrap();
+    assert_eq!(merged, rope("gemma3", json!({ "rope_parameters": given })).unwrap());
+    for (changes, wanted) in [
+        (json!({ "rope_parameters": linear(8.0) }), "`full_attention`"),
+        (json!({ "rope_scaling": { "type": "dynamic", "factor": 8.0 } }), "`rope_type`"),
+    ] {
+        let e = rope("gemma3", changes).unwrap_err();
+        assert!(e.contains(wanted) && e.contains("help:"), "{wanted} in {e}");
+    }
+}
+
+/// A matrix for logits counts, if it is another one than the embedding, whatever `tie_word_embeddings` says.
+#[test]
+fn a_matrix_for_logits_is_used_where_it_differs_from_the_embedding() {
+    let (prompts, models) = expected();
+    let logits = |name: &str| &models.iter().find(|model| model.0 == name).unwrap().2;
+    let folder = folder("tied", "llama", "llama");
+    folder.configure(json!({ "tie_word_embeddings": true }));
+    let check = |tied: bool, wanted: &str| {
+        let files = Files::open(folder.path()).unwrap();
+        assert_eq!(files.config().unwrap().tied, tied);
+        let mut session = session::<f32>(&files, Mode::None);
+        for (prompt, wanted) in prompts.iter().zip(logits(wanted)) {
+            let far = distance(&session.logits(prompt).unwrap(), wanted);
+            assert!(far < F32, "{tied}, {} tokens: {far}", prompt.len());
+        }
+    };
+    check(false, "llama");
+    // Twice the same.
+    let mut all = folders::tensors(weights("llama"));
+    let embed = all.iter().find(|tensor| tensor.0 == "model.embed_tokens.weight").unwrap().3.clone();
+    all.iter_mut().find(|tensor| tensor.0 == "lm_head.weight").unwrap().3 = embed;
+    folder.write("model.safetensors", folders::serialise(&all));
+    check(true, "llama-tied");
 }
 
 #[test]
@@ -449,6 +611,21 @@ fn what_gemma_leaves_out_and_what_it_cannot_have_is_known() {
     for irregular in [&[all, some, some][..], &[some, "other", some], &[some]] {
         assert!(types(irregular).unwrap_err().contains("not regular"), "{irregular:?}");
     }
+
+    // Those of Mistral all have the window unless the file says otherwise.
+    let types = |types: Value| {
+        configured("mistral-window", |config| config["layer_types"] = types.clone()).map(windows)
+    };
+    assert_eq!(types(Value::Null).unwrap(), [Some(6); 2]);
+    assert_eq!(types(json!([some, some])).unwrap(), [Some(6); 2]);
+    assert_eq!(types(json!([some, all])).unwrap(), [Some(6), None]);
+    assert_eq!(types(json!([all, all])).unwrap(), [None; 2]);
+    for irregular in [json!([all, some]), json!([some]), json!([some, "chunked_attention"])] {
+        assert!(types(irregular.clone()).unwrap_err().contains("not regular"), "{irregular}");
+    }
+    // Llama does not read them.
+    let llama = configured("llama", |config| config["layer_types"] = json!([some, "other"]));
+    assert_eq!(llama, configured("llama", |_| ()));
 
     // Older files have the bases of both kinds of layers beside each other.
     let old = configured("gemma3", |config| {

@@ -5,7 +5,8 @@
 
 Each folder is what `save_pretrained` writes, without the weights: those of `<family>.safetensors`, which folders share whose
 configurations differ in what does not change weights. `expected.json` has, for each folder, the logits of the token after each
-prompt, in f32, and the sum of the distances `|logits - f32's| / |f32's|` of those that it computes in 16 bits.
+prompt, in f32, and the sum of the distances `|logits - f32's| / |f32's|` of those that it computes in 16 bits. Folders whose `config.json`
+`save_pretrained` would not write have changes in that of another folder, and are read by `from_pretrained`.
 """
 
 import copy
@@ -17,6 +18,7 @@ import tempfile
 
 import torch
 from transformers import (
+    AutoModelForCausalLM,
     Gemma2Config,
     Gemma2ForCausalLM,
     Gemma3ForCausalLM,
@@ -94,6 +96,48 @@ MODELS = {
     "gemma2": ("gemma2", Gemma2Config, Gemma2ForCausalLM, rope("default") | GEMMA2),
     "gemma3": ("gemma3", Gemma3TextConfig, Gemma3ForCausalLM, GEMMA3),
 }
+YARN = dict(rope_type="yarn", factor=4.0)
+LONG = {key: value for key, value in LONGROPE.items() if key != "original_max_position_embeddings"}
+# Folder: the one whose `config.json` it has, and what it has otherwise.
+EDITED = {
+    # The scale that llama.cpp takes for these sizes.
+    "gemma2-scale": ("gemma2", dict(query_pre_attn_scalar=6)),
+    # `rope_scaling` is there beside `rope_parameters`, and wins.
+    "qwen3-scaling": (
+        "qwen3",
+        dict(rope_scaling=dict(YARN, rope_theta=1000000.0, original_max_position_embeddings=16)),
+    ),
+    # Beside `rope_parameters`, and not as in it.
+    "qwen3-original": (
+        "qwen3",
+        dict(original_max_position_embeddings=16)
+        | rope("yarn", 1000000.0, factor=4.0, original_max_position_embeddings=32, mscale=0.7, mscale_all_dim=0),
+    ),
+    # Another factor than that of the lengths.
+    "llama-longrope-factor": ("llama", rope("longrope", **LONG | dict(factor=2.0)) | dict(original_max_position_embeddings=16)),
+    # Windows in every other layer.
+    "mistral-layers": ("mistral-window", dict(layer_types=["sliding_attention", "full_attention"])),
+    # The context is longer than the window.
+    "mistral-dynamic": (
+        "mistral-window",
+        rope("dynamic", factor=2.0) | dict(sliding_window=32, max_position_embeddings=32),
+    ),
+}
+
+
+def evaluate(made):
+    """The logits after each prompt in f32, and how far transformers itself is from them in 16 bits."""
+    with torch.no_grad():
+        logits = [made(torch.tensor([prompt])).logits[0, -1].tolist() for prompt in PROMPTS]
+    far = {}
+    for dtype in ["bfloat16", "float16"]:
+        rounded = copy.deepcopy(made).to(getattr(torch, dtype))
+        with torch.no_grad():
+            narrow = [rounded(torch.tensor([prompt])).logits[0, -1].float() for prompt in PROMPTS]
+        pairs = zip(narrow, map(torch.tensor, logits))
+        far[dtype] = sum(((a - b).norm() / b.norm()).item() for a, b in pairs)
+    return dict(logits=logits, far=far)
+
 
 expected, weights = {}, {}
 for name, (family, config, model, different) in MODELS.items():
@@ -122,15 +166,16 @@ for name, (family, config, model, different) in MODELS.items():
         shutil.copy(f"{saved}/config.json", folder / "config.json")
         if name == family:
             shutil.copy(f"{saved}/model.safetensors", OUT / f"{family}.safetensors")
-    with torch.no_grad():
-        logits = [made(torch.tensor([prompt])).logits[0, -1].tolist() for prompt in PROMPTS]
-    # How far transformers itself is from f32 in 16 bits.
-    far = {}
-    for dtype in ["bfloat16", "float16"]:
-        rounded = copy.deepcopy(made).to(getattr(torch, dtype))
-        with torch.no_grad():
-            narrow = [rounded(torch.tensor([prompt])).logits[0, -1].float() for prompt in PROMPTS]
-        pairs = zip(narrow, map(torch.tensor, logits))
-        far[dtype] = sum(((a - b).norm() / b.norm()).item() for a, b in pairs)
-    expected[name] = dict(weights=family, logits=logits, far=far)
+    expected[name] = dict(weights=family) | evaluate(made)
+for name, (base, changes) in EDITED.items():
+    family = expected[base]["weights"]
+    folder = OUT / name
+    folder.mkdir(exist_ok=True)
+    config = json.loads((OUT / base / "config.json").read_text()) | changes
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    with tempfile.TemporaryDirectory() as whole:
+        shutil.copy(folder / "config.json", whole)
+        shutil.copy(OUT / f"{family}.safetensors", f"{whole}/model.safetensors")
+        made = AutoModelForCausalLM.from_pretrained(whole, dtype=torch.float32, attn_implementation="eager").eval()
+    expected[name] = dict(weights=family) | evaluate(made)
 json.dump(dict(prompts=PROMPTS, models=expected), open(OUT / "expected.json", "w"), indent=0)

@@ -1,6 +1,6 @@
 //! The sizes of a model as metadata of a GGUF file.
 
-use super::{Config, Family, invalid};
+use super::{Config, Family, invalid, is_near};
 use crate::{Error, Result, gguf::write::Metadata};
 
 /// How queries and keys turn, as GGUF files say it.
@@ -66,6 +66,7 @@ impl Config {
         if self.window.is_some() && self.family == Family::Llama {
             return Err(unknown("tokens see a window of others"));
         }
+        self.refuse_other_defaults()?;
         let architecture = self.family.architecture();
         let key = |name: &str| format!("{architecture}.{name}");
         to.str("general.architecture", architecture);
@@ -98,9 +99,6 @@ impl Config {
         if let Some(theta) = rope.local_theta {
             to.f32(&key("rope.freq_base_swa"), theta);
         }
-        if self.family.is_gemma() {
-            to.f32(&key("attention.scale"), self.attention_scale);
-        }
         for (name, cap) in
             [("attn_logit_softcapping", self.attention_cap), ("final_logit_softcapping", self.logit_cap)]
         {
@@ -110,5 +108,22 @@ impl Config {
         }
         rope.describe(&key, to);
         Ok(())
+    }
+
+    /// Refuses what readers of GGUF files compute otherwise where nothing is said, and where nothing can be said.
+    fn refuse_other_defaults(&self) -> Result<()> {
+        let usual = self.family.attention_scale(self.layers, self.dim / self.heads, self.head_dim);
+        if !is_near(self.attention_scale, usual) {
+            let scale = self.attention_scale;
+            let reason =
+                format!("products of queries and keys are scaled by {scale}, where these sizes give {usual}");
+            return Err(unknown(&reason));
+        }
+        let caps =
+            [("attn_logit_softcapping", self.attention_cap), ("final_logit_softcapping", self.logit_cap)];
+        match caps.iter().find(|(_, cap)| self.family == Family::Gemma2 && cap.is_none()) {
+            Some((name, _)) => Err(unknown(&format!("`{name}` is null"))),
+            None => Ok(()),
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use graphable::ops::{LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig};
 
-use super::{Activation, Config, Family, contradiction, invalid, missing};
+use super::{Activation, Config, Family, contradiction, invalid, is_near, missing};
 use crate::{
     Error, Result,
-    gguf::{Gguf, GgufError},
+    gguf::{Gguf, GgufError, Value},
 };
 
 /// Divisors of frequencies, one of each pair, as files of Llama 3.1 have them.
@@ -125,6 +125,13 @@ impl Keys<'_> {
                 return Err(invalid(why, "use a dense model without it, such as SmolLM2"));
             }
         }
+        let causal = self.key("attention.causal");
+        if self.file.get(&causal).is_some_and(|value| *value != Value::Bool(true)) {
+            let why = format!(
+                "`{causal}` is not true, so tokens see those that follow, which this example does not compute"
+            );
+            return Err(invalid(why, "use a model that generates text, such as SmolLM2"));
+        }
         Ok(())
     }
 
@@ -142,10 +149,10 @@ impl Keys<'_> {
         let config = Config {
             family,
             period: family.period(),
-            local_rope: self.local_rope(rope_dim)?,
-            attention_scale: self.attention_scale(layers, dim / heads, head_dim)?,
-            attention_cap: self.number("attn_logit_softcapping")?,
-            logit_cap: self.number("final_logit_softcapping")?,
+            local_rope: self.local_rope(rope_dim, theta)?,
+            attention_scale: self.attention_scale(family.attention_scale(layers, dim / heads, head_dim))?,
+            attention_cap: self.attention_cap()?,
+            logit_cap: self.logit_cap()?,
             embed_scale: if family.is_gemma() { (dim as f32).sqrt() } else { 1.0 },
             activation: if family.is_gemma() { Activation::GeluTanh } else { Activation::Silu },
             post_norms: matches!(family, Family::Gemma2 | Family::Gemma3),
@@ -168,15 +175,42 @@ impl Keys<'_> {
         Ok((config, Turns { dim: rope_dim, theta }))
     }
 
-    /// The window, unless it is as long as the context, and hides nothing.
+    /// The window, unless it is as long as the context, and hides nothing. That of Gemma 2 has a default in llama.cpp.
     fn window(&self, context: usize) -> Result<Option<usize>> {
-        match self.has_windows() {
-            true => Ok(Some(self.size("attention.sliding_window")?).filter(|n| *n < context)),
-            false => Ok(None),
+        let window = match self.family {
+            Family::Gemma2 => self.size_or("attention.sliding_window", 4096)?,
+            _ if self.has_windows() => self.size("attention.sliding_window")?,
+            _ => return Ok(None),
+        };
+        Ok(Some(window).filter(|n| *n < context))
+    }
+
+    /// The soft cap of scores, by default that of llama.cpp, which reads it for Gemma 2 alone.
+    fn attention_cap(&self) -> Result<Option<f32>> {
+        match self.family {
+            Family::Gemma2 => Ok(self.number("attn_logit_softcapping")?.or(Some(50.0))),
+            _ => Ok(None),
         }
     }
 
-    fn local_rope(&self, dim: usize) -> Result<Option<RopeOptions>> {
+    /// The soft cap of logits, likewise, which Gemma 3 may have as well: 0 is none there.
+    fn logit_cap(&self) -> Result<Option<f32>> {
+        match self.family {
+            Family::Gemma2 => Ok(self.number("final_logit_softcapping")?.or(Some(30.0))),
+            Family::Gemma3 => Ok(self.number("final_logit_softcapping")?.filter(|cap| *cap != 0.0)),
+            _ => Ok(None),
+        }
+    }
+
+    /// How keys turn in layers with windows, where `theta` is the base of the others.
+    fn local_rope(&self, dim: usize, theta: f32) -> Result<Option<RopeOptions>> {
+        if self.family == Family::Gemma2 {
+            let local = self.number("rope.freq_base_swa")?;
+            if let Some(local) = local.filter(|local| *local != theta) {
+                let why = format!("layers with windows have the base {local}, and the others {theta}");
+                return Err(invalid(why, "use a model of Gemma 2 that has one base"));
+            }
+        }
         if self.family != Family::Gemma3 {
             return Ok(None);
         }
@@ -184,12 +218,18 @@ impl Keys<'_> {
         Ok(Some(RopeConfig::new(theta, RopeStyle::HalfSplit).partial(dim).into()))
     }
 
-    /// What scores are multiplied with. llama.cpp takes another scale for the largest model of each generation of Gemma, which
-    /// it knows by its layers.
-    fn attention_scale(&self, layers: usize, width: usize, head_dim: usize) -> Result<f32> {
-        let by_width = matches!((self.family, layers), (Family::Gemma2, 46) | (Family::Gemma3, 62));
-        let scale = if by_width { width } else { head_dim };
-        Ok(self.number("attention.scale")?.unwrap_or((scale as f32).sqrt().recip()))
+    /// What scores are multiplied with: `usual`, as llama.cpp has it, whatever the file says. Files that were made for another
+    /// scale are refused.
+    fn attention_scale(&self, usual: f32) -> Result<f32> {
+        match self.number("attention.scale")? {
+            Some(other) if !is_near(other, usual) => {
+                let key = self.key("attention.scale");
+                let why =
+                    format!("`{key}` is {other}, which llama.cpp does not read, and its sizes give {usual}");
+                Err(invalid(why, "use the model from the folder that it was converted from"))
+            }
+            _ => Ok(usual),
+        }
     }
 
     /// Refuses values that are not as wide as keys, and more tokens than embeddings.

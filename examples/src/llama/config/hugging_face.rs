@@ -2,10 +2,13 @@
 
 use std::{collections::HashSet, path::Path};
 
-use graphable::ops::{LongRopeConfig, RopeConfig, RopeOptions, RopeScaling, RopeStyle, YarnConfig};
+use graphable::ops::{RopeConfig, RopeStyle};
 use serde::{Deserialize, Deserializer};
 
-use super::{Activation, Config, Family, StoredRope, StoredScaling, gguf::LOCAL_THETA, missing};
+use super::{
+    Activation, Config, Family, missing,
+    rope::{RopeFields, Turned},
+};
 use crate::{Error, Result, llama::names::hugging_face};
 
 /// The families, as `model_type` has them.
@@ -44,80 +47,59 @@ struct Fields {
     /// What Gemma calls it.
     hidden_activation: Option<String>,
     tie_word_embeddings: Option<bool>,
-    #[serde(default)]
-    attention_bias: bool,
-    #[serde(default)]
-    mlp_bias: bool,
+    attention_bias: Option<bool>,
+    mlp_bias: Option<bool>,
     #[serde(default, deserialize_with = "present")]
     sliding_window: Option<Option<u32>>,
-    #[serde(default)]
-    use_sliding_window: bool,
-    #[serde(default)]
+    use_sliding_window: Option<bool>,
+    /// The first layer with a window, of Qwen.
+    max_window_layers: Option<u32>,
     layer_types: Option<Vec<String>>,
-    /// What older files have instead.
+    /// What older files of Gemma 3 have instead.
     sliding_window_pattern: Option<usize>,
-    #[serde(default)]
     use_bidirectional_attention: Option<bool>,
+    /// `null` is not true, either.
+    #[serde(default, deserialize_with = "present")]
+    is_causal: Option<Option<bool>>,
     query_pre_attn_scalar: Option<f32>,
     #[serde(default, deserialize_with = "present")]
     attn_logit_softcapping: Option<Option<f32>>,
     #[serde(default, deserialize_with = "present")]
     final_logit_softcapping: Option<Option<f32>>,
-    rope_local_base_freq: Option<f32>,
-    rope_theta: Option<f32>,
-    /// Until version 4 of transformers, without the base.
-    rope_scaling: Option<Rope>,
-    /// From version 5 on; for some families, one for each type of layers.
-    rope_parameters: Option<Ropes>,
-    partial_rotary_factor: Option<f32>,
-}
-
-#[derive(Deserialize)]
-struct Ropes {
-    full_attention: Option<Rope>,
-    sliding_attention: Option<Rope>,
-    #[serde(flatten)]
-    all: Rope,
 }
 
 impl Fields {
-    /// How queries and keys turn, in layers that see all tokens.
-    fn rope(&self) -> Option<&Rope> {
-        let given = self.rope_parameters.as_ref();
-        given.map(|ropes| ropes.full_attention.as_ref().unwrap_or(&ropes.all)).or(self.rope_scaling.as_ref())
-    }
-
-    /// The base in layers with windows, if it may be another.
-    fn local_theta(&self) -> Result<Option<f32>, String> {
-        if self.model_type != "gemma3_text" {
-            return Ok(None);
-        }
-        let given = self.rope_parameters.as_ref().and_then(|ropes| ropes.sliding_attention.as_ref());
-        match given.and_then(Rope::kind) {
-            None | Some("default") => {}
-            Some(kind) => return Err(format!("layers with windows scale angles by `{kind}`")),
-        }
-        let theta =
-            given.and_then(|rope| rope.rope_theta).or(self.rope_local_base_freq).unwrap_or(LOCAL_THETA);
-        if theta.is_finite() && theta > 0.0 {
-            Ok(Some(theta))
-        } else {
-            Err(format!("a base of {theta} is impossible"))
-        }
-    }
-
     /// Refuses what is not computed.
     fn refuse_others(&self) -> Result<(), String> {
-        if self.attention_bias || self.mlp_bias {
+        if self.attention_bias == Some(true) || self.mlp_bias == Some(true) {
             return Err("`attention_bias` or `mlp_bias` is set, and such biases are not computed".into());
         }
-        if self.use_sliding_window {
-            return Err("`use_sliding_window` is set, and windows of some layers are not computed".into());
+        if self.has_windows_of_qwen() {
+            return Err("`use_sliding_window` or `layer_types` gives some layers a window, which is not computed for Qwen".into());
         }
         if self.use_bidirectional_attention == Some(true) {
             return Err("tokens see those that follow, which is not computed".into());
         }
+        if !matches!(self.is_causal, None | Some(Some(true))) {
+            return Err(
+                "`is_causal` is not true, so tokens see those that follow, which is not computed".into()
+            );
+        }
         Ok(())
+    }
+
+    /// Whether a layer of Qwen has a window. Other families do not read `use_sliding_window`.
+    fn has_windows_of_qwen(&self) -> bool {
+        if !matches!(self.model_type.as_str(), "qwen2" | "qwen3") {
+            return false;
+        }
+        match &self.layer_types {
+            Some(types) => types.iter().any(|name| name == "sliding_attention"),
+            None => {
+                let has_window = self.use_sliding_window == Some(true) && self.sliding_window != Some(None);
+                has_window && self.max_window_layers.unwrap_or(28) < self.num_hidden_layers
+            }
+        }
     }
 
     fn kv_heads(&self) -> u32 {
@@ -160,21 +142,24 @@ impl Fields {
         sizes.contains(&0) || self.head_dim == Some(0) || self.window() == Some(0)
     }
 
-    /// A soft cap, which is there by default in Gemma 2.
-    fn cap(&self, given: Option<Option<f32>>, default: f32) -> Option<f32> {
+    /// The soft cap of scores, which is there by default in Gemma 2. Families without soft caps do not read it.
+    fn attention_cap(&self) -> Result<Option<f32>, String> {
         match self.model_type.as_str() {
-            "gemma2" => given.unwrap_or(Some(default)),
-            _ => given.flatten(),
+            "gemma2" => Ok(self.attn_logit_softcapping.unwrap_or(Some(50.0))),
+            "gemma3_text" if self.attn_logit_softcapping.flatten().is_some() => {
+                Err("`attn_logit_softcapping` is set, which only Gemma 2 has".into())
+            }
+            _ => Ok(None),
         }
     }
 
-    /// The soft cap of scores.
-    fn attention_cap(&self) -> Result<Option<f32>, String> {
-        let cap = self.cap(self.attn_logit_softcapping, 50.0);
-        if cap.is_some() && self.model_type != "gemma2" {
-            return Err("`attn_logit_softcapping` is set, which only Gemma 2 has".into());
+    /// The soft cap of logits, likewise.
+    fn logit_cap(&self) -> Option<f32> {
+        match self.model_type.as_str() {
+            "gemma2" => self.final_logit_softcapping.unwrap_or(Some(30.0)),
+            "gemma3_text" => self.final_logit_softcapping.flatten(),
+            _ => None,
         }
-        Ok(cap)
     }
 
     /// The function in the feed-forward part.
@@ -200,16 +185,16 @@ impl Fields {
     /// Of how many layers one sees all tokens, where the others see a window.
     fn period(&self) -> Result<usize, String> {
         let usual = Family::of_model_type(&self.model_type).period();
-        if usual == 0 {
-            return Ok(0);
-        }
-        let kind = |all: bool| if all { "full_attention" } else { "sliding_attention" };
-        let Some(types) = &self.layer_types else {
-            return match self.sliding_window_pattern.unwrap_or(usual) {
-                0 => Err("`sliding_window_pattern` is 0".into()),
+        // Mistral with types of layers is what transformers calls Ministral.
+        let has_types = matches!(self.model_type.as_str(), "mistral" | "gemma2" | "gemma3_text");
+        let Some(types) = self.layer_types.as_ref().filter(|_| has_types) else {
+            let pattern = self.sliding_window_pattern.filter(|_| self.model_type == "gemma3_text");
+            return match pattern.unwrap_or(usual) {
+                0 if usual > 0 => Err("`sliding_window_pattern` is 0".into()),
                 period => Ok(period),
             };
         };
+        let kind = |all: bool| if all { "full_attention" } else { "sliding_attention" };
         // The first one that sees all; none does if there is none.
         let period = types.iter().position(|name| name == kind(true)).map_or(0, |i| i + 1);
         // Too few layers to tell.
@@ -220,139 +205,6 @@ impl Fields {
             true => Ok(period),
             false => Err("`layer_types` are not regular".into()),
         }
-    }
-}
-
-#[derive(Deserialize)]
-struct Rope {
-    rope_type: Option<String>,
-    /// What older files call `rope_type`; many have both.
-    r#type: Option<String>,
-    rope_theta: Option<f32>,
-    factor: Option<f32>,
-    low_freq_factor: Option<f32>,
-    high_freq_factor: Option<f32>,
-    original_max_position_embeddings: Option<u32>,
-    attention_factor: Option<f32>,
-    beta_fast: Option<f32>,
-    beta_slow: Option<f32>,
-    truncate: Option<bool>,
-    mscale: Option<f32>,
-    mscale_all_dim: Option<f32>,
-    short_factor: Option<Vec<f32>>,
-    long_factor: Option<Vec<f32>>,
-    partial_rotary_factor: Option<f32>,
-}
-
-impl Rope {
-    fn kind(&self) -> Option<&str> {
-        self.rope_type.as_deref().or(self.r#type.as_deref())
-    }
-
-    /// A number that a kind of scaling needs.
-    fn need(&self, name: &str, value: Option<f32>) -> Result<f32, String> {
-        match value {
-            Some(value) if value.is_finite() && value > 0.0 => Ok(value),
-            Some(value) => Err(format!("`{name}` of the rotary embedding is {value}")),
-            None => {
-                let kind = self.kind().unwrap_or("default");
-                Err(format!("the rotary embedding is `{kind}` and has no `{name}`"))
-            }
-        }
-    }
-
-    /// How angles of `dim` elements are scaled, and how many times longer than `most` the context is.
-    fn scaling(&self, dim: usize, most: u32) -> Result<(RopeScaling, f32), String> {
-        if let (Some(kind), Some(other)) = (self.rope_type.as_deref(), self.r#type.as_deref())
-            && kind != other
-        {
-            return Err(format!(
-                "the rotary embedding is `{kind}` by its `rope_type` and `{other}` by its `type`"
-            ));
-        }
-        let factor = || self.need("factor", self.factor);
-        let original = self.original_max_position_embeddings.unwrap_or(most);
-        let mut longer = 1.0;
-        let scaling = match self.kind().unwrap_or("default") {
-            "default" => RopeScaling::None,
-            "linear" => RopeScaling::Linear { factor: factor()? },
-            "dynamic" => {
-                longer = factor()?.max(1.0);
-                RopeScaling::DynamicNtk { factor: factor()?, original_max_position_embeddings: most }
-            }
-            "llama3" => RopeScaling::Llama3 {
-                factor: factor()?,
-                low_freq_factor: self.need("low_freq_factor", self.low_freq_factor)?,
-                high_freq_factor: self.need("high_freq_factor", self.high_freq_factor)?,
-                original_max_position_embeddings: original,
-            },
-            "yarn" => RopeScaling::Yarn(self.yarn(factor()?, original)),
-            "longrope" => RopeScaling::LongRope(self.longrope(dim, original, most)?),
-            other => {
-                return Err(format!("the rotary embedding is scaled by `{other}`, which is not computed"));
-            }
-        };
-        Ok((scaling, longer))
-    }
-
-    fn yarn(&self, factor: f32, original: u32) -> YarnConfig {
-        let yarn = YarnConfig::new(factor, original)
-            .beta(self.beta_fast.unwrap_or(32.0), self.beta_slow.unwrap_or(1.0))
-            .truncate(self.truncate.unwrap_or(true));
-        match (self.attention_factor, self.mscale, self.mscale_all_dim) {
-            (Some(factor), ..) => yarn.attention_factor(factor),
-            (None, Some(mscale), Some(all)) => yarn.mscale(mscale, all),
-            _ => yarn,
-        }
-    }
-
-    fn longrope(&self, dim: usize, original: u32, most: u32) -> Result<LongRopeConfig, String> {
-        let (Some(short), Some(long)) = (&self.short_factor, &self.long_factor) else {
-            return Err(
-                "the rotary embedding is `longrope` and has no `short_factor` or `long_factor`".into()
-            );
-        };
-        if short.len() != dim / 2 || long.len() != dim / 2 {
-            return Err(format!(
-                "`short_factor` or `long_factor` does not have a number for each of {} pairs",
-                dim / 2
-            ));
-        }
-        let longrope = LongRopeConfig::new(short, long, original, most);
-        Ok(match self.attention_factor {
-            Some(factor) => longrope.attention_factor(factor),
-            None => longrope,
-        })
-    }
-
-    /// Whether it has the constants of yarn that GGUF files need not name.
-    fn is_plain_yarn(&self) -> bool {
-        self.beta_fast.unwrap_or(32.0) == 32.0
-            && self.beta_slow.unwrap_or(1.0) == 1.0
-            && self.truncate.unwrap_or(true)
-            && self.attention_factor.is_none()
-            && (self.mscale.is_none() || self.mscale_all_dim.is_none())
-    }
-
-    /// What the frequency of each pair is divided by, for `llama3`: nothing where a wave is short, `factor` where it is long, and
-    /// something in between elsewhere.
-    fn divisors(&self, theta: f32, dim: usize, most: u32) -> Vec<f32> {
-        let given = |value: Option<f32>| f64::from(value.unwrap_or(1.0));
-        let (factor, low, high) =
-            (given(self.factor), given(self.low_freq_factor), given(self.high_freq_factor));
-        let original = f64::from(self.original_max_position_embeddings.unwrap_or(most));
-        let divisor = |i: usize| {
-            let wave = std::f64::consts::TAU * f64::from(theta).powf(2.0 * i as f64 / dim as f64);
-            if wave < original / high {
-                return 1.0;
-            }
-            if wave > original / low {
-                return factor;
-            }
-            let smooth = (original / wave - low) / (high - low);
-            1.0 / ((1.0 - smooth) / factor + smooth)
-        };
-        (0..dim / 2).map(|i| divisor(i) as f32).collect()
     }
 }
 
@@ -397,7 +249,6 @@ impl Config {
         fields.refuse_others().map_err(refuse)?;
 
         let (dim, heads, kv_heads) = (fields.hidden_size, fields.num_attention_heads, fields.kv_heads());
-        let (context, window) = (fields.max_position_embeddings, fields.window());
         if fields.has_size_zero() {
             return Err(at("a size is 0".into(), "fetch it again"));
         }
@@ -408,17 +259,17 @@ impl Config {
             Family::Gemma2 | Family::Gemma3 => fields.query_pre_attn_scalar.unwrap_or(256.0),
             _ => head_dim as f32,
         };
-        let local = fields.local_theta().map_err(refuse)?;
-        let Turned { dim: rope_dim, theta, rope, longer } =
-            rope(&fields, head_dim as usize).map_err(refuse)?;
+        let Turned { theta, rope, local_theta, longer } =
+            RopeFields::read(path, text)?.turned(head_dim as usize).map_err(refuse)?;
+        let context = (f64::from(fields.max_position_embeddings) * f64::from(longer)) as usize;
         let config = Self {
             family: kind,
             period,
-            local_rope: local
-                .map(|theta| RopeConfig::new(theta, RopeStyle::HalfSplit).partial(rope_dim).into()),
+            local_rope: local_theta
+                .map(|theta| RopeConfig::new(theta, RopeStyle::HalfSplit).partial(head_dim as usize).into()),
             attention_scale: query_scale.sqrt().recip(),
             attention_cap,
-            logit_cap: fields.cap(fields.final_logit_softcapping, 30.0),
+            logit_cap: fields.logit_cap(),
             embed_scale: if kind.is_gemma() { (dim as f32).sqrt() } else { 1.0 },
             activation,
             post_norms: matches!(kind, Family::Gemma2 | Family::Gemma3),
@@ -431,52 +282,20 @@ impl Config {
             neighbours_turn: false,
             ffn: fields.intermediate_size as usize,
             eps: fields.rms_norm_eps,
-            context: (f64::from(context) * f64::from(longer)) as usize,
+            context,
             vocab: fields.vocab_size as usize,
-            // A window as long as the context hides nothing.
-            window: window.filter(|n| *n < context).map(|n| n as usize),
+            // A window as long as the context hides nothing, and so does one that no layer has.
+            window: fields.window().map(|n| n as usize).filter(|n| *n < context && period != 1),
             qkv_bias: kind == Family::Qwen2,
             qk_norm: matches!(kind, Family::Qwen3 | Family::Gemma3),
             tied: fields.tie_word_embeddings.unwrap_or(kind.is_gemma()),
         };
-        config.check(names.len(), rope_dim, theta).map_err(|e| match e {
+        config.check(names.len(), head_dim as usize, theta).map_err(|e| match e {
             Error::Model { reason, help, .. } => at(reason, &help),
             other => other,
         })?;
         config.check_names(path, names)?;
         Ok(config)
-    }
-
-    /// How queries and keys turn, by the `config.json` at `path` that was read for this model, as a GGUF file says it.
-    ///
-    /// # Errors
-    /// If it cannot.
-    pub(crate) fn stored_rope(&self, path: &Path, text: &[u8]) -> Result<StoredRope> {
-        let fields: Fields = serde_json::from_slice(text).map_err(|e| not_a_model(path, &e))?;
-        let Turned { dim, theta, .. } = rope(&fields, self.head_dim).map_err(|why| unsupported(path, why))?;
-        let given = fields.rope();
-        let local_theta = fields.local_theta().map_err(|reason| unsupported(path, reason))?;
-        let kind = given.and_then(Rope::kind).unwrap_or("default");
-        let refuse = |reason: String| Error::File {
-            path: path.to_owned(),
-            reason: format!("{reason}, which a GGUF file cannot say"),
-            help: "use the model from its folder".into(),
-        };
-        let most = fields.max_position_embeddings;
-        let scaling = match (kind, given) {
-            ("linear", Some(Rope { factor: Some(factor), .. })) => StoredScaling::Linear { factor: *factor },
-            ("llama3", Some(given)) => StoredScaling::Divisors(given.divisors(theta, dim, most)),
-            ("yarn", Some(given @ Rope { factor: Some(factor), .. })) => {
-                if !given.is_plain_yarn() {
-                    return Err(refuse("`yarn` has constants of its own".into()));
-                }
-                let original = given.original_max_position_embeddings.unwrap_or(most);
-                StoredScaling::Yarn { factor: *factor, original }
-            }
-            ("default", _) => StoredScaling::None,
-            (other, _) => return Err(refuse(format!("the rotary embedding is scaled by `{other}`"))),
-        };
-        Ok(StoredRope { theta, dim, scaling, local_theta })
     }
 
     /// Refuses files with tensors that the model would leave out, and those without ones that are loaded only where they exist.
@@ -506,35 +325,12 @@ impl Config {
     }
 }
 
-fn unsupported(path: &Path, reason: String) -> Error {
+pub(super) fn unsupported(path: &Path, reason: String) -> Error {
     let help = "use a dense model of the families Llama, Qwen2, Qwen3, Mistral or Gemma (of text)";
     Error::File { path: path.to_owned(), reason, help: help.into() }
 }
 
-fn not_a_model(path: &Path, error: &serde_json::Error) -> Error {
+pub(super) fn not_a_model(path: &Path, error: &serde_json::Error) -> Error {
     let help = "use the `config.json` of a language model, or fetch it again";
     Error::File { path: path.to_owned(), reason: error.to_string(), help: help.into() }
-}
-
-/// How queries and keys turn.
-struct Turned {
-    /// Elements of a head that turn.
-    dim: usize,
-    theta: f32,
-    rope: RopeOptions,
-    /// How many times longer than `max_position_embeddings` the context is.
-    longer: f32,
-}
-
-fn rope(fields: &Fields, head_dim: usize) -> Result<Turned, String> {
-    let given = fields.rope();
-    let usual = if fields.model_type == "gemma3_text" { 1_000_000.0 } else { 10_000.0 };
-    let theta = given.and_then(|rope| rope.rope_theta).or(fields.rope_theta).unwrap_or(usual);
-    let part =
-        given.and_then(|rope| rope.partial_rotary_factor).or(fields.partial_rotary_factor).unwrap_or(1.0);
-    let dim = (head_dim as f32 * part) as usize;
-    let config = RopeConfig::new(theta, RopeStyle::HalfSplit).partial(dim);
-    let Some(given) = given else { return Ok(Turned { dim, theta, rope: config.into(), longer: 1.0 }) };
-    let (scaling, longer) = given.scaling(dim, fields.max_position_embeddings)?;
-    Ok(Turned { dim, theta, rope: config.scaling(scaling), longer })
 }

@@ -3,6 +3,7 @@
 mod describe;
 mod gguf;
 mod hugging_face;
+mod rope;
 
 pub(crate) use describe::{StoredRope, StoredScaling};
 pub(crate) use gguf::DIVISORS;
@@ -54,6 +55,19 @@ impl Family {
             _ => 0,
         }
     }
+
+    /// What llama.cpp multiplies products of queries and keys with, whatever a file says: the width of a head decides, but for the
+    /// largest model of Gemma 2 and 3, which it knows by its layers, and where `width`, that of the model by its heads, does.
+    fn attention_scale(self, layers: usize, width: usize, head_dim: usize) -> f32 {
+        let by_width = matches!((self, layers), (Self::Gemma2, 46) | (Self::Gemma3, 62));
+        let scale = if by_width { width } else { head_dim };
+        (scale as f32).sqrt().recip()
+    }
+}
+
+/// Whether two scales differ by no more than rounding.
+fn is_near(a: f32, b: f32) -> bool {
+    (a / b - 1.0).abs() < 1e-5
 }
 
 /// The function in the feed-forward part.
