@@ -98,8 +98,8 @@ impl Template {
     }
 
     /// Writes messages down, up to where the assistant speaks. A system prompt that the template adds
-    /// by default stays in. A template is a program that comes with a model: it has a limited number of steps and bytes, and a stack and some
-    /// seconds of its own.
+    /// by default stays in. A template is a program that comes with a model: it has a limited number of steps
+    /// and bytes, and a stack and some seconds of its own.
     ///
     /// # Errors
     /// If the template is broken, refuses the messages, or takes more than it may.

@@ -14,8 +14,8 @@ use super::{
     clock, program, python,
 };
 
-/// Filters that may be applied to each entry of a list: what they make of a text is about as long. Others would multiply before anything is
-/// paid for.
+/// Filters that may be applied to each entry of a list: what they make of a text is about as long, or paid for. Others would
+/// multiply before anything is.
 const OF_ENTRIES: [&str; 18] = [
     "abs",
     "capitalize",
