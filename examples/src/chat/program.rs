@@ -182,10 +182,8 @@ fn expr<'a>(of: &Expr<'a>) -> Result<Expr<'a>, Error> {
         Expr::Const(s) => constant(s.value.clone(), s.span()),
         Expr::Slice(s) => slice(s)?,
         Expr::UnaryOp(s) => {
-            let op = match s.op {
-                UnaryOpKind::Not => UnaryOpKind::Not,
-                UnaryOpKind::Neg => UnaryOpKind::Neg,
-            };
+            // It is not `Copy`.
+            let op = if matches!(s.op, UnaryOpKind::Not) { UnaryOpKind::Not } else { UnaryOpKind::Neg };
             Expr::UnaryOp(Spanned::new(ast::UnaryOp { op, expr: expr(&s.expr)? }, s.span()))
         }
         Expr::BinOp(s) => operation(s)?,
