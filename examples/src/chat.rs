@@ -1,11 +1,36 @@
 //! Chat templates: from messages to the text that a model was trained on.
 
-use std::{io, path::Path};
+mod budget;
+mod clock;
+mod operations;
+mod program;
+mod python;
 
-use minijinja::{Environment, ErrorKind, context};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use minijinja::{
+    AutoEscape, Environment, ErrorKind, Value, context,
+    machinery::{Vm, make_string_output},
+};
 use serde::Serialize;
 
+use self::budget::{Budget, STEPS};
 use crate::{Error, Result, checkpoint::json, gguf::Gguf, tokenizer::ChatTokenizer};
+
+/// The stack of a rendering: far more than the deepest template that [`program::checked`] lets through takes.
+const STACK: usize = 256 << 20;
+/// The time of a rendering, which takes milliseconds.
+const TIME: Duration = Duration::from_secs(20);
 
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -35,21 +60,21 @@ impl Template {
     /// The template that comes with a model.
     ///
     /// # Errors
-    /// If the file has none.
+    /// If the file has none, or one that is too large.
     pub fn from_gguf(file: &Gguf, tokenizer: &ChatTokenizer) -> Result<Self> {
         let source = file.str("tokenizer.chat_template").map_err(|_| Error::Model {
             what: "chat template".into(),
             reason: "the file has none (`tokenizer.chat_template`), so it is not a chat model".into(),
             help: "use an instruction-tuned model".into(),
         })?;
-        Ok(Self::new(source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
+        Self::of(source, tokenizer)
     }
 
     /// The template of a Hugging Face folder: `chat_template.jinja`, or what `tokenizer_config.json` has, which is a text, or
     /// several with names, of which `default` is taken.
     ///
     /// # Errors
-    /// If the folder has none, or the file cannot be read.
+    /// If the folder has none, or one that is too large, or the file cannot be read.
     pub fn from_folder(folder: &Path, tokenizer: &ChatTokenizer) -> Result<Self> {
         let source = source(folder)?.ok_or_else(|| Error::Model {
             what: "chat template".into(),
@@ -58,7 +83,13 @@ impl Template {
                     .into(),
             help: "use an instruction-tuned model, or fetch these files as well".into(),
         })?;
-        Ok(Self::new(&source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
+        Self::of(&source, tokenizer)
+    }
+
+    /// The template of a model, refused at once if it is too large.
+    fn of(source: &str, tokenizer: &ChatTokenizer) -> Result<Self> {
+        program::checked(source).map_err(|e| unusable(e.to_string()))?;
+        Ok(Self::new(source, tokenizer.bos_name().unwrap_or(""), tokenizer.eos_name()))
     }
 
     /// A template in Jinja, with the names of the tokens that start a text and end an answer.
@@ -67,25 +98,58 @@ impl Template {
     }
 
     /// Writes messages down, up to where the assistant speaks. A system prompt that the template adds
-    /// by default stays in.
+    /// by default stays in. A template is a program that comes with a model: it has a limited number of steps
+    /// and bytes, and a stack and some seconds of its own.
     ///
     /// # Errors
-    /// If the template is broken, or refuses the messages.
+    /// If the template is broken, refuses the messages, or takes more than it may.
     pub fn render(&self, messages: &[Message]) -> Result<String> {
-        let mut env = Environment::new();
-        // What templates are written for.
-        env.set_trim_blocks(true);
-        env.set_lstrip_blocks(true);
-        env.set_keep_trailing_newline(true);
-        // Methods of Python's strings, lists and dictionaries.
-        env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        env.add_function("raise_exception", |reason: String| -> Result<String, minijinja::Error> {
-            Err(minijinja::Error::new(ErrorKind::InvalidOperation, reason))
-        });
-        let (bos_token, eos_token) = (&self.bos, &self.eos);
-        let context = context! { messages, bos_token, eos_token, add_generation_prompt => true };
-        env.render_str(&self.source, context).map_err(|e| Error::Template { reason: e.to_string() })
+        let budget = Budget::new();
+        let (template, messages, paid) = (self.clone(), messages.to_vec(), budget.clone());
+        let (send, receive) = mpsc::channel();
+        let work = move || {
+            // Whoever waited may be gone.
+            let _ = send.send(template.rendered(&messages, &paid));
+        };
+        let thread = thread::Builder::new().name("chat template".into()).stack_size(STACK);
+        thread.spawn(work).map_err(|e| unusable(format!("its thread cannot be started: {e}")))?;
+        match receive.recv_timeout(TIME) {
+            Ok(rendered) => rendered.map_err(|e| unusable(e.to_string())),
+            Err(RecvTimeoutError::Timeout) => {
+                budget.cancel();
+                Err(unusable(format!("it takes more than {} s", TIME.as_secs())))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(unusable("the template engine panicked".into())),
+        }
     }
+
+    /// [`render`](Self::render), on the thread that it is called on.
+    fn rendered(&self, messages: &[Message], budget: &Arc<Budget>) -> Result<String, minijinja::Error> {
+        let source = program::checked(&self.source)?;
+        let mut env = Environment::new();
+        env.set_fuel(Some(STEPS));
+        operations::install(&mut env, budget);
+        let instructions = program::compile(&source)?;
+        let none = Value::from(());
+        let context = context! {
+            messages, bos_token => self.bos, eos_token => self.eos, add_generation_prompt => true,
+            tools => none, documents => none,
+        };
+        let mut text = String::new();
+        let blocks = BTreeMap::new();
+        let mut output = make_string_output(&mut text);
+        let end = Vm::new(&env).eval(&instructions, context, &blocks, &mut output, AutoEscape::None);
+        end.map_err(|e| match e.kind() {
+            ErrorKind::OutOfFuel => budget::invalid(format!("it takes more than {STEPS} steps")),
+            _ => e,
+        })?;
+        Ok(text)
+    }
+}
+
+/// The error of a template that gives no text.
+fn unusable(reason: String) -> Error {
+    Error::Template { reason }
 }
 
 /// The text of the template of a folder, if it has one.
@@ -104,28 +168,4 @@ pub(crate) fn source(folder: &Path) -> Result<Option<String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_template_may_refuse() {
-        let refused = Template::new("{{ raise_exception('no system prompt') }}", "", "").render(&[]);
-        let Err(Error::Template { reason }) = refused else { panic!("{refused:?}") };
-        assert!(reason.contains("no system prompt"), "{reason}");
-    }
-
-    #[test]
-    fn blocks_leave_no_lines_behind() {
-        let template =
-            "{% for m in messages %}\n{{ bos_token }}{{ m.role }}: {{ m['content'] }}\n{% endfor %}\n";
-        let text = Template::new(template, "<s>", "").render(&[Message::user("hi"), Message::user("there")]);
-        assert_eq!(text.unwrap(), "<s>user: hi\n<s>user: there\n");
-    }
-
-    #[test]
-    fn a_broken_template_is_an_error() {
-        for source in ["{% for %}", "{{ x.strip() }}"] {
-            assert!(matches!(Template::new(source, "", "").render(&[]), Err(Error::Template { .. })));
-        }
-    }
-}
+mod tests;

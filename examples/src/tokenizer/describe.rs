@@ -9,13 +9,13 @@ use std::{
 };
 
 use serde_json::Value;
-use tokenizers::PreTokenizerWrapper;
 
 use super::{
-    ChatTokenizer,
-    gguf::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, ignores_merges, pre_tokenizer},
+    ChatTokenizer, ends,
+    gguf::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED},
     pieces::{self, Merge},
-    spelling::{SPACE, fallback},
+    pre::Pre,
+    spelling::{SPACE, Spelling, fallback},
 };
 use crate::{Error, Result, checkpoint::json, gguf::write::Metadata};
 
@@ -45,8 +45,12 @@ pub(crate) fn describe(
     let mut tokens = Tokens::of(&all, vocab).map_err(refuse)?;
     let merges =
         merges(&all["model"]["merges"]).ok_or_else(|| refuse("its `merges` are not pairs".into()))?;
+    if tokenizer.encode_text("")? != Vec::from_iter(tokenizer.start_of_text()) {
+        return Err(refuse("its `post_processor` adds other tokens to texts than one at the start".into()));
+    }
     if byte_level(&all["decoder"]) {
         let pre = cut(&all).map_err(refuse)?;
+        tokens.spell(&Spelling::byte_level()).map_err(refuse)?;
         to.str("tokenizer.ggml.model", "gpt2");
         to.str("tokenizer.ggml.pre", pre);
         tokens.describe(to);
@@ -54,6 +58,7 @@ pub(crate) fn describe(
         to.strs("tokenizer.ggml.merges", lines.iter().map(String::as_str));
     } else {
         let prefix = prefix(&all).map_err(refuse)?;
+        tokens.spell(&Spelling::Pieces { drops_first_space: prefix }).map_err(refuse)?;
         to.str("tokenizer.ggml.model", "llama");
         to.str("tokenizer.ggml.pre", "default");
         for (name, ty) in tokens.names.iter().zip(&mut tokens.types) {
@@ -70,15 +75,31 @@ pub(crate) fn describe(
         to.f32s("tokenizer.ggml.scores", &scores);
         to.bool("tokenizer.ggml.add_space_prefix", prefix);
     }
-    // The one that ends an answer comes first; a second one is the end of a turn there.
-    for (key, id) in ["eos", "eot"].iter().zip(tokenizer.stops()) {
-        to.u32(&format!("tokenizer.ggml.{key}_token_id"), *id);
-    }
+    let names: Vec<&str> = tokens.names.iter().map(String::as_str).collect();
+    stops(tokenizer.stops(), &ends::known(&names), to).map_err(refuse)?;
     if let Some((id, _)) = &tokenizer.bos {
         to.u32("tokenizer.ggml.bos_token_id", *id);
     }
     to.bool("tokenizer.ggml.add_bos_token", tokenizer.start_of_text().is_some());
     to.bool("tokenizer.ggml.add_eos_token", false);
+    Ok(())
+}
+
+/// Writes the tokens that end an answer: the first as the end of a text, and as those of a turn and of a message the ones that are
+/// not `known` without being named.
+fn stops(stops: &[u32], known: &[u32], to: &mut Metadata) -> Result<(), String> {
+    let (first, others) = stops.split_first().ok_or("no token ends an answer")?;
+    // Named nevertheless, as long as there is room: not every reader knows them.
+    let (unknown, rest): (Vec<u32>, Vec<u32>) = others.iter().partition(|id| !known.contains(id));
+    if let [_, _, id, ..] = unknown.as_slice() {
+        return Err(format!(
+            "the token {id} ends an answer as well, and a file has names for three such tokens"
+        ));
+    }
+    let named = [*first].into_iter().chain(unknown).chain(rest);
+    for (key, id) in ["eos", "eot", "eom"].iter().zip(named) {
+        to.u32(&format!("tokenizer.ggml.{key}_token_id"), id);
+    }
     Ok(())
 }
 
@@ -103,8 +124,8 @@ impl Tokens {
         for token in all["added_tokens"].as_array().into_iter().flatten() {
             let name = token["content"].as_str().ok_or("an added token has no `content`")?;
             let special = token["special"] == true;
-            let cuts = ["single_word", "lstrip", "rstrip"].into_iter().find(|key| token[*key] == true);
-            if let Some(key) = cuts.filter(|_| !special) {
+            if let Some(key) = ["single_word", "lstrip", "rstrip"].into_iter().find(|key| token[*key] == true)
+            {
                 return Err(format!("the added token `{name}` has `{key}`"));
             }
             named.insert(id(&token["id"])?, (name.into(), if special { CONTROL } else { USER_DEFINED }));
@@ -115,10 +136,32 @@ impl Tokens {
             tokens.names.push(name);
             tokens.types.push(ty);
         }
+        tokens.distinct()?;
+        Ok(tokens)
+    }
+
+    /// Gives added tokens the names that a file has for them, which are their texts.
+    fn spell(&mut self, spelling: &Spelling) -> Result<(), String> {
+        for (name, _) in self.names.iter_mut().zip(&self.types).filter(|(_, ty)| **ty == USER_DEFINED) {
+            let text = String::from_utf8(spelling.added(name).into_vec());
+            match (text, spelling) {
+                (Ok(text), _) if text == *name => {}
+                // Of U+2581 there may be as many as there are spaces.
+                (Ok(text), Spelling::Pieces { .. }) if fallback(name).is_none() => *name = text,
+                _ => {
+                    return Err(format!("the added token `{name}` is the text of other bytes than its name"));
+                }
+            }
+        }
+        self.distinct()
+    }
+
+    /// Refuses two tokens of one name.
+    fn distinct(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
-        match tokens.names.iter().find(|name| !seen.insert(name.as_str())) {
+        match self.names.iter().find(|name| !seen.insert(name.as_str())) {
             Some(name) => Err(format!("two tokens are called `{name}`")),
-            None => Ok(tokens),
+            None => Ok(()),
         }
     }
 
@@ -183,21 +226,19 @@ fn byte_level(decoder: &Value) -> bool {
 /// The name of the way in which a byte-level tokenizer cuts text.
 fn cut(all: &Value) -> Result<&'static str, String> {
     let wanted = comparable(&all["pre_tokenizer"]);
-    let name = CUTS.into_iter().find(|name| {
-        let known: Option<PreTokenizerWrapper> = pre_tokenizer(name).ok();
-        known
-            .and_then(|known| serde_json::to_value(known).ok())
-            .is_some_and(|known| comparable(&known) == wanted)
-    });
-    let name =
-        name.ok_or_else(|| format!("its `pre_tokenizer` cuts text in another way than {}", CUTS.join(", ")))?;
+    let all_known = CUTS.into_iter().filter_map(|name| Some((name, Pre::named(name).ok()?)));
+    let found = all_known
+        .into_iter()
+        .find(|(_, pre)| serde_json::to_value(&pre.cut).is_ok_and(|known| comparable(&known) == wanted));
+    let (name, pre) = found
+        .ok_or_else(|| format!("its `pre_tokenizer` cuts text in another way than {}", CUTS.join(", ")))?;
     match all["normalizer"]["type"].as_str() {
         None => {}
         // llama.cpp does not do it either: other spellings of a letter with an accent become other tokens.
         Some("NFC") if name == "qwen2" => {}
         Some(other) => return Err(format!("it has the `normalizer` {other}")),
     }
-    if all["model"]["ignore_merges"].as_bool().unwrap_or(false) != ignores_merges(name) {
+    if all["model"]["ignore_merges"].as_bool().unwrap_or(false) != pre.ignores_merges {
         return Err(format!("`ignore_merges` differs from that of {name}"));
     }
     Ok(name)

@@ -1,20 +1,16 @@
 //! The tokenizer that a GGUF file describes: byte-level BPE, or BPE of pieces as SentencePiece has it.
 
-use std::collections::HashSet;
-
 use tokenizers::{
-    AddedToken, SplitDelimiterBehavior, Tokenizer,
+    AddedToken, Tokenizer,
     models::bpe::{BPE, Vocab},
-    pre_tokenizers::{
-        PreTokenizerWrapper,
-        byte_level::ByteLevel,
-        digits::Digits,
-        sequence::Sequence,
-        split::{Split, SplitPattern},
-    },
 };
 
-use super::{ChatTokenizer, damaged, pieces, refused, spelling::Spelling};
+use super::{
+    ChatTokenizer, damaged, ends, pieces,
+    pre::{Pre, unsupported},
+    refused,
+    spelling::Spelling,
+};
 use crate::{
     Error, Result,
     gguf::{Gguf, GgufError},
@@ -28,9 +24,6 @@ pub(super) const USER_DEFINED: u64 = 4;
 pub(super) const UNUSED: u64 = 5;
 pub(super) const BYTE: u64 = 6;
 
-/// Tokens that end a turn in files that name only the one that ends a text, as those of Gemma.
-const END_OF_TURN: [&str; 1] = ["<end_of_turn>"];
-
 impl ChatTokenizer {
     /// Builds the tokenizer of a model file from its metadata: tokens, token types, merges and the kind of pre-tokenizer, or
     /// scores.
@@ -43,20 +36,29 @@ impl ChatTokenizer {
             return Err(unsupported(format!("the file holds a tokenizer of kind `{kind}`")));
         }
         let names = file.strings("tokenizer.ggml.tokens").map_err(metadata)?;
-        let types = file.integers("tokenizer.ggml.token_type").map_err(metadata)?;
+        let mut types = file.integers("tokenizer.ggml.token_type").map_err(metadata)?;
         if types.len() != names.len() {
             let (t, n) = (types.len(), names.len());
             return Err(damaged(format!("the file lists {n} tokens and {t} token types")));
         }
+        // Some files call them normal, and no answer consists of them.
+        let ends = ends::known(&names);
+        for id in &ends {
+            types[*id as usize] = CONTROL;
+        }
         let size = u32::try_from(names.len()).map_err(|_| damaged("it has over 2^32 tokens".into()))?;
         let vocab: Vocab = names.iter().map(|n| n.to_string()).zip(0..size).collect();
         let flag = |key: &str| file.get(key).and_then(|v| v.as_bool());
-        let (mut encoder, spelling) = match kind {
-            "gpt2" => (byte_level(file, vocab)?, Spelling::byte_level()),
+        // Llama 2's start of a text is added where a file says nothing, and that of some byte-level ones.
+        let (mut encoder, spelling, starts) = match kind {
+            "gpt2" => {
+                let pre = pre(file)?;
+                (byte_level(file, vocab, &pre)?, Spelling::byte_level(), pre.starts_texts)
+            }
             _ => {
                 let prefix = flag("tokenizer.ggml.add_space_prefix").unwrap_or(true);
                 let encoder = of_pieces(file, vocab, &names, &types, prefix)?;
-                (encoder, Spelling::Pieces { drops_first_space: prefix })
+                (encoder, Spelling::Pieces { drops_first_space: prefix }, true)
             }
         };
         let added = |wanted: &[u64], special: bool| -> Vec<AddedToken> {
@@ -66,15 +68,10 @@ impl ChatTokenizer {
         encoder.add_special_tokens(&added(&[CONTROL, UNKNOWN], true));
         encoder.add_tokens(&added(&[USER_DEFINED], false));
 
-        let id = |key: &str| -> Result<Option<u32>> {
-            let Some(_) = file.get(key) else { return Ok(None) };
-            match file.u32(key).map_err(metadata)? {
-                id if id < size => Ok(Some(id)),
-                id => Err(damaged(format!("`{key}` is {id}, and there are {size} tokens"))),
-            }
-        };
-        let ends = [id("tokenizer.ggml.eos_token_id")?, id("tokenizer.ggml.eot_token_id")?];
-        let stops = stops(ends.into_iter().flatten(), &names, &types)?;
+        let id = |key: &str| id(file, key, size);
+        let stated = ends::KEYS.map(|key| id(&format!("tokenizer.ggml.{key}_token_id")));
+        let stated = stated.into_iter().filter_map(Result::transpose).collect::<Result<Vec<_>>>()?;
+        let stops = ends::stops(stated, ends)?;
         let bytes = names.iter().zip(&types).map(|(name, ty)| token_bytes(name, *ty, &spelling));
         let named = |id: u32| names[id as usize].to_owned();
         Ok(Self {
@@ -82,7 +79,7 @@ impl ChatTokenizer {
             bytes: (0..size).zip(bytes).collect(),
             bos: id("tokenizer.ggml.bos_token_id")?.map(|id| (id, named(id))),
             // As llama.cpp has it.
-            add_bos: flag("tokenizer.ggml.add_bos_token").unwrap_or(kind == "llama"),
+            add_bos: flag("tokenizer.ggml.add_bos_token").unwrap_or(starts),
             texts_start: false,
             eos: named(stops[0]),
             stops,
@@ -91,33 +88,29 @@ impl ChatTokenizer {
     }
 }
 
-/// The tokens that end an answer: those that the file names, and others that are known to.
-fn stops(named: impl Iterator<Item = u32>, names: &[&str], types: &[u64]) -> Result<Vec<u32>> {
-    let mut stops: Vec<u32> = named.collect();
-    if stops.is_empty() {
-        return Err(damaged("it names no token that ends an answer (`tokenizer.ggml.eos_token_id`)".into()));
+/// The token that the metadata of this name is the id of, of `size` tokens.
+fn id(file: &Gguf, key: &str, size: u32) -> Result<Option<u32>> {
+    let Some(_) = file.get(key) else { return Ok(None) };
+    match file.u32(key).map_err(metadata)? {
+        id if id < size => Ok(Some(id)),
+        id => Err(damaged(format!("`{key}` is {id}, and there are {size} tokens"))),
     }
-    let all = (0..).zip(names.iter().zip(types));
-    stops.extend(
-        all.filter(|(_, (name, ty))| END_OF_TURN.contains(name) && **ty == CONTROL).map(|(id, _)| id),
-    );
-    let mut seen = HashSet::new();
-    stops.retain(|id| seen.insert(*id));
-    Ok(stops)
+}
+
+/// How the file says that text is cut.
+fn pre(file: &Gguf) -> Result<Pre> {
+    match file.get("tokenizer.ggml.pre") {
+        None => Pre::named("default"),
+        Some(_) => Pre::named(file.str("tokenizer.ggml.pre").map_err(metadata)?),
+    }
 }
 
 /// Byte-level BPE.
-fn byte_level(file: &Gguf, vocab: Vocab) -> Result<Tokenizer> {
+fn byte_level(file: &Gguf, vocab: Vocab, pre: &Pre) -> Result<Tokenizer> {
     let merges = merges(file, &vocab)?;
-    let pre = match file.get("tokenizer.ggml.pre") {
-        None => "default",
-        Some(_) => file.str("tokenizer.ggml.pre").map_err(metadata)?,
-    };
-    let cut = pre_tokenizer(pre)?;
-    // The tokenizers of Llama 3 take a word that is a token as that token, however its merges would go.
-    let bpe = BPE::builder().vocab_and_merges(vocab, merges).ignore_merges(ignores_merges(pre));
+    let bpe = BPE::builder().vocab_and_merges(vocab, merges).ignore_merges(pre.ignores_merges);
     let mut encoder = Tokenizer::new(bpe.build().map_err(refused)?);
-    encoder.with_pre_tokenizer(Some(cut));
+    encoder.with_pre_tokenizer(Some(pre.cut.clone()));
     Ok(encoder)
 }
 
@@ -158,34 +151,6 @@ fn merges(file: &Gguf, vocab: &Vocab) -> Result<Vec<(String, String)>> {
     Ok(merges)
 }
 
-/// How text is cut before merging, by the name that the file gives it.
-pub(super) fn pre_tokenizer(name: &str) -> Result<PreTokenizerWrapper> {
-    let bytes = |use_regex| PreTokenizerWrapper::ByteLevel(ByteLevel::new(false, true, use_regex));
-    let split = |pattern: &str| -> Result<PreTokenizerWrapper> {
-        let pattern = SplitPattern::Regex(pattern.into());
-        let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false).map_err(refused)?;
-        Ok(PreTokenizerWrapper::Split(split))
-    };
-    let parts = match name {
-        "default" | "gpt-2" => return Ok(bytes(true)),
-        "smollm" => vec![PreTokenizerWrapper::Digits(Digits::new(true)), bytes(true)],
-        "llama-bpe" | "llama3" => vec![
-            split(
-                r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-            )?,
-            bytes(false),
-        ],
-        "qwen2" => vec![
-            split(
-                r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-            )?,
-            bytes(false),
-        ],
-        _ => return Err(unsupported(format!("the file asks for the pre-tokenizer `{name}`"))),
-    };
-    Ok(PreTokenizerWrapper::Sequence(Sequence::new(parts)))
-}
-
 fn token_bytes(name: &str, ty: u64, spelling: &Spelling) -> Box<[u8]> {
     match ty {
         CONTROL | UNKNOWN => Box::default(),
@@ -194,16 +159,6 @@ fn token_bytes(name: &str, ty: u64, spelling: &Spelling) -> Box<[u8]> {
     }
 }
 
-/// Whether a word that is a token is taken as it is.
-pub(super) fn ignores_merges(pre: &str) -> bool {
-    matches!(pre, "llama-bpe" | "llama3")
-}
-
 fn metadata(e: GgufError) -> Error {
     Error::Tokenizer { reason: e.to_string(), help: e.help().into() }
-}
-
-fn unsupported(reason: String) -> Error {
-    let help = "use a model with BPE of pieces (`llama`) or byte-level BPE (`gpt2`, pre-tokenizer smollm, gpt-2, llama-bpe or qwen2)";
-    Error::Tokenizer { reason, help: help.into() }
 }

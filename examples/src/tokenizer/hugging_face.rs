@@ -55,7 +55,9 @@ impl ChatTokenizer {
             return Err(at(reason, "fetch `tokenizer_config.json` and `generation_config.json` as well"));
         };
         let bos = id("bos_token")?;
-        let texts_start = bos.as_ref().is_some_and(|(_, name)| adds_bos(&parsed, &settings, name));
+        // Of `add_bos_token`, transformers takes no notice where `tokenizer.json` says what is added.
+        let added = encoder.encode_fast("", true).map_err(|e| damaged(&e))?;
+        let texts_start = bos.as_ref().is_some_and(|(id, _)| added.get_ids().first() == Some(id));
         Ok(Self {
             bos,
             // Templates begin with it where a model wants it.
@@ -88,7 +90,7 @@ fn token_bytes(encoder: &Tokenizer, spelling: &Spelling) -> HashMap<u32, Box<[u8
     let all = encoder.get_vocab(true).into_iter();
     all.map(|(name, id)| match added.get(&id) {
         Some(token) if token.special => (id, Box::default()),
-        Some(_) => (id, name.as_bytes().into()),
+        Some(_) => (id, spelling.added(&name)),
         None => (id, spelling.bytes(&name)),
     })
     .collect()
@@ -105,16 +107,6 @@ fn stops(folder: &Path, eos: Option<u32>, tokens: &HashMap<u32, Box<[u8]>>) -> R
         }
     }
     Ok(stops)
-}
-
-/// Whether a text starts with the token of this name: what `tokenizer_config.json` says, else what the post-processor of
-/// `tokenizer.json` does.
-fn adds_bos(tokenizer: &Value, settings: &Value, bos: &str) -> bool {
-    let processor = &tokenizer["post_processor"];
-    let parts = processor["processors"].as_array().map_or(std::slice::from_ref(processor), Vec::as_slice);
-    let template = parts.iter().find(|part| part["type"] == "TemplateProcessing");
-    let given = settings["add_bos_token"].as_bool();
-    given.unwrap_or_else(|| template.is_some_and(|part| part["single"][0]["SpecialToken"]["id"] == bos))
 }
 
 /// A token's name, which is text or in an object.

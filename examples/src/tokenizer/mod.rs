@@ -4,9 +4,11 @@
 //! character may be spread over several tokens and a streamed answer must not show half of one.
 
 mod describe;
+mod ends;
 mod gguf;
 mod hugging_face;
 mod pieces;
+mod pre;
 mod spelling;
 
 pub(crate) use describe::describe;

@@ -50,6 +50,18 @@ impl Spelling {
             },
         }
     }
+
+    /// The bytes of a token of this name that a folder adds to the vocabulary and that is not special. What decodes the
+    /// others decodes it as well: in Gemma's folders, several U+2581 are several spaces. A byte-level name is taken as it is
+    /// if it is not made of the alphabet alone.
+    pub(super) fn added(&self, name: &str) -> Box<[u8]> {
+        match self {
+            Self::ByteLevel(to_byte) if !name.chars().all(|c| to_byte.contains_key(&c)) => {
+                name.as_bytes().into()
+            }
+            _ => self.bytes(name),
+        }
+    }
 }
 
 /// The byte of `<0x0A>`.
@@ -102,6 +114,10 @@ mod tests {
         );
         let pieces = Spelling::Pieces { drops_first_space: true };
         assert_eq!(*pieces.bytes("\u{2581}a\u{2581}"), *b" a ");
+        assert_eq!(*pieces.added("\u{2581}\u{2581}"), *b"  ");
+        let bytes = Spelling::byte_level();
+        assert_eq!(*bytes.added("Ġx"), *b" x");
+        assert_eq!(*bytes.added(" Ġx"), *" Ġx".as_bytes());
     }
 
     #[test]

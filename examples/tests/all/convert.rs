@@ -253,12 +253,12 @@ fn check_errors(files: &Files, file: &Gguf, report: &Report) {
     assert!((report.relative_rms_error - (all / squares).sqrt()).abs() < 1e-9);
 }
 
-/// Gives a folder a vocabulary of 400 tokens, all of which are embedded as zeros, and these stops.
-fn widen(folder: &Folder, stops: Value) {
-    folder.configure(json!({ "vocab_size": 400, "eos_token_id": stops }));
+/// Gives a folder a vocabulary of this size, all of which is embedded as zeros, and these stops.
+fn widen(folder: &Folder, vocab: usize, stops: Value) {
+    folder.configure(json!({ "vocab_size": vocab, "eos_token_id": stops }));
     let mut tensors = folders::tensors(&folder.read("model.safetensors"));
     let embed = tensors.iter_mut().find(|tensor| tensor.0 == "model.embed_tokens.weight").unwrap();
-    (embed.2, embed.3) = (vec![400, 32], vec![0; 400 * 32 * 2]);
+    (embed.2, embed.3) = (vec![vocab, 32], vec![0; vocab * 32 * 2]);
     folder.write("model.safetensors", folders::serialise(&tensors));
 }
 
@@ -274,8 +274,8 @@ fn tokenizers_are_kept_or_refused() {
             }
         }
         match name {
-            "pieces" => widen(&folder, json!(2)),
-            "gemma" => widen(&folder, json!([1, 5])),
+            "pieces" => widen(&folder, 400, json!(2)),
+            "gemma" => widen(&folder, 400, json!([1, 5])),
             _ => {}
         }
         let files = Files::open(folder.path()).unwrap();
@@ -297,7 +297,10 @@ fn tokenizers_are_kept_or_refused() {
             assert_eq!(theirs.encode_text(text).unwrap(), ours.encode_text(text).unwrap());
             assert_eq!(ours.decode(&ids), string["decoded"], "{name}: {text:?}");
         }
-        assert_eq!((ours.stops(), ours.bos_name()), (theirs.stops(), theirs.bos_name()), "{name}");
+        // As llama.cpp has it, `<|endoftext|>` ends an answer in every file.
+        let also: &[u32] = if name == "bytes" { &[300] } else { &[] };
+        assert_eq!(ours.stops(), [theirs.stops(), also].concat(), "{name}");
+        assert_eq!(ours.bos_name(), theirs.bos_name(), "{name}");
         let messages = [Message::user("Hello?")];
         let [theirs, ours] = [files.template(&theirs), Template::from_gguf(&file, &ours)];
         assert_eq!(ours.unwrap().render(&messages).unwrap(), theirs.unwrap().render(&messages).unwrap());
@@ -326,8 +329,64 @@ fn tokenizers_are_kept_or_refused() {
     let mut pieces: Value = serde_json::from_slice(&pieces.read("tokenizer.json")).unwrap();
     pieces["model"]["merges"].as_array_mut().unwrap().remove(0);
     folder.write("tokenizer_config.json", json!({ "bos_token": "<s>", "eos_token": "</s>" }).to_string());
-    widen(&folder, json!(2));
+    widen(&folder, 400, json!(2));
     says(&|t| *t = pieces.clone(), "merges are not those of pieces with scores");
+}
+
+/// A chat model with the tokenizer of another folder.
+fn with_tokenizer_of(given: &Folder, name: &str, vocab: usize, stops: Value) -> Folder {
+    let folder = folders::chat(name);
+    for file in ["tokenizer.json", "tokenizer_config.json"] {
+        folder.write(file, given.read(file));
+    }
+    widen(&folder, vocab, stops);
+    folder
+}
+
+/// Added tokens of several U+2581 are spaces in a file, as those of llama.cpp's own converter; and the start of texts is the folder's,
+/// whatever `add_bos_token` says.
+#[test]
+fn spaces_and_starts_of_texts_are_kept() {
+    let given = tokenizer::folders::with_spaces("convert-spaces");
+    let mut settings: Value = serde_json::from_slice(&given.read("tokenizer_config.json")).unwrap();
+    settings["add_bos_token"] = false.into();
+    given.write("tokenizer_config.json", settings.to_string());
+    let folder = with_tokenizer_of(&given, "convert-spaces", 403, json!([1, 5]));
+    let files = Files::open(folder.path()).unwrap();
+    let (file, _) = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap();
+    let names = file.strings("tokenizer.ggml.tokens").unwrap();
+    assert_eq!(names[400..], ["  ", "   ", "    "]);
+    let [theirs, ours] = [files.tokenizer().unwrap(), ChatTokenizer::from_gguf(&file).unwrap()];
+    assert_eq!((theirs.start_of_text(), ours.start_of_text()), (Some(2), Some(2)));
+    for (text, ids) in tokenizer::folders::SPACED {
+        assert_eq!(ours.encode_text(text).unwrap(), [&[2], ids].concat(), "{text:?}");
+        assert_eq!(theirs.encode_text(text).unwrap(), [&[2], ids].concat(), "{text:?}");
+        assert_eq!(ours.decode(ids), text);
+    }
+}
+
+#[test]
+fn tokenizers_that_a_file_cannot_describe_are_refused() {
+    let given = tokenizer::folders::folder("gemma", "convert-refused");
+    let folder = with_tokenizer_of(&given, "convert-refused-gemma", 400, json!([1, 5]));
+    let good: Value = serde_json::from_slice(&folder.read("tokenizer.json")).unwrap();
+    let says = |change: &dyn Fn(&mut Value), wanted: &str| {
+        let mut changed = good.clone();
+        change(&mut changed);
+        folder.write("tokenizer.json", changed.to_string());
+        let files = Files::open(folder.path()).unwrap();
+        let e = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap_err();
+        assert!(e.contains(wanted) && e.contains("tokenizer.json") && e.contains("help:"), "{wanted} in {e}");
+    };
+    for key in ["lstrip", "rstrip", "single_word"] {
+        says(&|t| t["added_tokens"][5][key] = true.into(), &format!("`<end_of_turn>` has `{key}`"));
+    }
+    says(&|t| t["added_tokens"][6]["content"] = "<0x0A>".into(), "`<0x0A>`");
+    let ends = json!([{ "SpecialToken": { "id": "<bos>", "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } },
+        { "SpecialToken": { "id": "<bos>", "type_id": 0 } }]);
+    says(&|t| t["post_processor"]["single"] = ends.clone(), "`post_processor` adds other tokens");
+    folder.configure(json!({ "eos_token_id": [7, 8, 9] }));
+    says(&|_| (), "the token 9 ends an answer as well");
 }
 
 /// Metadata of a file, whatever it is, and tensors that are of the type already.

@@ -36,6 +36,98 @@ pub(crate) fn describe(builder: Builder) -> Builder {
         .meta("tokenizer.ggml.eos_token_id", Meta::U32(1))
 }
 
+/// Byte-level BPE whose merges show where text is cut, with `more` tokens and their types.
+fn cutting(pre: Option<&str>, more: &[(&str, i32)]) -> ChatTokenizer {
+    let merged = ["11", "111", "Ġ(", "'s", "Ġ1", "!!", "ab", "Ġab"];
+    let base = tokens().into_iter().take(258);
+    let names: Vec<String> =
+        base.chain(merged.into_iter().chain(more.iter().map(|(name, _)| *name)).map(String::from)).collect();
+    let types = (0..266).map(|i| if i < 2 { 3 } else { 1 }).chain(more.iter().map(|(_, ty)| *ty)).collect();
+    let merges = ["1 1", "11 1", "Ġ (", "' s", "Ġ 1", "! !", "a b", "Ġ ab"].map(String::from).to_vec();
+    let builder = Builder::default()
+        .meta("tokenizer.ggml.model", "gpt2")
+        .meta("tokenizer.ggml.tokens", Meta::Strs(names))
+        .meta("tokenizer.ggml.token_type", Meta::I32s(types))
+        .meta("tokenizer.ggml.merges", Meta::Strs(merges))
+        .meta("tokenizer.ggml.bos_token_id", Meta::U32(0))
+        .meta("tokenizer.ggml.eos_token_id", Meta::U32(1));
+    let builder = pre.into_iter().fold(builder, |builder, pre| builder.meta("tokenizer.ggml.pre", pre));
+    ChatTokenizer::from_gguf(&Gguf::from_bytes(builder.build()).unwrap()).unwrap()
+}
+
+/// What llama.cpp makes of these texts, with the token that starts a text where it adds one.
+#[test]
+fn text_is_cut_as_by_llama_cpp() {
+    let texts = ["1111111 111", "ab (ab) 's it's", "!!! ab\n ab  !!", "ab11ab1111 1¹½ «ab»"];
+    let default: [&[u32]; 4] = [
+        &[259, 259, 51, 34, 259],
+        &[264, 34, 42, 264, 43, 34, 41, 117, 34, 107, 118, 41, 117],
+        &[263, 35, 265, 12, 265, 34, 34, 263],
+        &[264, 258, 264, 259, 51, 34, 51, 196, 187, 196, 191, 34, 196, 173, 264, 196, 189],
+    ];
+    let gpt2: [&[u32]; 4] = [
+        &[258, 258, 259, 34, 259],
+        &[264, 260, 264, 43, 34, 41, 117, 34, 107, 118, 261],
+        &[263, 35, 265, 12, 265, 34, 34, 263],
+        &[264, 258, 264, 258, 258, 262, 196, 187, 196, 191, 34, 196, 173, 264, 196, 189],
+    ];
+    let llama3: [&[u32]; 4] = [
+        &[0, 259, 259, 51, 34, 259],
+        &[0, 264, 260, 264, 43, 34, 41, 117, 34, 107, 118, 261],
+        &[0, 263, 35, 265, 12, 265, 34, 34, 263],
+        &[0, 264, 258, 264, 259, 51, 34, 51, 196, 187, 196, 191, 34, 196, 173, 264, 196, 189],
+    ];
+    let one: [&[u32]; 4] = [
+        &[51, 51, 51, 51, 51, 51, 51, 34, 51, 51, 51],
+        gpt2[1],
+        gpt2[2],
+        &[264, 51, 51, 264, 51, 51, 51, 51, 34, 51, 196, 187, 196, 191, 34, 196, 173, 264, 196, 189],
+    ];
+    let all = [
+        (None, default),
+        (Some("default"), default),
+        (Some("gpt-2"), gpt2),
+        (Some("qwen2"), one),
+        (Some("deepseek-r1-qwen"), one),
+        (Some("smollm"), one),
+        (Some("llama-bpe"), llama3),
+        (Some("llama3"), llama3),
+        (Some("llama-v3"), llama3),
+        (Some("falcon3"), llama3),
+        (Some("pixtral"), llama3),
+        (Some("lfm2"), llama3),
+    ];
+    for (pre, wanted) in all {
+        let t = cutting(pre, &[]);
+        for (text, wanted) in texts.into_iter().zip(wanted) {
+            assert_eq!(t.encode_text(text).unwrap(), wanted, "{pre:?}: {text:?}");
+            assert_eq!(t.encode(text).unwrap(), wanted, "{pre:?}: {text:?}");
+        }
+        assert_eq!(t.start_of_text().is_some(), wanted[0][0] == 0, "{pre:?}");
+    }
+}
+
+/// What llama.cpp takes as the end of an answer, whatever its type.
+#[test]
+fn known_tokens_end_an_answer() {
+    let more = [
+        ("<|eot_id|>", 3),
+        ("<|im_end|>", 1),
+        ("<end_of_turn>", 4),
+        ("<|eom_id|>", 3),
+        ("<｜end▁of▁sentence｜>", 3),
+        ("<|fim_pad|>", 3),
+        ("<x>", 3),
+    ];
+    let t = cutting(Some("gpt-2"), &more);
+    assert_eq!(t.stops(), [1, 266, 267, 268, 269, 270, 271]);
+    assert_eq!(t.encode("a<|im_end|>b<end_of_turn>").unwrap(), [99, 267, 100, 268]);
+    assert_eq!(t.decode(&[99, 267, 100, 268]), "ab");
+    // Messages that end with `<|end|>` are parts of an answer there, but for the end that the file states.
+    let harmony = cutting(Some("gpt-2"), &[("<|return|>", 3), ("<|call|>", 3)]);
+    assert_eq!(harmony.stops(), [1, 266, 267]);
+}
+
 fn tiny() -> ChatTokenizer {
     ChatTokenizer::from_gguf(&Gguf::from_bytes(describe(Builder::default()).build()).unwrap()).unwrap()
 }
@@ -230,6 +322,64 @@ pub(crate) mod folders {
                 let text = string["text"].as_str().unwrap();
                 assert_eq!(tokenizer.encode(text).unwrap(), ids, "{name}: {text:?}");
                 assert_eq!(tokenizer.decode(&ids), string["decoded"], "{name}: {text:?}");
+            }
+        }
+    }
+
+    /// Gemma's folder with two to four spaces as added tokens that are not special, as hers has them.
+    pub(crate) fn with_spaces(test: &str) -> Folder {
+        let folder = folder("gemma", test);
+        let mut all: Value = serde_json::from_slice(&folder.read("tokenizer.json")).unwrap();
+        let space = |n: usize| "\u{2581}".repeat(n);
+        for n in 2..=4 {
+            all["model"]["vocab"][space(n)] = json!(398 + n);
+            let token = json!({ "id": 398 + n, "content": space(n), "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": false });
+            all["added_tokens"].as_array_mut().unwrap().push(token);
+        }
+        let pairs =
+            [(1, 1), (2, 1), (1, 2), (3, 1), (2, 2), (1, 3)].map(|(a, b)| json!([space(a), space(b)]));
+        all["model"]["merges"].as_array_mut().unwrap().splice(0..0, pairs);
+        folder.write("tokenizer.json", all.to_string());
+        folder
+    }
+
+    /// Texts with spaces, and what transformers makes of them.
+    pub(crate) const SPACED: [(&str, &[u32]); 4] = [
+        ("a  b", &[347, 400, 388]),
+        ("a   b    c", &[347, 401, 388, 402, 358]),
+        (" hello  world", &[285, 276, 400, 369, 312, 309]),
+        ("        y", &[402, 402, 362]),
+    ];
+
+    #[test]
+    fn spaces_that_are_added_tokens_are_spaces() {
+        let tokenizer = ChatTokenizer::from_folder(with_spaces("spaces").path()).unwrap();
+        for (text, ids) in SPACED {
+            assert_eq!(tokenizer.encode(text).unwrap(), ids, "{text:?}");
+            assert_eq!(tokenizer.decode(ids), text);
+        }
+    }
+
+    /// What a post-processor adds is added, whatever `add_bos_token` says, as in transformers.
+    #[test]
+    fn the_start_of_a_text_is_what_the_post_processor_adds() {
+        for (name, starts) in [("gemma", true), ("pieces", false)] {
+            let folder = folder(name, "starts");
+            let mut settings: Value = serde_json::from_slice(&folder.read("tokenizer_config.json")).unwrap();
+            for given in [json!(true), json!(false), Value::Null] {
+                settings["add_bos_token"] = given;
+                folder.write("tokenizer_config.json", settings.to_string());
+                let tokenizer = ChatTokenizer::from_folder(folder.path()).unwrap();
+                let ids = tokenizer.encode_text("hello").unwrap();
+                let first = tokenizer.start_of_text();
+                assert_eq!(first.is_some(), starts, "{name}");
+                assert_eq!(
+                    ids.len(),
+                    tokenizer.encode("hello").unwrap().len() + usize::from(starts),
+                    "{name}"
+                );
+                assert!(!starts || first == Some(ids[0]), "{name}");
             }
         }
     }
