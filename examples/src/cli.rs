@@ -324,8 +324,13 @@ pub fn device(name: &str) -> Result<Device> {
 }
 
 fn positive(s: &str) -> Result<usize, String> {
+    at_least_one(s, "token")
+}
+
+/// A number of things of this name, not 0.
+fn at_least_one(s: &str, what: &str) -> Result<usize, String> {
     match s.parse() {
-        Ok(0) => Err("at least one token is needed".into()),
+        Ok(0) => Err(format!("at least one {what} is needed")),
         Ok(n) => Ok(n),
         Err(e) => Err(format!("{e}; a whole number from 1 is needed")),
     }

@@ -27,7 +27,7 @@ pub struct Perplexity {
     pub context: usize,
 
     /// Read at most so many chunks
-    #[arg(long, value_name = "N", value_parser = super::positive)]
+    #[arg(long, value_name = "N", value_parser = chunks)]
     pub chunks: Option<usize>,
 
     /// Chat model to use instead of the downloaded one: a GGUF file, or a Hugging Face folder with config.json,
@@ -42,6 +42,10 @@ pub struct Perplexity {
     #[command(flatten)]
     #[allow(missing_docs, reason = "a comment here would replace the description in --help")]
     pub common: Common,
+}
+
+fn chunks(s: &str) -> Result<usize, String> {
+    super::at_least_one(s, "chunk")
 }
 
 /// A chunk of which something is predicted.
@@ -66,6 +70,8 @@ mod tests {
         for wrong in [["--context", "3"], ["--context", "many"], ["--chunks", "0"]] {
             assert!(Perplexity::try_parse_from([&["perplexity", "text.txt"], &wrong[..]].concat()).is_err());
         }
+        let none = Perplexity::try_parse_from(["perplexity", "text.txt", "--chunks", "0"]).unwrap_err();
+        assert!(none.to_string().contains("at least one chunk is needed"), "{none}");
         let help = Perplexity::command().render_long_help().to_string();
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(help.contains("do not modify the files of a model while the program runs"), "{help}");

@@ -138,8 +138,12 @@ pub fn convert_folder(
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     let failed = |e: std::io::Error| Error::io(path, "write", &e);
     let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
-    let temporary =
-        tempfile::Builder::new().prefix(&prefix).suffix(".part").tempdir_in(parent).map_err(failed)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(".part");
+    // Readable for whom other new folders are readable, not only for the user.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    let temporary = builder.tempdir_in(parent).map_err(failed)?;
     let plans = names
         .iter()
         .filter_map(|name| weights.shape(name).map(|shape| (name, shape)))
@@ -202,10 +206,6 @@ fn write_weights(
 /// Gives a folder that is complete its name.
 fn publish(temporary: TempDir, path: &Path) -> Result<()> {
     let failed = |e: std::io::Error| Error::io(path, "write", &e);
-    // Readable for whom other new folders are readable.
-    #[cfg(unix)]
-    std::fs::set_permissions(temporary.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .map_err(failed)?;
     check(path)?;
     std::fs::rename(temporary.path(), path).map_err(failed)?;
     // It has another name now.

@@ -81,6 +81,35 @@ pub struct Report {
     pub relative_rms_error: f64,
     /// The tensors, in the order of the file.
     pub tensors: Vec<Converted>,
+    #[serde(skip)]
+    fallbacks: Vec<Fallback>,
+}
+
+/// Rows that the blocks of the type that was asked for do not divide.
+#[derive(Clone, Debug, PartialEq)]
+struct Fallback {
+    asked: TensorType,
+    width: usize,
+    to: TensorType,
+}
+
+impl Fallback {
+    /// Those of tensors, each once.
+    fn of(tensors: &[Converted], rule: Rule) -> Vec<Self> {
+        let mut found = Vec::new();
+        for Converted { name, shape, to, .. } in tensors {
+            let asked = rule.asked(name);
+            if let [_, width] = **shape
+                && !width.is_multiple_of(asked.block_elements())
+            {
+                let fallback = Self { asked, width, to: *to };
+                if !found.contains(&fallback) {
+                    found.push(fallback);
+                }
+            }
+        }
+        found
+    }
 }
 
 /// A line of the table: tensors of one kind and of the same types.
@@ -142,6 +171,7 @@ impl Report {
             bytes_after: tensors.iter().map(|tensor| tensor.bytes_after).sum(),
             file_bytes,
             relative_rms_error: all.relative(),
+            fallbacks: Fallback::of(&tensors, rule),
             tensors,
         }
     }
@@ -174,8 +204,8 @@ impl Report {
             ""
         )
         .expect("strings can be written to");
-        for (width, to) in self.fallbacks() {
-            writeln!(text, "{} does not divide rows of {width} elements, which are {to}", self.dtype)
+        for Fallback { asked, width, to } in &self.fallbacks {
+            writeln!(text, "{asked} does not divide rows of {width} elements, which are {to}")
                 .expect("strings can be written to");
         }
         writeln!(text, "wrote {}, {}", self.output, bytes(self.file_bytes))
@@ -197,20 +227,6 @@ impl Report {
             }
         }
         lines
-    }
-
-    /// Widths that the blocks do not divide, each once, with the type of such rows.
-    fn fallbacks(&self) -> Vec<(usize, TensorType)> {
-        let mut found = Vec::new();
-        for tensor in &self.tensors {
-            if let [_, width] = *tensor.shape
-                && !width.is_multiple_of(self.dtype.block_elements())
-                && !found.contains(&(width, tensor.to))
-            {
-                found.push((width, tensor.to));
-            }
-        }
-        found
     }
 }
 

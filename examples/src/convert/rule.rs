@@ -16,11 +16,16 @@ impl Rule {
     /// blocks do not divide the rows, of the one that [`TensorType::fitting`] gives.
     pub fn of(self, name: &str, shape: &[usize]) -> TensorType {
         match *shape {
-            [_, width] if matches!(name, "token_embd.weight" | "output.weight") => {
-                self.embedding.fitting(width)
-            }
-            [_, width] => self.matrices.fitting(width),
+            [_, width] => self.asked(name).fitting(width),
             _ => TensorType::F32,
+        }
+    }
+
+    /// The type that was asked for a matrix, whether its blocks divide the rows or not.
+    pub(super) fn asked(self, name: &str) -> TensorType {
+        match name {
+            "token_embd.weight" | "output.weight" => self.embedding,
+            _ => self.matrices,
         }
     }
 }

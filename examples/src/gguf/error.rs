@@ -127,6 +127,14 @@ pub enum GgufError {
         /// The largest length.
         most: usize,
     },
+    /// A part of a model that was split into several files.
+    #[error(
+        "the file is one of the {count} parts of a split model (`split.count`), which are not read one by one"
+    )]
+    Split {
+        /// The number of parts.
+        count: u64,
+    },
     /// Metadata that is not there.
     #[error("metadata `{key}` is missing")]
     MissingKey {
@@ -167,6 +175,9 @@ impl GgufError {
                 "pass a file that ends in `.gguf`; safetensors files and wheels are not read here"
             }
             Self::Version { .. } => "convert the file again with a current converter",
+            Self::Split { .. } => {
+                "merge the parts by `llama-gguf-split --merge FIRST_PART MODEL.gguf` of llama.cpp, and use the file that it writes"
+            }
             Self::UnknownTensorType { .. } => {
                 "use a file quantised to F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K or IQ4_NL"
             }

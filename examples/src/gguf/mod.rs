@@ -269,6 +269,11 @@ impl Header {
             }
         }
 
+        // Everything that is missing in a part is in another one.
+        if let Some(count) = metadata.get("split.count").and_then(Value::as_u64).filter(|count| *count > 1) {
+            return Err(GgufError::Split { count });
+        }
+
         let alignment = match metadata.get("general.alignment").map(Value::as_u64) {
             None => 32,
             Some(Some(a)) if a.is_power_of_two() && a <= 1 << 20 => a as usize,

@@ -1,10 +1,8 @@
 //! Adapters of the model (LoRA): slots beside the matrices of its layers, and files that PEFT saved.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+mod config;
+
+use std::{borrow::Cow, path::Path};
 
 use graphable::{
     load::{HostTensor, SafeTensors, TensorSource},
@@ -12,8 +10,8 @@ use graphable::{
     ops::MoeRoutes,
     prelude::*,
 };
-use serde::Deserialize;
 
+use self::config::{AdapterConfig, PLAIN};
 use super::{Config, hugging_face_name};
 use crate::Error;
 
@@ -63,7 +61,7 @@ impl<T: Float> Adapters<T> {
     /// # Errors
     /// If the adapter has tensors of another kind; if the device has no room.
     pub fn new(rt: &Runtime, config: &Config, slots: usize, adapter: &AdapterFile) -> Result<Self, Error> {
-        let room = Room { slots, rank: adapter.config.largest_rank() };
+        let room = Room { slots, rank: adapter.rank };
         let modules = adapter.peft(&adapter.weights).modules()?;
         let Config { dim, ffn, .. } = *config;
         let [q, kv] = [config.heads, config.kv_heads].map(|heads| heads * config.head_dim);
@@ -149,92 +147,65 @@ pub(super) fn adapted<'s, T: Float>(
     }
 }
 
-/// `adapter_config.json`, as far as it says what is computed.
-#[derive(Debug, Deserialize)]
-struct AdapterConfig {
-    peft_type: String,
-    r: usize,
-    lora_alpha: f64,
-    #[serde(default)]
-    use_rslora: bool,
-    #[serde(default)]
-    use_dora: bool,
-    #[serde(default)]
-    fan_in_fan_out: bool,
-    #[serde(default)]
-    bias: Option<String>,
-    #[serde(default)]
-    modules_to_save: Option<Vec<String>>,
-    #[serde(default)]
-    rank_pattern: BTreeMap<String, usize>,
-    #[serde(default)]
-    alpha_pattern: BTreeMap<String, f64>,
-}
-
-impl AdapterConfig {
-    fn largest_rank(&self) -> usize {
-        self.rank_pattern.values().copied().fold(self.r, usize::max)
-    }
-
-    /// What is not computed, if there is anything.
-    fn unsupported(&self) -> Option<String> {
-        let is_plain = |pattern: &&String| pattern.chars().all(|c| c.is_alphanumeric() || "._".contains(c));
-        let mut patterns = self.rank_pattern.keys().chain(self.alpha_pattern.keys());
-        let what = if self.peft_type != "LORA" {
-            format!("it is of the type `{}`, not `LORA`", self.peft_type)
-        } else if self.use_dora {
-            "it has magnitudes (`use_dora`)".into()
-        } else if self.fan_in_fan_out {
-            "its matrices are transposed (`fan_in_fan_out`)".into()
-        } else if self.bias.as_ref().is_some_and(|bias| bias != "none") {
-            "it has biases (`bias`)".into()
-        } else if self.modules_to_save.as_ref().is_some_and(|modules| !modules.is_empty()) {
-            "it replaces whole modules (`modules_to_save`)".into()
-        } else if self.r == 0 {
-            "its rank (`r`) is 0".into()
-        } else {
-            let pattern = patterns.find(|pattern| !is_plain(pattern))?;
-            format!("`{pattern}` of a pattern is not the end of a module's name")
-        };
-        Some(what)
-    }
-}
-
 /// An adapter that PEFT saved: a folder with `adapter_config.json` and `adapter_model.safetensors`.
 #[derive(Debug)]
 pub struct AdapterFile {
     config: AdapterConfig,
     weights: SafeTensors,
+    /// The largest rank of its modules, by the shapes of their tensors.
+    rank: usize,
 }
 
 impl AdapterFile {
     /// Reads an adapter from its folder.
     ///
     /// # Errors
-    /// If a file is missing or damaged, or the adapter is of a kind that is not computed.
+    /// If a file is missing or damaged, the adapter is of a kind that is not computed, or its tensors have other ranks than its
+    /// configuration says.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("adapter_config.json");
         let text = std::fs::read(&path).map_err(|e| Error::io(&path, "read", &e))?;
-        let wrong = |path: PathBuf, reason: String| Error::File {
-            path,
-            reason,
-            help: "use an adapter that PEFT saved: LoRA of linear layers, without biases or magnitudes"
-                .into(),
-        };
+        let wrong =
+            |(reason, help): (String, &str)| Error::File { path: path.clone(), reason, help: help.into() };
         let config: AdapterConfig =
-            serde_json::from_slice(&text).map_err(|e| wrong(path.clone(), e.to_string()))?;
-        if let Some(reason) = config.unsupported() {
-            return Err(wrong(path, reason));
+            serde_json::from_slice(&text).map_err(|e| wrong((e.to_string(), PLAIN)))?;
+        if let Some(unsupported) = config.unsupported() {
+            return Err(wrong(unsupported));
         }
         let weights = SafeTensors::open(folder.join("adapter_model.safetensors"))?;
-        Ok(Self { config, weights })
+        let rank = largest_rank(&config, &weights).map_err(wrong)?;
+        Ok(Self { config, weights, rank })
     }
 
     fn peft<'a>(&self, source: &'a dyn TensorSource) -> Peft<'a> {
         let AdapterConfig { lora_alpha, use_rslora, alpha_pattern, .. } = &self.config;
         let peft = Peft::new(source, *lora_alpha).by_root_of_rank(*use_rslora);
-        alpha_pattern.iter().fold(peft, |peft, (end, alpha)| peft.alpha_of(end, *alpha))
+        alpha_pattern.0.iter().fold(peft, |peft, (end, alpha)| peft.alpha_of(end, *alpha))
     }
+}
+
+/// The largest rank of an adapter's modules by the shapes of its tensors: a rank that only the configuration has would make the device
+/// keep room for nothing.
+///
+/// # Errors
+/// A rank that is not the configuration's, and the remedy.
+fn largest_rank(config: &AdapterConfig, weights: &SafeTensors) -> Result<usize, (String, &'static str)> {
+    let mut largest = 1;
+    for name in weights.names() {
+        let Some(module) = name.strip_suffix(".lora_A.weight") else { continue };
+        // Whatever else is wrong with a tensor is said when it is loaded.
+        let Ok(Some(tensor)) = weights.tensor(&name) else { continue };
+        let &[rank, _] = &tensor.shape[..] else { continue };
+        let said = config.rank_of(module.strip_prefix("base_model.model.").unwrap_or(module));
+        if rank != said {
+            return Err((
+                format!("it says that the rank of `{module}` is {said}, and its tensors are of rank {rank}"),
+                "use the `adapter_config.json` that was saved with the tensors: download or save the adapter again",
+            ));
+        }
+        largest = largest.max(rank);
+    }
+    Ok(largest)
 }
 
 /// The weights of an adapter in the order of the model's rows: where neighbours of a head turn together, as in GGUF files of Llama,

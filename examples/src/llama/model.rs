@@ -269,11 +269,44 @@ fn heads<T: Float>(x: &Tensor<T>, norm: &Option<Param<T>>, layer: &Layer<T>) -> 
     }
 }
 
+/// What turns queries and keys of a piece of a prompt: its `positions`, `[T]`, or where angles follow from the length of the whole
+/// prompt, `[2, T]`: those, and the position at which the prompt ends, `[1]`, beside each.
+#[graphable]
+pub(super) fn turning<T: Float>(
+    positions: &Tensor<u32>,
+    end: &Tensor<u32>,
+    model: &Llama<T>,
+) -> Result<Tensor<u32>> {
+    if !model.layers.iter().any(|layer| layer.rope.depends_on_length()) {
+        return Ok(positions.clone());
+    }
+    ops::stack(&[positions, &ops::broadcast_to(end, (positions.dim(0),))?], 0)
+}
+
+impl<T: Float> Layer<T> {
+    /// Of what [`turning`] gives, what this layer's angles follow from.
+    pub(super) fn turns<'a, 's>(
+        &self,
+        turning: &'a Tensor<'s, u32>,
+        positions: &'a Tensor<'s, u32>,
+    ) -> &'a Tensor<'s, u32> {
+        if self.rope.depends_on_length() { turning } else { positions }
+    }
+
+    /// How queries and keys turn by `turns`, which are positions, or those with the end of the prompt.
+    fn rope_by(&self, turns: &Tensor<'_, u32>) -> RopeOptions {
+        match turns.rank() {
+            2 => self.rope.sections([self.rope.pairs(self.head_dim), 0]),
+            _ => self.rope,
+        }
+    }
+}
+
 /// A layer's queries `[T, H, E]`, keys and values `[T, K, E]` of `h: [T, D]`; queries are rotated by
-/// their positions, keys not yet.
+/// `turns`, keys not yet.
 pub(super) fn project_heads<'s, T: Float>(
     h: &Tensor<'s, T>,
-    positions: &Tensor<'s, u32>,
+    turns: &Tensor<'s, u32>,
     layer: &Layer<T>,
     adapters: &LayerAdapters<T>,
     routes: &Option<MoeRoutes<'s>>,
@@ -282,7 +315,7 @@ pub(super) fn project_heads<'s, T: Float>(
     let q = adapted(project(&x, &layer.q, &layer.q_bias)?, &x, &adapters.q, routes)?;
     let q = heads(&q, &layer.q_norm, layer)?;
     // Right behind its product, with nothing in between that could keep the two from becoming one launch.
-    let q = ops::rope(&q, positions, layer.rope)?;
+    let q = ops::rope(&q, turns, layer.rope_by(turns))?;
     let k = adapted(project(&x, &layer.k, &layer.k_bias)?, &x, &adapters.k, routes)?;
     let k = heads(&k, &layer.k_norm, layer)?;
     let v = adapted(project(&x, &layer.v, &layer.v_bias)?, &x, &adapters.v, routes)?;
@@ -290,18 +323,19 @@ pub(super) fn project_heads<'s, T: Float>(
     Ok([q, k, v])
 }
 
-/// Puts new keys, rotated, and values into `rows` of the cache, then lets each query see all rows up to its own
+/// Puts new keys, rotated by `turns`, and values into `rows` of the cache, then lets each query see all rows up to its own
 /// position, or those of its window. Gives `[T, H * E]`.
 #[graphable]
 pub(super) fn attend<T: Float>(
     qkv: &[Tensor<T>; 3],
+    turns: &Tensor<u32>,
     positions: &Tensor<u32>,
     rows: &Tensor<u32>,
     layer: &Layer<T>,
     cache: &LayerCache<T>,
 ) -> Result<Tensor<T>> {
     let [q, k, v] = qkv;
-    ops::rope_scatter(&cache.keys, rows, k, positions, layer.rope)?;
+    ops::rope_scatter(&cache.keys, rows, k, turns, layer.rope_by(turns))?;
     ops::scatter_rows(&cache.values, rows, v)?;
     let mask = AttentionConfig::new(AttentionMask::Positions(positions));
     let mask = match layer.window {
@@ -410,8 +444,8 @@ fn choose_unless<T: Float>(skipped: &Tensor<bool>, logits: &Tensor<T>, turn: &Tu
     Ok(token)
 }
 
-/// Reads a piece of a prompt: `tokens` and their `positions`, `[T]`. Gives the token that follows the one at index
-/// `last`, `[1]`, and its logits, `[1, V]`; the token counts unless the prompt is `unfinished`, `[1]`.
+/// Reads a piece of a prompt that goes up to the position `end`, `[1]`: `tokens` and their `positions`, `[T]`. Gives the token that
+/// follows the one at index `last`, `[1]`, and its logits, `[1, V]`; the token counts unless the prompt is `unfinished`, `[1]`.
 #[allow(clippy::too_many_arguments, reason = "inputs, weights and states of one graph")]
 #[graphable]
 pub fn prefill<T: Float>(
@@ -421,6 +455,9 @@ pub fn prefill<T: Float>(
     #[host]
     #[dims(T)]
     positions: &Tensor<u32>,
+    #[host]
+    #[dims(1)]
+    end: &Tensor<u32>,
     #[host]
     #[dims(1)]
     last: &Tensor<u32>,
@@ -436,10 +473,12 @@ pub fn prefill<T: Float>(
         ops::mark_tokens(&turn.seen, tokens)?;
     }
     let routes = route(tokens, adapters)?;
+    let turning = turning(positions, end, model)?;
     let mut h = embed(tokens, model)?;
     for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
-        let qkv = project_heads(&h, positions, layer, lora, &routes)?;
-        let attended = attend(&qkv, positions, positions, layer, cache)?;
+        let turns = layer.turns(&turning, positions);
+        let qkv = project_heads(&h, turns, layer, lora, &routes)?;
+        let attended = attend(&qkv, turns, positions, positions, layer, cache)?;
         h = feed_forward(&h, &attended, layer, lora, &routes)?;
     }
     // One row of many: the vocabulary is by far the widest matrix.
@@ -468,7 +507,7 @@ pub fn decode<T: Float>(
         let qkv = project_heads(&h, position, layer, lora, &routes)?;
         // Its shape never changes, so the whole call can be one graph too (`--mode full`).
         let attended = #[eager(support = Always)]
-        attend(&qkv, position, &row, layer, cache)?;
+        attend(&qkv, position, position, &row, layer, cache)?;
         h = feed_forward(&h, &attended, layer, lora, &routes)?;
     }
     choose_unless(&ended, &logits(&h, model)?, turn)
@@ -505,7 +544,7 @@ pub fn decode_loop<T: Float>(
         let mut h = embed(&token, model)?;
         for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
             let qkv = project_heads(&h, &next, layer, lora, &routes)?;
-            let attended = attend(&qkv, &next, &next, layer, cache)?;
+            let attended = attend(&qkv, &next, &next, &next, layer, cache)?;
             h = feed_forward(&h, &attended, layer, lora, &routes)?;
         }
         // Each round counts: the loop ends behind the one that ends the answer.

@@ -5,7 +5,7 @@ use graphable::{Schedule, prelude::*};
 use super::{
     Config,
     adapters::{Adapters, route},
-    model::{KvCache, Llama, attend, embed, feed_forward, logits, project_heads},
+    model::{KvCache, Llama, attend, embed, feed_forward, logits, project_heads, turning},
     session::{PIECES, pieces},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 /// The label of a token that is not scored.
 pub(crate) const IGNORED: i32 = -100;
 
-/// Reads a piece of a text: `tokens` and their `positions`, `[T]`. Gives for each the negative logarithm of the probability that the
+/// Reads a piece of a text that goes up to the position `end`, `[1]`: `tokens` and their `positions`, `[T]`. Gives for each the negative logarithm of the probability that the
 /// token of `labels`, `[T]`, follows, in f32, or 0 where the label is -100, as in PyTorch.
 #[graphable]
 pub fn score<T: Float>(
@@ -27,6 +27,9 @@ pub fn score<T: Float>(
     #[dims(T)]
     positions: &Tensor<u32>,
     #[host]
+    #[dims(1)]
+    end: &Tensor<u32>,
+    #[host]
     #[dims(T)]
     labels: &Tensor<i32>,
     model: &Llama<T>,
@@ -34,10 +37,12 @@ pub fn score<T: Float>(
     kv: &KvCache<T>,
 ) -> Result<Tensor<f32>> {
     let routes = route(tokens, adapters)?;
+    let turning = turning(positions, end, model)?;
     let mut h = embed(tokens, model)?;
     for ((layer, cache), lora) in model.layers.iter().zip(&kv.layers).zip(&adapters.layers) {
-        let qkv = project_heads(&h, positions, layer, lora, &routes)?;
-        let attended = attend(&qkv, positions, positions, layer, cache)?;
+        let turns = layer.turns(&turning, positions);
+        let qkv = project_heads(&h, turns, layer, lora, &routes)?;
+        let attended = attend(&qkv, turns, positions, positions, layer, cache)?;
         h = feed_forward(&h, &attended, layer, lora, &routes)?;
     }
     let logits = ops::cast::<T, f32>(&logits(&h, model)?)?;
@@ -93,12 +98,13 @@ impl<T: Float> Scorer<T> {
     pub fn losses(&mut self, tokens: &[u32], labels: &[i32]) -> Outcome<Vec<f32>> {
         debug_assert!(tokens.len() == labels.len() && tokens.len() <= self.context);
         let mut losses = Vec::with_capacity(tokens.len());
+        let end = [tokens.len().saturating_sub(1) as u32];
         for (start, piece) in pieces(0, tokens, self.mode) {
             let Self { graph, model, adapters, kv, rt, .. } = &mut *self;
             let step = rt.step()?;
             let positions: Vec<u32> = (start as u32..).take(piece.len()).collect();
             let labels = &labels[start..start + piece.len()];
-            let out = graph.call(&step, piece, &positions, labels, model, adapters, kv)?;
+            let out = graph.call(&step, piece, &positions, &end, labels, model, adapters, kv)?;
             losses.extend(step.read(&out)?);
         }
         Ok(losses)

@@ -273,11 +273,11 @@ impl<T: Float> Session<T> {
         let mut logits = Vec::new();
         for (start, piece) in pieces(0, tokens, self.mode) {
             let step = self.rt.step()?;
-            let [positions, last] = places(start, piece);
+            let [positions, end, last] = places(start, piece, tokens.len());
             let (prefill, model, adapters) = (&self.prefill, &self.model, &self.adapters);
             let (kv, turn) = (&self.kv, &self.turn);
             let (_, out) =
-                prefill.call(&step, piece, &positions, &last, &[true], model, adapters, kv, turn)?;
+                prefill.call(&step, piece, &positions, &end, &last, &[true], model, adapters, kv, turn)?;
             logits = step.read(&out)?;
         }
         Ok(logits.into_iter().map(|v: T| v.to_f64() as f32).collect())
@@ -311,14 +311,25 @@ impl<T: Float> Session<T> {
     /// Reads a prompt into the cache from a row on, piece by piece. Gives the token after its last one.
     fn read(&mut self, start: usize, prompt: &[u32]) -> Result<Launched> {
         let mut launched = None;
+        let rows = start + prompt.len();
         for (at, piece) in pieces(start, prompt, self.mode) {
             let step = self.rt.step()?;
-            let [positions, last] = places(at, piece);
-            let unfinished = at + piece.len() < start + prompt.len();
+            let [positions, end, last] = places(at, piece, rows);
+            let unfinished = [at + piece.len() < rows];
             let (prefill, model, adapters) = (&self.prefill, &self.model, &self.adapters);
             let (kv, turn) = (&self.kv, &self.turn);
-            let (token, _) =
-                prefill.call(&step, piece, &positions, &last, &[unfinished], model, adapters, kv, turn)?;
+            let (token, _) = prefill.call(
+                &step,
+                piece,
+                &positions,
+                &end,
+                &last,
+                &unfinished,
+                model,
+                adapters,
+                kv,
+                turn,
+            )?;
             launched = Some(step.read_later(&token)?);
         }
         launched.ok_or_else(|| Error::Template { reason: "it turns the prompt into nothing".into() })
@@ -479,9 +490,9 @@ pub(super) fn pieces(start: usize, prompt: &[u32], mode: Mode) -> impl Iterator<
     prompt.chunks(largest).enumerate().map(move |(i, piece)| (start + i * largest, piece))
 }
 
-/// The positions of a piece, and the index of its last token.
-fn places(start: usize, piece: &[u32]) -> [Vec<u32>; 2] {
-    [(start as u32..).take(piece.len()).collect(), vec![piece.len() as u32 - 1]]
+/// The positions of a piece, the last one of all `rows` of which it is a part, and the index of its last token.
+fn places(start: usize, piece: &[u32], rows: usize) -> [Vec<u32>; 3] {
+    [(start as u32..).take(piece.len()).collect(), vec![rows as u32 - 1], vec![piece.len() as u32 - 1]]
 }
 
 /// Waits for a token of a model in `T`.

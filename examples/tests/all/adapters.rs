@@ -202,8 +202,77 @@ fn adapters_that_are_not_computed_are_named() {
     refused(json!({ "r": 0 }), "its rank (`r`) is 0");
     refused(json!({ "alpha_pattern": { "layers\\.[01]\\..*": 3.0 } }), "not the end of a module's name");
     refused(json!({ "r": "two" }), "invalid type");
+    // Trained beside other weights than the model's.
+    for changing in ["pissa", "pissa_niter_4", "olora", "corda", "loftq", "lora_ga", "mica"] {
+        refused(json!({ "init_lora_weights": changing }), "path_initial_model_for_weight_conversion");
+        refused(json!({ "init_lora_weights": changing }), &format!("`init_lora_weights` is \"{changing}\""));
+    }
+    refused(json!({ "init_lora_weights": 1 }), "`init_lora_weights` is 1");
+    for plain in
+        [json!(true), json!(false), json!(null), json!("gaussian"), json!("eva"), json!("orthogonal")]
+    {
+        let mut config: serde_json::Value = serde_json::from_slice(&config).unwrap();
+        config["init_lora_weights"] = plain;
+        for unset in ["alora_invocation_tokens", "layer_replication", "target_parameters"] {
+            config[unset] = json!(null);
+        }
+        config["use_qalora"] = json!(false);
+        good.write("adapter_config.json", config.to_string());
+        AdapterFile::open(good.path()).unwrap();
+    }
+    // Computed of other rows or layers than those of the model.
+    refused(json!({ "init_lora_weights": true, "alora_invocation_tokens": [1, 2] }), "behind its invocation");
+    refused(json!({ "layer_replication": [[0, 2], [1, 2]] }), "merge_and_unload");
+    refused(json!({ "use_qalora": true }), "its `use_qalora` is set");
+    refused(json!({ "arrow_config": { "top_k": 3 } }), "its `arrow_config` is set");
     good.write("adapter_config.json", &config);
     AdapterFile::open(good.path()).unwrap();
     good.remove("adapter_model.safetensors");
     assert!(AdapterFile::open(good.path()).unwrap_err().to_string().contains("adapter_model.safetensors"));
+}
+
+/// The room for an adapter is that of its tensors, whatever its configuration says.
+#[test]
+fn ranks_are_those_of_the_tensors() {
+    let (adapter, _) = adapter("ranks", "llama", &["q_proj", "v_proj"], 2, false);
+    let with = |r: usize, ranks: serde_json::Value| {
+        let mut config: serde_json::Value =
+            serde_json::from_slice(&adapter.read("adapter_config.json")).unwrap();
+        (config["r"], config["rank_pattern"]) = (r.into(), ranks);
+        adapter.write("adapter_config.json", config.to_string());
+        AdapterFile::open(adapter.path())
+    };
+    let e = with(50_000_000, json!({})).unwrap_err().to_string();
+    assert!(
+        e.contains("is 50000000, and its tensors are of rank 2") && e.contains("save the adapter again"),
+        "{e}"
+    );
+    let e = with(2, json!({ "1.self_attn.v_proj": 3 })).unwrap_err().to_string();
+    assert!(e.contains("layers.1.self_attn.v_proj` is 3, and its tensors are of rank 2"), "{e}");
+    with(50_000_000, json!({ "q_proj": 2, "v_proj": 2 })).unwrap();
+    // A pattern of modules that it does not adapt makes no room.
+    with(2, json!({ "up_proj": 50_000_000 })).unwrap();
+}
+
+/// Of several patterns that fit a module, PEFT takes the first of the file.
+#[test]
+fn the_first_pattern_of_the_file_counts() {
+    let (adapter, _) = adapter("order", "llama", &["q_proj", "v_proj"], 2, false);
+    let plain = folder("ordered", "llama", "llama");
+    let files = Files::open(plain.path()).unwrap();
+    let config = String::from_utf8(adapter.read("adapter_config.json")).unwrap();
+    let logits = |alphas: &str, ranks: &str| {
+        let given = config.replace(r#""alpha_pattern":{}"#, &format!(r#""alpha_pattern":{{{alphas}}}"#));
+        let given = given.replace(r#""rank_pattern":{}"#, &format!(r#""rank_pattern":{{{ranks}}}"#));
+        adapter.write("adapter_config.json", given);
+        let mut session = session(&files, Mode::None);
+        session.use_adapters(&[AdapterFile::open(adapter.path()).unwrap()], 1).unwrap();
+        session.logits(&PROMPT).unwrap()
+    };
+    let one = logits(r#""v_proj": 40.0"#, "");
+    assert_ne!(one, logits("", ""));
+    // By their names, the others come first.
+    assert_eq!(logits(r#""v_proj": 40.0, "self_attn.v_proj": 3.0, "0.self_attn.v_proj": 5.0"#, ""), one);
+    assert_ne!(logits(r#""self_attn.v_proj": 3.0, "v_proj": 40.0"#, ""), one);
+    assert_eq!(logits(r#""v_proj": 40.0"#, r#""v_proj": 2, "self_attn.v_proj": 7"#), one);
 }

@@ -436,6 +436,61 @@ fn what_a_file_has_is_copied() {
     assert!(Config::from_gguf(&third).unwrap() == Config::from_gguf(before).unwrap());
 }
 
+/// Each type that was asked for is named with the rows that it does not divide.
+#[test]
+fn types_that_do_not_divide_rows_are_named() {
+    let folder = folders::chat("convert-fallbacks");
+    let files = Files::open(folder.path()).unwrap();
+    let lines = |matrices, embedding| {
+        let path = folder.path().join("model.gguf");
+        let (_, report) = converted(&files, Rule { matrices, embedding }, &path).unwrap();
+        let table = report.table(false);
+        let mut lines: Vec<String> =
+            table.lines().filter(|line| line.contains("does not divide")).map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let of_layers = [
+        "Q4_K does not divide rows of 32 elements, which are Q5_0",
+        "Q4_K does not divide rows of 48 elements, which are F16",
+    ];
+    let embedding = "Q6_K does not divide rows of 32 elements, which are Q8_0";
+    assert_eq!(lines(TensorType::Q4_K, TensorType::Q6_K), [&of_layers[..], &[embedding]].concat());
+    assert_eq!(lines(TensorType::Q4_K, TensorType::F16), of_layers);
+    assert_eq!(lines(TensorType::F16, TensorType::Q6_K), [embedding]);
+}
+
+/// What is written is open to whom the user's other new files and folders are.
+#[cfg(unix)]
+#[test]
+fn files_and_folders_have_the_usual_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = folders::chat("convert-permissions");
+    let model = folder.path().display().to_string();
+    for (umask, usual) in [("002", 0o775), ("077", 0o700)] {
+        for (dtype, name) in [("q8_0", "one.gguf"), ("f8_e4m3", "packed")] {
+            let path = folder.path().join(format!("{umask}-{name}"));
+            let program = env!("CARGO_BIN_EXE_convert");
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("umask {umask} && exec \"$@\""), "sh", program])
+                .arg(&path)
+                .args(["--model", &model, "--dtype", dtype])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+            match path.is_dir() {
+                true => {
+                    assert_eq!(mode(&path), usual, "{umask}");
+                    assert_eq!(mode(&path.join("model.safetensors")), usual & 0o666, "{umask}");
+                }
+                false => assert_eq!(mode(&path), usual & 0o666, "{umask}"),
+            }
+        }
+    }
+}
+
 fn run(args: &[&str]) -> std::process::Output {
     std::process::Command::new(env!("CARGO_BIN_EXE_convert")).args(args).output().unwrap()
 }

@@ -287,6 +287,9 @@ fn each_defect_has_its_error() {
     let twice = one().meta("k", "a").meta("k", "b");
     assert!(matches!(read(twice), GgufError::Duplicate { what: "metadata key", .. }));
     assert!(matches!(read(one().meta("general.alignment", Meta::U32(48))), GgufError::Alignment));
+    let parts = |count: u16| one().meta("split.count", Meta::Raw(2, count.to_le_bytes().into()));
+    assert!(matches!(read(parts(2)), GgufError::Split { count: 2 }));
+    Gguf::from_bytes(parts(1).build()).unwrap();
     let mut version = one().build();
     version[4] = 1;
     assert!(matches!(Gguf::from_bytes(version), Err(GgufError::Version { found: 1 })));
@@ -338,6 +341,14 @@ fn opening_names_the_file_and_the_remedy() {
     std::fs::write(&path, b"").unwrap();
     let e = Gguf::open(&path).unwrap_err().to_string();
     assert!(e.contains("not a GGUF file: it is empty"), "{e}");
+    // Whatever else such a part lacks, among it the architecture, which only the first one has.
+    let part = Builder::default()
+        .meta("split.count", Meta::Raw(2, 3u16.to_le_bytes().into()))
+        .meta("split.no", Meta::Raw(2, 1u16.to_le_bytes().into()));
+    std::fs::write(&path, part.build()).unwrap();
+    let e = Gguf::open(&path).unwrap_err().to_string();
+    assert!(e.contains("one of the 3 parts of a split model (`split.count`)"), "{e}");
+    assert!(e.contains("cut.gguf") && e.contains("gguf-split --merge"), "{e}");
     let e = Gguf::open(&folder.join("none.gguf")).unwrap_err().to_string();
     assert!(e.contains("none.gguf") && e.contains("help: check the path"), "{e}");
     std::fs::remove_dir_all(&folder).unwrap();

@@ -16,6 +16,7 @@ mod gguf_builder;
 mod gpu;
 mod listen;
 mod loading;
+mod long;
 mod memory;
 mod minilm;
 mod quantized;

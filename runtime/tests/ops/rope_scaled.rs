@@ -259,6 +259,43 @@ fn rows_of_a_cache_are_scaled_alike() {
     }
 }
 
+/// The positions of a section without pairs say where the sequence ends of which a call has a part.
+#[test]
+fn parts_turn_by_the_length_of_the_whole() {
+    let mut rt = graphable::Runtime::new(crate::harness::device()).unwrap();
+    let plain = RopeConfig::new(1e4, RopeStyle::HalfSplit).partial(6);
+    let longrope = LongRopeConfig::new(&[1.0, 2.0, 3.0], &[4.0, 5.0, 7.0], 5, 4096);
+    let original_max_position_embeddings = 3;
+    for scaling in [
+        RopeScaling::DynamicNtk { factor: 3.0, original_max_position_embeddings },
+        RopeScaling::LongRope(longrope),
+    ] {
+        let config = plain.scaling(scaling);
+        assert!(config.depends_on_length());
+        assert_eq!(config.pairs(8), 3);
+        let cache = State::<f32>::zeros(&rt, &[7, 2, 8]).unwrap();
+        let step = rt.step().unwrap();
+        let mut rng = StdRng::seed_from_u64(4);
+        let (x, _) = input::<f32>(&step, &mut rng, &[7, 2, 8], (-1.0, 1.0));
+        let all = step.tensor(&[7], &[0u32, 1, 2, 3, 4, 5, 6]).unwrap();
+        let whole = step.read(&ops::rope(&x, &all, config).unwrap()).unwrap();
+        for rows in [0..4usize, 4..7] {
+            let n = rows.len();
+            let part = ops::narrow(&x, 0, rows.start, n).unwrap();
+            let own: Vec<u32> = rows.clone().map(|row| row as u32).collect();
+            let ends = [&own[..], &vec![6; n]].concat();
+            let (index, ends) = (step.tensor(&[n], &own).unwrap(), step.tensor(&[2, n], &ends).unwrap());
+            let sections = config.sections([config.pairs(8), 0]);
+            let turned = step.read(&ops::rope(&part, &ends, sections).unwrap()).unwrap();
+            assert_eq!(turned, whole[16 * rows.start..16 * rows.end]);
+            ops::rope_scatter(&cache, &index, &part, &ends, sections).unwrap();
+        }
+        assert_eq!(step.read(&ops::load(step.scope(), &cache).unwrap()).unwrap(), whole);
+    }
+    assert!(!RopeOptions::from(plain).depends_on_length());
+    assert!(!plain.scaling(RopeScaling::Linear { factor: 2.0 }).depends_on_length());
+}
+
 #[test]
 fn impossible_parameters_are_refused() {
     in_step(|step| {

@@ -87,7 +87,8 @@ impl RopeOptions {
 
     /// Divides the pairs into `N` sections of so many pairs, one after the other, with a position each: the multi-section
     /// embedding of Qwen2-VL (`mrope_section`), with positions of time, height and width. Positions then have a first
-    /// dimension of size `N`. There can be up to four sections; together they must have all pairs.
+    /// dimension of size `N`. There can be up to four sections; together they must have all pairs. A section may have none: its
+    /// positions count for the length of the sequence alone, where [the frequencies follow from it](Self::depends_on_length).
     #[must_use]
     pub fn sections<const N: usize>(self, pairs: [usize; N]) -> Self {
         Self { sections: Sections::new(pairs, false), ..self }
@@ -99,6 +100,40 @@ impl RopeOptions {
     #[must_use]
     pub fn interleaved_sections<const N: usize>(self, pairs: [usize; N]) -> Self {
         Self { sections: Sections::new(pairs, true), ..self }
+    }
+
+    /// Returns whether the frequencies follow from the length of the sequence, which is one more than the largest position of a
+    /// call ([`RopeScaling::DynamicNtk`] and [`RopeScaling::LongRope`]). A call that has a part of a sequence is told where the
+    /// sequence ends by the positions of a [section](Self::sections) without pairs:
+    ///
+    /// ```
+    /// # use graphable::{ops::{RopeScaling, RopeStyle}, prelude::*};
+    /// # let mut rt = Runtime::new(Device::cpu())?;
+    /// # let step = rt.step()?;
+    /// let scaling = RopeScaling::DynamicNtk { factor: 4.0, original_max_position_embeddings: 2 };
+    /// let config = ops::RopeConfig::new(10_000.0, RopeStyle::HalfSplit).scaling(scaling);
+    /// assert!(config.depends_on_length());
+    ///
+    /// // A sequence of three at once, and its first two rows as a part of three.
+    /// let x = step.tensor(&[3, 1, 4], &[1.0f32; 12])?;
+    /// let positions = step.tensor(&[3], &[0u32, 1, 2])?;
+    /// let whole = step.read(&ops::rope(&x, &positions, config)?)?;
+    /// let x = step.tensor(&[2, 1, 4], &[1.0f32; 8])?;
+    /// let positions = step.tensor(&[2, 2], &[0u32, 1, 2, 2])?;
+    /// let part = step.read(&ops::rope(&x, &positions, config.sections([config.pairs(4), 0]))?)?;
+    /// assert_eq!(part, whole[..8]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub const fn depends_on_length(&self) -> bool {
+        matches!(self.scaling, RopeScaling::DynamicNtk { .. } | RopeScaling::LongRope(_))
+    }
+
+    /// Returns the number of pairs that turn in heads of `d` elements.
+    pub const fn pairs(&self, d: usize) -> usize {
+        match self.config.dim {
+            Some(dim) => dim / 2,
+            None => d / 2,
+        }
     }
 
     /// Returns the operation for heads of `d` elements.
