@@ -1,7 +1,7 @@
 //! Figures on a GPU. `compare.py` beside this runs PyTorch on the same device in the same command and prints
 //! the ratios; this prints one JSON object a line.
 //!
-//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [chains] [kernels] [rows] [norms] [indexed] [conv] [transposes] [attention] [numerics] [decode]`, all when none is named.
+//! `cargo bench -p graphable --bench gpu -- [calls] [partition] [small] [batches] [copies] [current] [chains] [kernels] [rows] [norms] [indexed] [conv] [transposes] [attention] [numerics] [loading] [decode]`, all when none is named.
 
 use std::process::ExitCode;
 
@@ -16,6 +16,7 @@ mod copies;
 mod decode;
 mod indexed;
 mod kernels;
+mod loading;
 mod norms;
 mod numerics;
 mod partition;
@@ -34,7 +35,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 16] = [
+const ALL: [(&str, Bench); 17] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -50,6 +51,7 @@ const ALL: [(&str, Bench); 16] = [
     ("transposes", transposes::run),
     ("attention", attention::run),
     ("numerics", numerics::run),
+    ("loading", loading::run),
     ("decode", decode::run),
 ];
 /// What `batches` starts, and the models of `decode`.
@@ -79,7 +81,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, transposes, attention, numerics, decode"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, transposes, attention, numerics, loading, decode"
         );
         return ExitCode::from(2);
     }
