@@ -51,7 +51,12 @@ impl TensorSource for GgufWeights<'_> {
         let Some(info) = self.file.header.tensors.get(name) else { return Ok(None) };
         let (stored, shape) = (self.file.stored(info), info.shape.clone());
         if let Some(dtype) = info.ty.float() {
-            return Ok(Some(HostTensor { dtype, shape, bytes: Cow::Borrowed(stored), file: self.file.mapped() }));
+            return Ok(Some(HostTensor {
+                dtype,
+                shape,
+                bytes: Cow::Borrowed(stored),
+                file: self.file.mapped(),
+            }));
         }
         let dtype = self.blocks;
         let count = stored.len() / info.ty.block_bytes() * info.ty.block_elements();

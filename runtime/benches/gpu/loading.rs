@@ -27,7 +27,7 @@ const ROUNDS: usize = 5;
 #[derive(Params)]
 #[params(config = usize)]
 struct Weights {
-    #[param("w", shape = [8192, 4096], len = *config)]
+    #[param("w.{}", shape = [8192, 4096], len = *config)]
     w: Vec<Param<bf16>>,
 }
 

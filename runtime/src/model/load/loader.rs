@@ -513,7 +513,12 @@ mod tests {
             let values: Vec<S> = ties.into_iter().chain(far).chain(more).map(S::from_f64).collect();
             // One byte further than any alignment.
             let stored = [&[0], &to_bytes(&values)[..]].concat();
-            let tensor = HostTensor { dtype: S::DTYPE, shape: vec![values.len()], bytes: stored[1..].into(), file: None };
+            let tensor = HostTensor {
+                dtype: S::DTYPE,
+                shape: vec![values.len()],
+                bytes: stored[1..].into(),
+                file: None,
+            };
             let expected: Vec<T> = values.iter().map(|v| T::from_f64(v.to_f64())).collect();
             assert_eq!(bytes_as::<T>(tensor), to_bytes(&expected), "{} to {}", S::DTYPE, T::DTYPE);
         }
@@ -531,7 +536,8 @@ mod tests {
 
     #[test]
     fn truth_values_become_0_and_1() {
-        let tensor = HostTensor { dtype: DType::Bool, shape: vec![3], bytes: [0, 1, 7].as_slice().into(), file: None };
+        let tensor =
+            HostTensor { dtype: DType::Bool, shape: vec![3], bytes: [0, 1, 7].as_slice().into(), file: None };
         assert_eq!(*bytes_as::<bool>(tensor), [0, 1, 1]);
     }
 

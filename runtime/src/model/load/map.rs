@@ -36,7 +36,12 @@ impl TensorMap {
                 reason: format!("`{name}`: shape {shape:?} has {count} elements, the data {}", data.len()),
             });
         }
-        let tensor = HostTensor { dtype: T::DTYPE, shape: shape.to_vec(), bytes: Cow::Owned(to_bytes(data)), file: None };
+        let tensor = HostTensor {
+            dtype: T::DTYPE,
+            shape: shape.to_vec(),
+            bytes: Cow::Owned(to_bytes(data)),
+            file: None,
+        };
         self.tensors.insert(name, tensor);
         Ok(self)
     }

@@ -122,7 +122,12 @@ impl TensorSource for QuantizedTensors {
                 (weight.shape, weight.values())
             }
         };
-        Ok(Some(HostTensor { dtype: DType::F32, shape: shape.to_vec(), bytes: Cow::Owned(values), file: None }))
+        Ok(Some(HostTensor {
+            dtype: DType::F32,
+            shape: shape.to_vec(),
+            bytes: Cow::Owned(values),
+            file: None,
+        }))
     }
 
     fn blocks(&self, name: &str) -> Result<Option<HostBlocks<'_>>> {

@@ -81,7 +81,12 @@ impl Shard {
             let reason = format!("`{name}` is outside the file");
             return Err(Error::File { path: self.path.clone(), reason });
         };
-        Ok(Some(HostTensor { dtype, shape: info.shape.clone(), bytes: Cow::Borrowed(bytes), file: self.bytes.file() }))
+        Ok(Some(HostTensor {
+            dtype,
+            shape: info.shape.clone(),
+            bytes: Cow::Borrowed(bytes),
+            file: self.bytes.file(),
+        }))
     }
 }
 
