@@ -68,7 +68,8 @@ pub enum Error {
 
     /// A chat template that cannot be rendered.
     #[error(
-        "the model's chat template cannot be rendered: {reason}\n  help: use a model whose template keeps to the common subset of Jinja"
+        "the model's chat template cannot be rendered: {reason}\n  help: if it refuses the messages, leave out the system prompt or \
+         change the turns; otherwise use a model whose template keeps to the common subset of Jinja"
     )]
     Template {
         /// What the template engine said, with the line.

@@ -14,6 +14,9 @@ use super::{
     clock, program, python,
 };
 
+/// Characters of a refusal that are shown.
+const REASON: usize = 500;
+
 /// Filters that may be applied to each entry of a list: what they make of a text is about as long, or paid for. Others would
 /// multiply before anything is.
 const OF_ENTRIES: [&str; 18] = [
@@ -52,7 +55,14 @@ pub(super) fn install(env: &mut Environment<'_>, budget: &Arc<Budget>) {
     operators(env, budget);
     text_filters(env, budget);
     list_filters(env, budget);
-    env.add_function("raise_exception", |reason: String| -> Result<String, Error> { Err(invalid(reason)) });
+    env.add_function("raise_exception", |reason: String| -> Result<String, Error> {
+        // It goes to a terminal.
+        let mut shown: String = reason.chars().take(REASON).flat_map(char::escape_debug).collect();
+        if reason.chars().nth(REASON).is_some() {
+            shown.push('…');
+        }
+        Err(invalid(format!("it refuses the messages: {shown}")))
+    });
     let paid = budget.clone();
     env.add_function("strftime_now", move |format: String| -> Result<String, Error> {
         paid.pay_for(format.len(), ENTRY)?;
@@ -288,6 +298,15 @@ fn format(budget: &Budget, style: FormatStyle, of: &str, args: &[Value]) -> Resu
     let stars = of.matches('*').count() as u64;
     let widths = widths.fold(given.saturating_mul(stars), u64::saturating_add);
     budget.pay(widths)?;
+    // The engine panics beyond these.
+    let most = u64::from(u16::MAX);
+    if widths > most {
+        return Err(invalid(format!("a format has a width or a precision above {most}")));
+    }
+    let has_names = matches!(style, FormatStyle::Printf);
+    if has_names && of.replace("%%", "").split("%(").skip(1).any(|rest| !rest.contains(')')) {
+        return Err(invalid("a format has a name without its closing bracket".into()));
+    }
     let places = of.matches(['%', '{']).count() as u64;
     for arg in args {
         let bytes = python::text(&budget.take(arg.clone())?).len() as u64;
@@ -321,11 +340,35 @@ fn method(
             let (of,): (&str,) = from_args(args)?;
             Ok(text.matches(of).count().into())
         }
+        "find" | "index" => found(name, text, args, |of, part| of.find(part)),
+        "rfind" | "rindex" => found(name, text, args, |of, part| of.rfind(part)),
         "title" => {
             let () = from_args(args)?;
             Ok(title(text).into())
         }
         _ => pycompat::unknown_method_callback(state, value, name, args),
+    }
+}
+
+/// The place of a part of a text in characters, as Python counts and slices are taken; the engine's methods count bytes.
+fn found(
+    name: &str,
+    text: &str,
+    args: &[Value],
+    search: impl Fn(&str, &str) -> Option<usize>,
+) -> Result<Value, Error> {
+    let (part, start, end): (&str, Option<i64>, Option<i64>) = from_args(args)?;
+    let length = text.chars().count() as i64;
+    let place = |at: i64| if at < 0 { at.saturating_add(length).max(0) } else { at };
+    let (start, end) = (place(start.unwrap_or(0)), place(end.unwrap_or(length)).min(length));
+    let byte = |at: i64| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
+    let within = if start <= end { Some(&text[byte(start)..byte(end)]) } else { None };
+    match within.and_then(|within| Some(start as usize + within[..search(within, part)?].chars().count())) {
+        Some(at) => Ok(at.into()),
+        None if name.ends_with("index") => {
+            Err(invalid("a text does not have the part that is looked for".into()))
+        }
+        None => Ok((-1).into()),
     }
 }
 

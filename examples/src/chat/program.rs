@@ -38,6 +38,8 @@ pub(super) fn checked(source: &str) -> Result<String, Error> {
     if source.len() > LENGTH {
         return Err(invalid(format!("it has {} bytes, and {LENGTH} are the most", source.len())));
     }
+    // Every line break is one of Unix in Jinja.
+    let source = &source.replace("\r\n", "\n").replace('\r', "\n");
     let mut plain = String::with_capacity(source.len());
     let (mut tags, mut length, mut copied) = (0, 0, 0);
     let mut opened = false;
@@ -188,9 +190,9 @@ fn expr<'a>(of: &Expr<'a>) -> Result<Expr<'a>, Error> {
         }
         Expr::BinOp(s) => operation(s)?,
         Expr::Compare(s) => {
-            let op = |op: &ast::CompareOp<'a>| Ok(ast::CompareOp { op: op.op, expr: expr(&op.expr)? });
+            let op = |op: &ast::CompareOp<'a>| Ok(ast::CompareOp { op: op.op, expr: paid(expr(&op.expr)?) });
             let ops = s.ops.iter().map(op).collect::<Result<_, Error>>()?;
-            Expr::Compare(Spanned::new(ast::Compare { expr: expr(&s.expr)?, ops }, s.span()))
+            Expr::Compare(Spanned::new(ast::Compare { expr: paid(expr(&s.expr)?), ops }, s.span()))
         }
         Expr::IfExpr(s) => Expr::IfExpr(Spanned::new(condition(s)?, s.span())),
         Expr::Filter(s) => {
@@ -199,8 +201,11 @@ fn expr<'a>(of: &Expr<'a>) -> Result<Expr<'a>, Error> {
             paid(result)
         }
         Expr::Test(s) => {
-            let args = arguments(&s.args, s.span())?;
-            Expr::Test(Spanned::new(ast::Test { name: s.name, expr: expr(&s.expr)?, args }, s.span()))
+            let (args, of) = (arguments(&s.args, s.span())?, expr(&s.expr)?);
+            // One with arguments compares.
+            let of = if args.is_empty() { of } else { paid(of) };
+            let args = args.into_iter().map(paid_argument).collect();
+            Expr::Test(Spanned::new(ast::Test { name: s.name, expr: of, args }, s.span()))
         }
         Expr::GetAttr(s) => {
             Expr::GetAttr(Spanned::new(ast::GetAttr { expr: expr(&s.expr)?, name: s.name }, s.span()))
@@ -246,7 +251,14 @@ fn operation<'a>(of: &Spanned<ast::BinOp<'a>>) -> Result<Expr<'a>, Error> {
         BinOpKind::Mul => MULTIPLY,
         BinOpKind::Rem => REMAINDER,
         BinOpKind::Concat => JOIN,
-        op => return Ok(Expr::BinOp(Spanned::new(ast::BinOp { op, left, right }, of.span()))),
+        op @ (BinOpKind::ScAnd | BinOpKind::ScOr) => {
+            return Ok(Expr::BinOp(Spanned::new(ast::BinOp { op, left, right }, of.span())));
+        }
+        // Looking through a long list takes its time, so it is paid for as making the list is.
+        op => {
+            let (left, right) = (paid(left), paid(right));
+            return Ok(Expr::BinOp(Spanned::new(ast::BinOp { op, left, right }, of.span())));
+        }
     };
     Ok(filter(name, Some(left), vec![CallArg::Pos(right)], of.span()))
 }
@@ -280,6 +292,14 @@ fn constant<'a>(value: Value, span: Span) -> Expr<'a> {
 fn paid(value: Expr<'_>) -> Expr<'_> {
     let span = value.span();
     filter(VALUE, Some(value), vec![], span)
+}
+
+fn paid_argument(argument: CallArg<'_>) -> CallArg<'_> {
+    match argument {
+        CallArg::Pos(value) => CallArg::Pos(paid(value)),
+        CallArg::Kwarg(name, value) => CallArg::Kwarg(name, paid(value)),
+        other => other,
+    }
 }
 
 fn filter<'a>(name: &'a str, of: Option<Expr<'a>>, args: Vec<CallArg<'a>>, span: Span) -> Expr<'a> {

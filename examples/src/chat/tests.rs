@@ -213,3 +213,46 @@ fn templates_have_what_those_of_transformers_have() {
     assert!(date.len() == 10 && date.starts_with("20"), "{date}");
     refused("{{ strftime_now('%Q') }}", "does not know the `%Q`");
 }
+
+#[test]
+fn places_in_a_text_are_characters() {
+    let source = "{% set c = 'hi é\n  there' %}{{ c[c.find('there'):] }} {{ 'éaéa'.rfind('a') }} {{ 'éa'.index('a') }} \
+                  {{ 'aéa'.find('a', 1) }} {{ 'aéa'.find('a', -3, -1) }} {{ 'é'.find('x') }} {{ 'é'.find('', 2) }} {{ 'é'.find('', 1) }}";
+    assert_eq!(rendered(source).unwrap(), "there 3 1 2 0 -1 -1 1");
+    refused("{{ 'é'.rindex('x') }}", "part that is looked for");
+}
+
+#[test]
+fn line_breaks_are_those_of_unix() {
+    let source = "a\r\n{% for m in messages %}\r\n{{ m.role }}\r{% endfor %}\r\nb";
+    assert_eq!(rendered(source).unwrap(), "a\nsystem\nuser\nuser\nb");
+}
+
+#[test]
+fn formats_that_the_engine_cannot_take_are_refused() {
+    for source in ["{{ '%.70000f' % 1.5 }}", "{{ '%.70000e' % 1 }}", "{{ '{:.400000f}'.format(1) }}"] {
+        refused(source, "precision above 65535");
+    }
+    refused("{{ '%(é' % 1 }}", "without its closing bracket");
+    assert_eq!(rendered("{{ '%%(é %d' % 1 }}").unwrap(), "%(é 1");
+}
+
+#[test]
+fn looking_through_long_lists_is_paid_for() {
+    let list = "{% set l = range(100000)|list %}{% set l = l+l+l+l+l %}";
+    for test in ["-1 in l", "l == l", "l is in([l])", "l is eq(l)"] {
+        let source =
+            format!("{list}{{% for i in range(100000) %}}{{% if {test} %}}x{{% endif %}}{{% endfor %}}");
+        refused(&source, "bytes of texts and lists");
+    }
+}
+
+#[test]
+fn a_refusal_is_short_and_plain() {
+    refused(
+        "{{ raise_exception('\x1b[31mno\nhelp: run this') }}",
+        "refuses the messages: \\u{1b}[31mno\\nhelp: run this",
+    );
+    let Err(e) = rendered("{{ raise_exception('é' * 1000000) }}") else { panic!("rendered") };
+    assert!(e.to_string().len() < 2000);
+}

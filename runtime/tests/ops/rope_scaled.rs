@@ -356,3 +356,13 @@ fn impossible_parameters_are_refused() {
         assert!(is_shape(ops::rope(&x, &three, plain)), "three positions without sections");
     });
 }
+
+#[test]
+fn angles_of_one_list_of_divisors_do_not_depend_on_the_length() {
+    let config = RopeConfig::new(10_000.0, RopeStyle::HalfSplit);
+    let with =
+        |long: &[f32]| config.scaling(RopeScaling::LongRope(LongRopeConfig::new(&[1.0, 8.0], long, 64, 512)));
+    assert!(with(&[1.0, 9.0]).depends_on_length());
+    assert!(!with(&[1.0, 8.0]).depends_on_length());
+    assert!(!RopeOptions::from(config).depends_on_length());
+}

@@ -3,7 +3,7 @@
 use super::{
     frequencies::Frequencies,
     operation::{Rope, RopeStyle},
-    scaling::RopeScaling,
+    scaling::{LongRopeConfig, RopeScaling},
 };
 use crate::{Error, Result};
 
@@ -103,7 +103,7 @@ impl RopeOptions {
     }
 
     /// Returns whether the frequencies follow from the length of the sequence, which is one more than the largest position of a
-    /// call ([`RopeScaling::DynamicNtk`] and [`RopeScaling::LongRope`]). A call that has a part of a sequence is told where the
+    /// call ([`RopeScaling::DynamicNtk`], and [`RopeScaling::LongRope`] with two lists of divisors). A call that has a part of a sequence is told where the
     /// sequence ends by the positions of a [section](Self::sections) without pairs:
     ///
     /// ```
@@ -124,8 +124,13 @@ impl RopeOptions {
     /// assert_eq!(part, whole[..8]);
     /// # Ok::<(), Error>(())
     /// ```
-    pub const fn depends_on_length(&self) -> bool {
-        matches!(self.scaling, RopeScaling::DynamicNtk { .. } | RopeScaling::LongRope(_))
+    pub fn depends_on_length(&self) -> bool {
+        match self.scaling {
+            RopeScaling::DynamicNtk { .. } => true,
+            // Those of Llama 3.1 in GGUF files are the same at every length.
+            RopeScaling::LongRope(LongRopeConfig { divisors, .. }) => divisors.short != divisors.long,
+            _ => false,
+        }
     }
 
     /// Returns the number of pairs that turn in heads of `d` elements.
