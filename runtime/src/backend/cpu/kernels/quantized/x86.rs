@@ -73,6 +73,25 @@ pub(super) const fn runs(format: u8) -> usize {
     if matches!(format, Q2_K | Q3_K | Q4_K | Q5_K | Q6_K) { LANES } else { 1 }
 }
 
+/// Bytes of eight runs.
+pub(super) const fn bytes_of_eight(format: u8) -> usize {
+    bytes(format) * LANES / runs(format)
+}
+
+/// Asks for the weights that are multiplied soon after those at `at`, as many bytes, whether they are of this row or the next ones. By
+/// itself, the machine fetches too little of bytes that it takes so long to multiply, and nothing behind the end of a page.
+#[inline]
+fn fetch(weights: &[u8], at: usize, bytes: usize) {
+    const LINE: usize = 64;
+    /// Half of a page: SmolLM2 decodes 1.4 times as fast as without it, in Q8_0 and in Q4_1.
+    const AHEAD: usize = 2048;
+    for line in (0..bytes).step_by(LINE) {
+        let place = weights.as_ptr().wrapping_add(at + AHEAD + line);
+        // SAFETY: it is a hint, which reads nothing that the program sees, at any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
+    }
+}
+
 /// The bytes of the largest block of one run.
 const LARGEST: usize = BlockFormat::Q8_0.bytes();
 
@@ -173,6 +192,7 @@ macro_rules! kernels {
                     let mut sums = [_mm256_setzero_ps(); R];
                     let all = activations.width() / RUN;
                     for (i, at) in (0..all).step_by(LANES).enumerate() {
+                        fetch(weight, i * const { bytes_of_eight(F) }, const { bytes_of_eight(F) });
                         // What is behind the last run is zero and changes no sum.
                         match all - at {
                             1 | 2 if runs(F) == 1 => add::<F, 2, R>(weight, &rows, i, &mut sums),
