@@ -292,20 +292,22 @@ fn indent(budget: &Budget, of: &Value, args: &[Value]) -> Result<Value, Error> {
 
 /// A text with values in it; the widths that it asks for are paid for, and each value as often as it may come.
 fn format(budget: &Budget, style: FormatStyle, of: &str, args: &[Value]) -> Result<Value, Error> {
-    let digits = of.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    let widths = digits.map(|digits| digits.parse::<u64>().unwrap_or(u64::MAX));
     let given = args.iter().filter_map(Value::as_i64).map(i64::unsigned_abs).max().unwrap_or(0);
-    let stars = of.matches('*').count() as u64;
-    let widths = widths.fold(given.saturating_mul(stars), u64::saturating_add);
-    budget.pay(widths)?;
-    // The engine panics beyond these.
-    let most = u64::from(u16::MAX);
-    if widths > most {
-        return Err(invalid(format!("a format has a width or a precision above {most}")));
-    }
     let has_names = matches!(style, FormatStyle::Printf);
-    if has_names && of.replace("%%", "").split("%(").skip(1).any(|rest| !rest.contains(')')) {
-        return Err(invalid("a format has a name without its closing bracket".into()));
+    // The engine panics beyond it.
+    let most = u64::from(u16::MAX);
+    for directive in directives(has_names, of) {
+        if has_names && directive.starts_with('(') && !directive.contains(')') {
+            return Err(invalid("a format has a name without its closing bracket".into()));
+        }
+        let digits = directive.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+        let stars = directive.matches('*').map(|_| given);
+        for width in digits.map(|digits| digits.parse().unwrap_or(u64::MAX)).chain(stars) {
+            budget.pay(width)?;
+            if width > most {
+                return Err(invalid(format!("a format has a width or a precision above {most}")));
+            }
+        }
     }
     let places = of.matches(['%', '{']).count() as u64;
     for arg in args {
@@ -313,6 +315,32 @@ fn format(budget: &Budget, style: FormatStyle, of: &str, args: &[Value]) -> Resu
         budget.pay(bytes.saturating_mul(places))?;
     }
     format_filter(style, of, args).map(Value::from)
+}
+
+/// What stands between a sign that a value follows, `%` or `{`, and its end: numbers elsewhere in a text are no widths.
+fn directives(has_percent: bool, of: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = of;
+    while let Some((_, behind)) = rest.split_once(if has_percent { '%' } else { '{' }) {
+        let end = match has_percent {
+            true => {
+                // A name in brackets first, which may have any letters.
+                let name = if behind.starts_with('(') {
+                    behind.find(')').map_or(behind.len(), |at| at + 1)
+                } else {
+                    0
+                };
+                let last = |c: char| c.is_alphabetic() || c == '%';
+                behind[name..].find(last).map_or(behind.len(), |at| name + at)
+            }
+            false => behind.find(['}', '{']).unwrap_or(behind.len()),
+        };
+        found.push(&behind[..end]);
+        // The second sign of a doubled one begins nothing.
+        let skipped = usize::from(end == 0 && behind.starts_with(if has_percent { '%' } else { '{' }));
+        rest = &behind[end + skipped..];
+    }
+    found
 }
 
 /// Methods of Python's texts, lists and dictionaries.

@@ -70,7 +70,7 @@ pub(super) fn checked(source: &str) -> Result<String, Error> {
 /// Compiles a template that was [`checked`].
 ///
 /// # Errors
-/// If it is no Jinja, or uses something that is not supported.
+/// If it is not Jinja, or uses something that is not supported.
 pub(super) fn compile(source: &str) -> Result<Instructions<'_>, Error> {
     let parsed = parse(source, "template", SyntaxConfig, SPACE)?;
     let mut generator = CodeGenerator::new("template", source);

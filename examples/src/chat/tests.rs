@@ -235,6 +235,9 @@ fn formats_that_the_engine_cannot_take_are_refused() {
     }
     refused("{{ '%(é' % 1 }}", "without its closing bracket");
     assert_eq!(rendered("{{ '%%(é %d' % 1 }}").unwrap(), "%(é 1");
+    // Numbers of the text are no widths.
+    let source = "{{ '20260726 %s 1000000' % 1 }} {{ '1234567 {} 99999999'.format(2) }} {{ '%(a)5d 70000' % {'a': 3} }}";
+    assert_eq!(rendered(source).unwrap(), "20260726 1 1000000 1234567 2 99999999     3 70000");
 }
 
 #[test]

@@ -308,15 +308,7 @@ fn tokenizers_are_kept_or_refused() {
 
     let folder = folders::chat("convert-refused");
     let good: Value = serde_json::from_slice(&folder.read("tokenizer.json")).unwrap();
-    let says = |change: &dyn Fn(&mut Value), wanted: &str| {
-        let mut changed = good.clone();
-        change(&mut changed);
-        folder.write("tokenizer.json", changed.to_string());
-        let files = Files::open(folder.path()).unwrap();
-        let e = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap_err();
-        assert!(e.contains(wanted) && e.contains("tokenizer.json") && e.contains("help:"), "{wanted} in {e}");
-        assert!(!folder.path().join("model.gguf").exists());
-    };
+    let says = |change: &dyn Fn(&mut Value), wanted: &str| refuses_tokenizer(&folder, &good, change, wanted);
     says(&|t| t["normalizer"] = json!({ "type": "Lowercase" }), "`normalizer` Lowercase");
     says(
         &|t| t["pre_tokenizer"]["pretokenizers"][0]["pattern"] = json!({ "Regex": "x" }),
@@ -331,6 +323,17 @@ fn tokenizers_are_kept_or_refused() {
     folder.write("tokenizer_config.json", json!({ "bos_token": "<s>", "eos_token": "</s>" }).to_string());
     widen(&folder, 400, json!(2));
     says(&|t| *t = pieces.clone(), "merges are not those of pieces with scores");
+}
+
+/// Asserts that a folder whose tokenizer is a change of a `good` one is refused, and that no file is left.
+fn refuses_tokenizer(folder: &Folder, good: &Value, change: &dyn Fn(&mut Value), wanted: &str) {
+    let mut changed = good.clone();
+    change(&mut changed);
+    folder.write("tokenizer.json", changed.to_string());
+    let files = Files::open(folder.path()).unwrap();
+    let e = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap_err();
+    assert!(e.contains(wanted) && e.contains("tokenizer.json") && e.contains("help:"), "{wanted} in {e}");
+    assert!(!folder.path().join("model.gguf").exists());
 }
 
 /// A chat model with the tokenizer of another folder.
@@ -370,14 +373,7 @@ fn tokenizers_that_a_file_cannot_describe_are_refused() {
     let given = tokenizer::folders::folder("gemma", "convert-refused");
     let folder = with_tokenizer_of(&given, "convert-refused-gemma", 400, json!([1, 5]));
     let good: Value = serde_json::from_slice(&folder.read("tokenizer.json")).unwrap();
-    let says = |change: &dyn Fn(&mut Value), wanted: &str| {
-        let mut changed = good.clone();
-        change(&mut changed);
-        folder.write("tokenizer.json", changed.to_string());
-        let files = Files::open(folder.path()).unwrap();
-        let e = converted(&files, rule(TensorType::F16), &folder.path().join("model.gguf")).unwrap_err();
-        assert!(e.contains(wanted) && e.contains("tokenizer.json") && e.contains("help:"), "{wanted} in {e}");
-    };
+    let says = |change: &dyn Fn(&mut Value), wanted: &str| refuses_tokenizer(&folder, &good, change, wanted);
     for key in ["lstrip", "rstrip", "single_word"] {
         says(&|t| t["added_tokens"][5][key] = true.into(), &format!("`<end_of_turn>` has `{key}`"));
     }

@@ -78,10 +78,10 @@ pub(super) const fn bytes_of_eight(format: u8) -> usize {
     bytes(format) * LANES / runs(format)
 }
 
-/// Asks for the weights that are multiplied soon after those at `at`, as many bytes, whether they are of this row or the next ones. By
-/// itself, the machine fetches too little of bytes that it takes so long to multiply, and nothing behind the end of a page.
+/// Prefetches the weights that are multiplied soon after the `bytes` at `at`, whether they are of this row or of the next ones. By
+/// itself, the machine prefetches too little of bytes that take so long to multiply, and nothing beyond the end of a page.
 #[inline]
-fn fetch(weights: &[u8], at: usize, bytes: usize) {
+fn prefetch(weights: &[u8], at: usize, bytes: usize) {
     const LINE: usize = 64;
     /// Half of a page: SmolLM2 decodes 1.4 times as fast as without it, in Q8_0 and in Q4_1.
     const AHEAD: usize = 2048;
@@ -192,7 +192,7 @@ macro_rules! kernels {
                     let mut sums = [_mm256_setzero_ps(); R];
                     let all = activations.width() / RUN;
                     for (i, at) in (0..all).step_by(LANES).enumerate() {
-                        fetch(weight, i * const { bytes_of_eight(F) }, const { bytes_of_eight(F) });
+                        prefetch(weight, i * const { bytes_of_eight(F) }, const { bytes_of_eight(F) });
                         // What is behind the last run is zero and changes no sum.
                         match all - at {
                             1 | 2 if runs(F) == 1 => add::<F, 2, R>(weight, &rows, i, &mut sums),
