@@ -1,19 +1,19 @@
 // Products of few rows with weights in blocks: every block is read once, and multiplied as the integers that it has.
 //
-// As in `thin.cuh`, a block of threads has groups of 8 columns, and its 8 warps share K: of the units of the format, warp `i` takes every
-// eighth from the `i`-th on. Four lanes have a column. Of each run of 32 elements, a lane adds what it has in the order of K (or, with
-// 16-bit floats, the tensor cores add what the four lanes have); that times the scale is added to the lane's sum, then the minimum
-// times the sum of the activations. At the end the four lanes are added pairwise, and then the warps in order. So the order of a sum depends on
-// K, the element type and the format alone. Integers are exact in every type, so that a product differs from one with the values of
-// the blocks only in how f32 rounds.
+// As in `thin.cuh`, a block of threads has groups of 8 columns, and its warps share K: of the units of the format, warp `i` of 8 takes every
+// eighth from the `i`-th on; of 16, which share a large K, every sixteenth. Four lanes have a column. Of each run of 32 elements, a lane adds
+// what it has in the order of K (or, with 16-bit floats, the tensor cores add what the four lanes have); that times the scale is added to the
+// lane's sum, then the minimum times the sum of the activations. At the end the four lanes are added pairwise, and then the warps in order. So
+// the order of a sum depends on K, the element type and the format alone. Integers are exact in every type, so that a product differs from
+// one with the values of the blocks only in how f32 rounds.
 #pragma once
 
 namespace thin {
 
-// Two integers, or floats of 8 bits, as 16-bit floats in a word: exact. Floats of 8 bits have exponent and mantissa where wider ones have
-// theirs, and mean as much but for a power of two; NaN gets all bits of the exponent.
+// Two integers, or floats of 8 bits, as 16-bit floats in a word: exact.
 template <typename E> struct Integers;
-// Each float of 8 bits in the upper half of 16.
+// Two floats of 8 bits, without an instruction for it: each in the upper half of 16. Exponent and mantissa are where wider floats have
+// theirs, and mean as much but for a power of two; NaN gets all bits of the exponent.
 template <class I> DEVICE void pairs_of_floats(u32 quad, u32 (&to)[2]) {
     to[0] = I::floats(__byte_perm(quad, 0u, 0x1404u));
     to[1] = I::floats(__byte_perm(quad, 0u, 0x3424u));
@@ -32,14 +32,29 @@ template <> struct Integers<f16> {
         return r;
     }
     // Integers of 8 bits are the last bits of 1024 and more.
-    template <class F> static DEVICE void of(u32 quad, u32 (&to)[2]) {
-        if constexpr (F::FLOATS) return pairs_of_floats<Integers>(quad, to);
-        constexpr u32 FROM = 0x6400u + (F::SIGNED ? 128u : F::OFFSET);
+    template <class F> static DEVICE void of(u32 quad, u32 zeros, u32 (&to)[2]) {
+        if constexpr (F::FLOATS) {
+#ifdef HAS_FLOATS_OF_8_BITS
+            blocks::half_floats(quad, to);
+#else
+            pairs_of_floats<Integers>(quad, to);
+#endif
+            return;
+        }
         if (F::SIGNED) quad ^= 0x80808080u;
-        to[0] = minus(__byte_perm(quad, 0x64646464u, 0x4140u), FROM << 16 | FROM);
-        to[1] = minus(__byte_perm(quad, 0x64646464u, 0x4342u), FROM << 16 | FROM);
+        to[0] = minus(__byte_perm(quad, ABOVE, 0x4140u), zeros);
+        to[1] = minus(__byte_perm(quad, ABOVE, 0x4342u), zeros);
+    }
+    // What products with `of` must be multiplied by.
+    template <class F> static constexpr f32 TIMES = 1.f;
+    // Returns what is subtracted from both integers of a pair.
+    template <class F, class R> static DEVICE u32 zeros(const R& held, u32 run) {
+        if constexpr (F::SIGNED) return 0x64806480u;
+        else return blocks::zeros_of<F>(held, run, ABOVE);
     }
     static constexpr u32 ONES = 0x3c003c00u;
+    // The upper byte of 1024.
+    static constexpr u32 ABOVE = 0x64646464u;
 };
 #if __CUDA_ARCH__ >= 800
 template <> struct Integers<bf16> {
@@ -55,23 +70,79 @@ template <> struct Integers<bf16> {
         asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(pair & 0x80008000u | size), "r"(0x7b807b80u), "r"(0x80008000u));
         return r;
     }
-    // Integers of 7 bits are the last bits of 128 and more. An eighth bit, the sign, is that of 256 instead of 128.
-    template <class F> static DEVICE void of(u32 quad, u32 (&to)[2]) {
-        if constexpr (F::FLOATS) return pairs_of_floats<Integers>(quad, to);
-        constexpr u32 FROM = 0x4300u + F::OFFSET;
+    // Of two floats in half precision.
+    static DEVICE u32 shorter(u32 pair) {
+        u32 r;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(blocks::half(pair >> 16)), "f"(blocks::half(pair)));
+        return r;
+    }
+    // Integers of 7 bits are the last bits of 128 and more. Where they, or what stands for 0, have 8, they are times 2^-6 (`TIMES`): since the
+    // least floats are as far from each other as from 0, bits mean as many times 2^-133, which becomes that by the largest power of two.
+    template <class F> static constexpr bool SMALL = (F::SIGNED || F::ZEROS) && !F::FLOATS;
+    template <class F> static constexpr f32 TIMES = SMALL<F> ? 64.f : 1.f;
+    static DEVICE u32 grown(u32 pair, u32 by, u32 plus) {
+        u32 r;
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(pair), "r"(by), "r"(plus));
+        return r;
+    }
+    // Returns what is subtracted from both integers of a pair; if they are small, its opposite, to be added.
+    template <class F, class R> static DEVICE u32 zeros(const R& held, u32 run) {
+        // -128 * 2^-6; -2^127, and -0.
+        if constexpr (F::SIGNED) return 0xc000c000u;
+        else if constexpr (F::ZEROS) return grown(blocks::zeros_of<F>(held, run, 0u), 0xff00ff00u, 0x80008000u);
+        else return blocks::zeros_of<F>(held, run, ABOVE);
+    }
+    template <class F> static DEVICE void of(u32 quad, u32 zeros, u32 (&to)[2]) {
+        if constexpr (F::FLOATS) {
+#ifdef HAS_FLOATS_OF_8_BITS
+            blocks::half_floats(quad, to);
+            to[0] = shorter(to[0]);
+            to[1] = shorter(to[1]);
+#else
+            pairs_of_floats<Integers>(quad, to);
+#endif
+            return;
+        }
+        if (F::SIGNED) quad ^= 0x80808080u;
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
-            const u32 pair = __byte_perm(quad, 0x43434343u, i == 0 ? 0x4140u : 0x4342u);
-            if (F::SIGNED) to[i] = minus(pair & 0xff7fff7fu, pair & 0xff80ff80u);
-            else to[i] = minus(pair, FROM << 16 | FROM);
+            const u32 pair = __byte_perm(quad, SMALL<F> ? 0u : ABOVE, i == 0 ? 0x4140u : 0x4342u);
+            // 2^127.
+            to[i] = SMALL<F> ? grown(pair, 0x7f007f00u, zeros) : minus(pair, zeros);
         }
     }
     static constexpr u32 ONES = 0x3f803f80u;
+    // The upper byte of 128.
+    static constexpr u32 ABOVE = 0x43434343u;
 };
 #endif
 
-// As `Product`: two groups of columns of weights in format `F`. The weights of `DEPTH` units are on their way at a time.
-template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
+// Where activations are: in shared memory, of which an address is 32 bits and is found once, or anywhere.
+template <typename E, bool SHARED> struct Activations {
+    const E* from;
+    DEVICE void set(const E* at) { from = at; }
+    template <u32 BYTES> DEVICE Raw<BYTES> load(u32 at) const { return *(const Raw<BYTES>*)(from + at); }
+};
+template <typename E> struct Activations<E, true> {
+    u32 from;
+    // Volatile, so that the address is kept.
+    DEVICE void set(const E* at) { asm volatile("mov.u32 %0, %1;" : "=r"(from) : "r"((u32)__cvta_generic_to_shared(at))); }
+    template <u32 BYTES> DEVICE Raw<BYTES> load(u32 at) const {
+        Raw<BYTES> raw;
+        const u32 place = from + at * (u32)sizeof(E);
+        if constexpr (BYTES == 8) {
+            asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(raw.w[0]), "=r"(raw.w[1]) : "r"(place));
+        } else {
+            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                : "=r"(raw.w[0]), "=r"(raw.w[1]), "=r"(raw.w[2]), "=r"(raw.w[3]) : "r"(place));
+        }
+        return raw;
+    }
+};
+
+// As `Product`: two groups of columns of weights in format `F`. The weights of `DEPTH` units are on their way at a time. Rows are in shared
+// memory, or anywhere; they are a number of whole units (`WHOLE`), or of runs.
+template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, bool WHOLE> struct BlockProduct {
     static constexpr bool MMA = Mma<E>::IS;
     // Elements of 16 bytes.
     static constexpr u32 N = 16 / sizeof(E);
@@ -79,18 +150,18 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
     static constexpr u32 TILE_BYTES = blocks::TILE * F::BYTES;
     // Rows of which a lane holds elements: those that it passes to the tensor cores, or all.
     static constexpr u32 HELD = MMA ? (ROWS + 7) / 8 : ROWS;
-    // With tensor cores, columns of both groups and two rows of eight.
-    static constexpr u32 SUMS = MMA ? HELD * 4 : GROUPS * ROWS;
+    // Rows of which a lane has sums: with tensor cores, two of eight.
+    static constexpr u32 EACH = MMA ? (ROWS > 1 ? 2 : 1) : ROWS;
+    static constexpr u32 SUMS = (MMA ? HELD : 1) * GROUPS * EACH;
     const u32 k, units;
     // Units from the warp's first one to the end of K.
     const i32 all;
     // From the next weights that are asked for; of a group without columns, 0.
     i32 left[GROUPS];
-    // The tile of each group's column, at the warp's next unit, and the column's place in the tile.
-    const u8* w[GROUPS];
-    u32 place[GROUPS];
-    const E* a[HELD];
-    bool is_row[HELD];
+    // The bytes of each group's column, in the tile of the warp's next unit.
+    typename F::At at_tile[GROUPS];
+    // A row that is not there is another one, whose sums nobody reads.
+    Activations<E, SHARED> a[HELD];
     typename F::Held held[DEPTH][GROUPS];
     f32 sums[SUMS];
 
@@ -102,17 +173,16 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
     static DEVICE u32 column() { return lane() / 4; }
     // Says which column of the weight `column()` of a group is, if the group has columns.
     DEVICE void set_column(u32 g, const u8* weight, u32 column, bool is_there) {
-        w[g] = weight + ((u64)(column / blocks::TILE) * units + warp()) * TILE_BYTES;
-        place[g] = column % blocks::TILE;
+        const u8* const tile = weight + ((u64)(column / blocks::TILE) * units + warp()) * TILE_BYTES;
+        at_tile[g] = typename F::At(tile, column % blocks::TILE, lane() % 4);
         left[g] = is_there ? all : 0;
     }
 
-    // Asks for the weights of unit `d` from the next ones on.
+    // Asks for the weights of unit `d` from the next ones on. What is not there is not multiplied, or its sums are not read.
     DEVICE void load_weights(u32 d) {
 #pragma unroll
         for (u32 g = 0; g < GROUPS; ++g) {
-            held[d][g] = typename F::Held{};
-            if ((i32)(d * SLICES) < left[g]) F::load(held[d][g], w[g] + d * (SLICES * TILE_BYTES), place[g], lane() % 4);
+            if ((i32)(d * SLICES) < left[g]) F::load(held[d][g], at_tile[g], d * (SLICES * TILE_BYTES));
         }
     }
 
@@ -122,12 +192,15 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
         for (u32 d = 0; d < DEPTH; ++d) load_weights(d);
     }
 
+    // Returns whether a run that begins at `at` is there. The second one of an odd number is not: its activations are zeros.
+    DEVICE bool is_run(u32 at) const { return WHOLE || at < k; }
+
     // The lane's elements of a run that begins at `at`, of the tensor cores' row.
     DEVICE void load_pairs(u32 h, u32 at, u32 (&to)[2][2]) const {
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
             Raw<8> raw = {{0, 0}};
-            if (is_row[h]) raw = *(const Raw<8>*)(a[h] + at + i * 16);
+            if (is_run(at)) raw = a[h].template load<8>(at + i * 16);
             to[i][0] = raw.w[0];
             to[i][1] = raw.w[1];
         }
@@ -137,7 +210,7 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
             Pack<E, 4> pack = {};
-            if (is_row[r]) pack.raw = *(const Raw<sizeof(E) * 4>*)(a[r] + at + i * 16);
+            if (is_run(at)) pack.raw = a[r].template load<sizeof(E) * 4>(at + i * 16);
 #pragma unroll
             for (u32 j = 0; j < 4; ++j) to[i][j] = to_f32(pack.v[j]);
         }
@@ -150,8 +223,9 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
         F::quads(other, run, lane() % 4, q[1]);
 #pragma unroll
         for (u32 g = 0; g < GROUPS; ++g) {
+            const u32 zeros = Integers<E>::template zeros<F>(g == 0 ? one : other, run);
 #pragma unroll
-            for (u32 i = 0; i < 2; ++i) Integers<E>::template of<F>(q[g][i], x[g][i]);
+            for (u32 i = 0; i < 2; ++i) Integers<E>::template of<F>(q[g][i], zeros, x[g][i]);
         }
 #pragma unroll
         for (u32 h = 0; h < HELD; ++h) {
@@ -168,13 +242,16 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
                         Mma<E>::add(all, ONES, ONES, ONES, ONES, y[i][0], y[i][1]);
                     }
                 }
-                const f32 scales[GROUPS] = {F::scale(one, run, part), F::scale(other, run, part)};
 #pragma unroll
-                for (u32 i = 0; i < 4; ++i) sums[h * 4 + i] = __fmaf_rn(scales[i / 2], products[i], sums[h * 4 + i]);
-                if (F::MINIMA) {
-                    const f32 minima[GROUPS] = {F::minimum(one, run, part), F::minimum(other, run, part)};
+                for (u32 g = 0; g < GROUPS; ++g) {
+                    const R& of = g == 0 ? one : other;
+                    const f32 scale = F::scale(of, run, part);
 #pragma unroll
-                    for (u32 i = 0; i < 4; ++i) sums[h * 4 + i] = __fmaf_rn(-minima[i / 2], all[i], sums[h * 4 + i]);
+                    for (u32 j = 0; j < EACH; ++j) {
+                        f32& sum = sums[(h * GROUPS + g) * EACH + j];
+                        sum = __fmaf_rn(scale, products[g * 2 + j], sum);
+                        if (F::MINIMA) sum = __fmaf_rn(-F::minimum(of, run, part), all[g * 2 + j], sum);
+                    }
                 }
             }
         }
@@ -187,8 +264,9 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
         f32 q[GROUPS][2][4];
 #pragma unroll
         for (u32 g = 0; g < GROUPS; ++g) {
+            const u32 zeros = blocks::zeros_of<F>(g == 0 ? one : other, run, 0);
 #pragma unroll
-            for (u32 i = 0; i < 2; ++i) blocks::integers<F>(quads[g][i], q[g][i]);
+            for (u32 i = 0; i < 2; ++i) blocks::integers<F>(quads[g][i], zeros, q[g][i]);
         }
 #pragma unroll
         for (u32 r = 0; r < ROWS; ++r) {
@@ -209,7 +287,7 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
                 const f32 scales[GROUPS] = {F::scale(one, run, part), F::scale(other, run, part)};
 #pragma unroll
                 for (u32 g = 0; g < GROUPS; ++g) {
-                    f32& sum = sums[g * ROWS + r];
+                    f32& sum = sums[g * EACH + r];
                     sum = __fmaf_rn(scales[g], products[g], sum);
                     if (F::MINIMA) sum = __fmaf_rn(-F::minimum(g == 0 ? one : other, run, part), all, sum);
                 }
@@ -223,8 +301,7 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
 #pragma unroll
         for (u32 h = 0; h < HELD; ++h) {
             const u32 mine = MMA ? h * 8 + lane() / 4 : h;
-            a[h] = from + mine * row + lane() % 4 * 4;
-            is_row[h] = mine < count;
+            a[h].set(from + (mine < count ? mine : count - 1) * row + lane() % 4 * 4);
         }
 #pragma unroll
         for (u32 i = 0; i < SUMS; ++i) sums[i] = 0;
@@ -238,7 +315,7 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
             if (!is_last) {
 #pragma unroll
                 for (u32 g = 0; g < GROUPS; ++g) {
-                    w[g] += PASSED * TILE_BYTES;
+                    at_tile[g].move(PASSED * TILE_BYTES);
                     left[g] -= PASSED;
                 }
             } else if (!next()) {
@@ -253,8 +330,6 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
 #pragma unroll
                     for (u32 run = 0; run < RUNS; ++run) {
                         const u32 first = at + d * (SLICES * F::UNIT) + run * 32;
-                        // The second block of an odd number is not there.
-                        if (F::UNIT == 64 && run == 1 && first >= k) break;
                         if constexpr (MMA) multiply_on_tensor_cores(one, other, run, first);
                         else multiply(one, other, run, first);
                     }
@@ -274,8 +349,8 @@ template <typename E, class F, u32 ROWS, u32 DEPTH> struct BlockProduct {
         if constexpr (MMA) {
 #pragma unroll
             for (u32 i = 0; i < SUMS; ++i) {
-                const u32 row = i / 4 * 8 + lane() % 4 * 2 + i % 2;
-                if (row < ROWS) parts[warp()][row][i % 4 / 2 * COLUMNS + lane() / 4] = sums[i];
+                const u32 row = i / (GROUPS * EACH) * 8 + lane() % 4 * 2 + i % EACH;
+                if (row < ROWS) parts[warp()][row][i / EACH % GROUPS * COLUMNS + lane() / 4] = sums[i] * Integers<E>::template TIMES<F>;
             }
         } else {
 #pragma unroll

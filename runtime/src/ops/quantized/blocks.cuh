@@ -1,10 +1,10 @@
 // Weights in blocks, as they are in a GPU's memory: `quantized/tiles.rs` has the order, `quantized/parts.rs` what the bits mean.
 //
-// A format says what a lane loads of a unit of a row (`Held`, with `load`), and what that means. `ready` takes scales and minima
-// apart, which are in words of four. Of each run of 32 elements, lane `l` of the four that share a row has elements 4 l to 4 l + 3
-// and 16 + 4 l to 16 + 4 l + 3: `quads` has them as bytes, from which `OFFSET` is subtracted, or which have a sign. Element = scale *
-// integer - minimum; 32 elements share both, or each 16 have their own (`SPLIT`). Where elements are floats of 8 bits (`FLOATS`), these
-// take the place of the integers.
+// A format says what a lane loads of a unit of a row (`Held`, with `load`, of the tile so many bytes behind that of `At`), and what that
+// means. `ready` takes scales and minima apart, which are in words of four. Of each run of 32 elements, lane `l` of the four that share a
+// row has elements 4 l to 4 l + 3 and 16 + 4 l to 16 + 4 l + 3: `quads` has them as bytes, from which `OFFSET` is subtracted (or, with
+// `ZEROS`, the integer of the run in `zeros`), or which have a sign. Element = scale * integer - minimum; 32 elements share both, or each
+// 16 have their own (`SPLIT`). Where elements are floats of 8 bits (`FLOATS`), these take the place of the integers.
 #pragma once
 
 namespace blocks {
@@ -23,9 +23,9 @@ DEVICE void stream(const u8* from, u32 (&to)[2]) {
 DEVICE void stream(const u8* from, u32& to) {
     asm volatile("ld.global.L1::no_allocate.L2::128B.u32 %0, [%1];" : "=r"(to) : "l"(from));
 }
-// A number in half precision.
-DEVICE void stream(const u8* from, u16& to) {
-    asm volatile("ld.global.L1::no_allocate.L2::128B.u16 %0, [%1];" : "=h"(to) : "l"(from));
+// Two bytes: of a word, the lower half.
+DEVICE void stream_half(const u8* from, u32& to) {
+    asm volatile("ld.global.L1::no_allocate.L2::128B.u16 %0, [%1];" : "=r"(to) : "l"(from));
 }
 
 DEVICE f32 half(u32 bits) {
@@ -39,14 +39,30 @@ DEVICE f32 signed_byte(u32 word, u32 i) { return (f32)((i32)(word << (24 - i * 8
 // The low four bits as bit 4 of a byte each.
 DEVICE u32 fifths(u32 bits) { return ((bits & 0xfu) * 0x00204081u & 0x01010101u) << 4; }
 
-// Bytes of one row, and of lanes, in a tile: where row `row` has its `BYTES`, and where lane `lane` of it has its own.
-template <u32 BYTES> DEVICE u32 of_row(u32 row) { return row * BYTES; }
-template <u32 BYTES> DEVICE u32 of_lane(u32 row, u32 lane) { return (row * LANES + lane) * BYTES; }
+// Where a lane of a row has its bytes in a tile: of parts in which lanes have `OF_LANE` bytes each, and of those in which rows have `OF_ROW`.
+// Both are found once, so that what is added for a part or for another tile is a number in an instruction.
+template <u32 OF_LANE, u32 OF_ROW> struct Bytes {
+    const u8 *lane, *row;
+    u32 place, number;
+
+    DEVICE Bytes() {}
+    // For lane `number` of row `place`.
+    DEVICE Bytes(const u8* tile, u32 place, u32 number)
+        : lane(tile + (place * LANES + number) * OF_LANE), row(tile + place * OF_ROW), place(place), number(number) {}
+    // Goes on to a tile so many bytes behind.
+    DEVICE void move(u32 bytes) {
+        lane += bytes;
+        row += bytes;
+    }
+    // In parts in which lanes, and rows, have another number of bytes.
+    template <u32 BYTES> DEVICE const u8* lane_of() const { return lane - (place * LANES + number) * (OF_LANE - BYTES); }
+    template <u32 BYTES> DEVICE const u8* row_of() const { return row - place * (OF_ROW - BYTES); }
+};
 
 // Two blocks of 32 elements, or one of 64.
 struct Pair {
     static constexpr u32 UNIT = 64;
-    static constexpr bool SPLIT = false, FLOATS = false;
+    static constexpr bool SPLIT = false, FLOATS = false, ZEROS = false;
 };
 
 // Of which each lane holds a word of four bits for each element of a run.
@@ -64,9 +80,10 @@ struct Q4_0 : Nibbles {
         u32 q[2], d;
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<8>(row, lane), h.q);
-        stream(tile + 256 + of_row<4>(row), h.d);
+    typedef Bytes<8, 4> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.row + tile + 256, h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
     static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
@@ -80,9 +97,10 @@ struct Q4_1 : Nibbles {
         u32 q[2], d[2];
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<8>(row, lane), h.q);
-        stream(tile + 256 + of_row<8>(row), h.d);
+    typedef Bytes<8, 8> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.row + tile + 256, h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
     static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d[run]); }
@@ -96,10 +114,11 @@ struct Q5_0 : Pair {
         u32 q[2], h[2], d;
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<8>(row, lane), h.q);
-        stream(tile + 256 + of_row<8>(row), h.h);
-        stream(tile + 320 + of_row<4>(row), h.d);
+    typedef Bytes<8, 8> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.row + tile + 256, h.h);
+        stream(at.row_of<4>() + tile + 320, h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
     static DEVICE void quads(const Held& h, u32 run, u32 lane, u32 (&q)[2]) {
@@ -118,10 +137,11 @@ struct Q5_1 : Pair {
         u32 q[2], h[2], d[2];
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<8>(row, lane), h.q);
-        stream(tile + 256 + of_row<8>(row), h.h);
-        stream(tile + 320 + of_row<8>(row), h.d);
+    typedef Bytes<8, 8> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.row + tile + 256, h.h);
+        stream(at.row + tile + 320, h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
     static DEVICE void quads(const Held& h, u32 run, u32 lane, u32 (&q)[2]) {
@@ -140,9 +160,10 @@ struct Q8_0 : Pair {
         u32 q[4], d;
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<16>(row, lane), h.q);
-        stream(tile + 512 + of_row<4>(row), h.d);
+    typedef Bytes<16, 4> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.row + tile + 512, h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
     static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
@@ -159,7 +180,8 @@ struct IQ4_NL : Pair {
     static constexpr bool SIGNED = true, MINIMA = false;
     typedef Q4_0::Held Held;
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) { Q4_0::load(h, tile, row, lane); }
+    typedef Q4_0::At At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) { Q4_0::load(h, at, tile); }
     static DEVICE const Held& ready(const Held& h) { return h; }
     // The values at four places, the low bits of 16.
     static DEVICE u32 values(u32 places) {
@@ -184,29 +206,40 @@ struct F8_E4M3 : Q8_0 {
     static DEVICE f32 scale(const Held& h, u32, u32) { return __uint_as_float(h.d); }
 };
 
-// Instead of a minimum, an integer that stands for 0: scale times it is exact.
+// Each run has an integer that stands for 0, of up to 8 bits.
 struct INT4 : Nibbles {
     static constexpr u32 BYTES = 38, OFFSET = 0;
-    static constexpr bool SIGNED = false, MINIMA = true;
+    static constexpr bool SIGNED = false, MINIMA = false, ZEROS = true;
     struct Held {
-        u32 q[2], d;
-        u16 zeros;
+        u32 q[2], d, zeros;
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<8>(row, lane), h.q);
-        stream(tile + 256 + of_row<4>(row), h.d);
-        stream(tile + 288 + of_row<2>(row), h.zeros);
+    struct At : Bytes<8, 4> {
+        const u8* zeros;
+        DEVICE At() {}
+        DEVICE At(const u8* tile, u32 place, u32 number) : Bytes(tile, place, number), zeros(tile + 288 + place * 2) {}
+        DEVICE void move(u32 bytes) {
+            Bytes::move(bytes);
+            zeros += bytes;
+        }
+    };
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.row + tile + 256, h.d);
+        stream_half(at.zeros + tile, h.zeros);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
+    // The zero of a run in the lower byte of both halves, below the lowest byte of `above`.
+    static DEVICE u32 zeros(const Held& h, u32 run, u32 above) { return __byte_perm(h.zeros, above, run == 0 ? 0x4040u : 0x4141u); }
     static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
+    // Of an element alone, as on the host.
     static DEVICE f32 minimum(const Held& h, u32 run, u32) { return __fmul_rn(half(h.d >> run * 16), byte(h.zeros, run)); }
 };
 
 // One block of 256 elements.
 struct Large {
     static constexpr u32 UNIT = 256;
-    static constexpr bool FLOATS = false;
+    static constexpr bool FLOATS = false, ZEROS = false;
 };
 
 struct Q2_K : Large {
@@ -216,10 +249,11 @@ struct Q2_K : Large {
         u32 q[4], scales[4], d;
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<16>(row, lane), h.q);
-        stream(tile + 512 + of_row<16>(row), h.scales);
-        stream(tile + 640 + of_row<4>(row), h.d);
+    typedef Bytes<16, 16> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.row + tile + 512, h.scales);
+        stream(at.row_of<4>() + tile + 640, h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
     static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
@@ -240,19 +274,19 @@ struct Q3_K : Large {
     static constexpr u32 BYTES = 110, OFFSET = 4;
     static constexpr bool SIGNED = false, MINIMA = false, SPLIT = true;
     struct Held {
-        u32 q[4], h[2], scales[3];
-        u16 d;
+        u32 q[4], h[2], scales[3], d;
     };
     struct Ready {
         const Held& h;
         u32 scales[4];
     };
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<16>(row, lane), h.q);
-        stream(tile + 512 + of_lane<8>(row, lane), h.h);
+    typedef Bytes<16, 12> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q);
+        stream(at.lane_of<8>() + tile + 512, h.h);
 #pragma unroll
-        for (u32 i = 0; i < 3; ++i) stream(tile + 768 + of_row<12>(row) + i * 4, h.scales[i]);
-        stream(tile + 864 + of_row<2>(row), h.d);
+        for (u32 i = 0; i < 3; ++i) stream(at.row + tile + 768 + i * 4, h.scales[i]);
+        stream_half(at.row_of<2>() + tile + 864, h.d);
     }
     // Scales of six bits: four of them, and two above these.
     static DEVICE Ready ready(const Held& h) {
@@ -298,10 +332,11 @@ struct Q4_K : Large {
         const Held& h;
         Sixes of;
     };
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<16>(row, lane), h.q[0]);
-        stream(tile + 512 + of_lane<16>(row, lane), h.q[1]);
-        stream(tile + 1024 + of_row<16>(row), h.head);
+    typedef Bytes<16, 16> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q[0]);
+        stream(at.lane + tile + 512, h.q[1]);
+        stream(at.row + tile + 1024, h.head);
     }
     static DEVICE Ready ready(const Held& h) { return Ready{h, Sixes(h.head)}; }
     static DEVICE void quads(const Ready& r, u32 run, u32, u32 (&q)[2]) {
@@ -322,11 +357,12 @@ struct Q5_K : Large {
         const Held& h;
         Sixes of;
     };
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<16>(row, lane), h.q[0]);
-        stream(tile + 512 + of_lane<16>(row, lane), h.q[1]);
-        stream(tile + 1024 + of_lane<8>(row, lane), h.h);
-        stream(tile + 1280 + of_row<16>(row), h.head);
+    typedef Bytes<16, 16> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q[0]);
+        stream(at.lane + tile + 512, h.q[1]);
+        stream(at.lane_of<8>() + tile + 1024, h.h);
+        stream(at.row + tile + 1280, h.head);
     }
     static DEVICE Ready ready(const Held& h) { return Ready{h, Sixes(h.head)}; }
     static DEVICE void quads(const Ready& r, u32 run, u32, u32 (&q)[2]) {
@@ -343,16 +379,16 @@ struct Q6_K : Large {
     static constexpr u32 BYTES = 210, OFFSET = 32;
     static constexpr bool SIGNED = false, MINIMA = false, SPLIT = true;
     struct Held {
-        u32 q[2][4], h[4], scales[4];
-        u16 d;
+        u32 q[2][4], h[4], scales[4], d;
     };
     typedef Held Ready;
-    static DEVICE void load(Held& h, const u8* tile, u32 row, u32 lane) {
-        stream(tile + of_lane<16>(row, lane), h.q[0]);
-        stream(tile + 512 + of_lane<16>(row, lane), h.q[1]);
-        stream(tile + 1024 + of_lane<16>(row, lane), h.h);
-        stream(tile + 1536 + of_row<16>(row), h.scales);
-        stream(tile + 1664 + of_row<2>(row), h.d);
+    typedef Bytes<16, 16> At;
+    static DEVICE void load(Held& h, const At& at, u32 tile) {
+        stream(at.lane + tile, h.q[0]);
+        stream(at.lane + tile + 512, h.q[1]);
+        stream(at.lane + tile + 1024, h.h);
+        stream(at.row + tile + 1536, h.scales);
+        stream_half(at.row_of<2>() + tile + 1664, h.d);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
     static DEVICE void quads(const Held& h, u32 run, u32, u32 (&q)[2]) {
@@ -369,9 +405,24 @@ struct Q6_K : Large {
     static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
 };
 
-// Four floats of 8 bits as floats of 32. Exponent and mantissa are where wider floats have theirs, and mean as much but for a power of
-// two; NaN gets all bits of the exponent.
+// Four floats of 8 bits as floats of 16.
+#if __CUDA_ARCH__ >= 900 || __CUDA_ARCH__ >= 890 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
+#define HAS_FLOATS_OF_8_BITS
+DEVICE void half_floats(u32 quad, u32 (&to)[2]) {
+    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.rn.f16x2.e4m3x2 %0, low; cvt.rn.f16x2.e4m3x2 %1, high; }"
+        : "=r"(to[0]), "=r"(to[1]) : "r"(quad));
+}
+#endif
+
+// Four floats of 8 bits as floats of 32. Without an instruction for it, exponent and mantissa are where wider floats have theirs, and mean
+// as much but for a power of two; NaN gets all bits of the exponent.
 DEVICE void floats(u32 quad, f32 (&to)[4]) {
+#ifdef HAS_FLOATS_OF_8_BITS
+    u32 pairs[2];
+    half_floats(quad, pairs);
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) to[i] = half(pairs[i / 2] >> i % 2 * 16);
+#else
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
         const u32 bits = __byte_perm(quad, 0u, 0x0444u | i << 12);
@@ -380,16 +431,23 @@ DEVICE void floats(u32 quad, f32 (&to)[4]) {
         // 2^120.
         to[i] = __fmul_rn(__uint_as_float(bits & 0x80000000u | size), __uint_as_float(0x7b800000u));
     }
+#endif
+}
+
+// What stands for 0 in a run, if elements have no sign, in the lower byte of both halves, below the lowest byte of `above`.
+template <class F, class R> DEVICE u32 zeros_of(const R& held, u32 run, u32 above) {
+    if constexpr (F::ZEROS) return F::zeros(held, run, above);
+    else return ((above & 0xffu) << 8 | F::OFFSET) * 0x10001u;
 }
 
 // Four elements as floats. Of integers, these are bytes behind a number of which they are the last bits.
-template <class F> DEVICE void integers(u32 quad, f32 (&to)[4]) {
+template <class F> DEVICE void integers(u32 quad, u32 zeros, f32 (&to)[4]) {
     if constexpr (F::FLOATS) return floats(quad, to);
-    constexpr u32 OFFSET = F::SIGNED ? 128 : F::OFFSET;
     if (F::SIGNED) quad ^= 0x80808080u;
+    const f32 from = __uint_as_float(0x4b000000u | (F::SIGNED ? 128u : zeros & 0xffu));
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
-        to[i] = __fsub_rn(__uint_as_float(__byte_perm(quad, 0x4b000000u, 0x7440u | i)), (f32)(8388608u + OFFSET));
+        to[i] = __fsub_rn(__uint_as_float(__byte_perm(quad, 0x4b000000u, 0x7440u | i)), from);
     }
 }
 

@@ -18,12 +18,12 @@ template <class F> DEVICE void write(const typename F::Held& held, u32 lane, T* 
         for (u32 i = 0; i < 2; ++i) {
             const u32 part = F::SPLIT ? i : 0;
             f32 q[4];
-            blocks::integers<F>(quads[i], q);
+            blocks::integers<F>(quads[i], F::ZEROS ? 0u : blocks::zeros_of<F>(ready, run, 0), q);
             Pack<T, 4> pack;
 #pragma unroll
             for (u32 j = 0; j < 4; ++j) {
                 f32 value = __fmul_rn(F::scale(ready, run, part), q[j]);
-                if (F::MINIMA) value = __fsub_rn(value, F::minimum(ready, run, part));
+                if (F::MINIMA || F::ZEROS) value = __fsub_rn(value, F::minimum(ready, run, part));
                 pack.v[j] = from_f32<T>(value);
             }
             *(Raw<sizeof(T) * 4>*)(y + run * 32 + i * 16 + lane * 4) = pack.raw;
@@ -48,7 +48,7 @@ template <class F> DEVICE void expand(const ExpandParams& p) {
         const u64 tile = i / p.units, unit = i - tile * p.units, row = tile * blocks::TILE + place;
         if (row >= p.rows) continue;
         typename F::Held held;
-        F::load(held, (const u8*)p.w + i * (blocks::TILE * F::BYTES), place, lane);
+        F::load(held, typename F::At((const u8*)p.w + i * (blocks::TILE * F::BYTES), place, lane), 0);
         write<F>(held, lane, (T*)p.y + row * p.k + unit * F::UNIT, (u32)(p.k - unit * F::UNIT));
     }
 }
@@ -75,7 +75,7 @@ template <class F> DEVICE void rows(const RowsParams& p) {
         if (row < there) {
             typename F::Held held;
             const u64 tile = (row / blocks::TILE * p.units + unit) * (blocks::TILE * F::BYTES);
-            F::load(held, (const u8*)p.w + tile, row % blocks::TILE, lane);
+            F::load(held, typename F::At((const u8*)p.w + tile, row % blocks::TILE, lane), 0);
             write<F>(held, lane, y, left);
         } else {
             for (u32 at = lane * 4; at < F::UNIT && at < left; at += blocks::LANES * 4) {

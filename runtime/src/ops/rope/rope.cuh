@@ -39,7 +39,11 @@ DEVICE u32 section_of(const RopeParams& p, u32 i) {
 
 // Turns per position of pair `i`.
 DEVICE double turns_of(const RopeParams& p, double log2_base, u32 i) {
-    double frequency = exp2(-(double)i / (double)p.half * log2_base);
+    // To divide by a power of two takes one instruction, and by another number many.
+    const bool is_power = (p.half & (p.half - 1u)) == 0u;
+    const double inverse_half = __hiloint2double((int)(1023u - (31u - (u32)__clz((int)p.half)) << 20), 0);
+    const double part = is_power ? (double)i * inverse_half : (double)i / (double)p.half;
+    double frequency = exp2(-part * log2_base);
     if (p.inverse != 1.0) {
         const double kept = fmin(fmax(p.offset + p.per_pair * (double)i + p.per_frequency * frequency, 0.0), 1.0);
         frequency *= (1.0 - kept) * p.inverse + kept;

@@ -23,8 +23,6 @@ mod results;
 use body::Body;
 use results::results;
 
-/// Threads of a block.
-const THREADS: usize = 256;
 /// Most bytes of rows in memory that are brought to shared memory, of which two blocks find room beside each other.
 const MOST_SHARED: usize = 64 << 10;
 /// The name of the kernel in its source.
@@ -36,7 +34,7 @@ pub(super) fn launch(plan: &Plan, gpu: &mut dyn Submit, launch: &Launch) -> Resu
     let Writer { parameters, instance, tiles, shared } =
         Writer::write(plan, variant, &Reports::new(plan, gpu), launch);
     let blocks = variant.blocks(gpu.props().multiprocessors, plan, tiles);
-    let grid = Grid { shared: shared as u32, ..Grid::line(blocks as u32, THREADS as u32) };
+    let grid = Grid { shared: shared as u32, ..Grid::line(blocks as u32, variant.threads() as u32) };
     gpu.submit_bytes(
         Kernel::plain(&instance.source, &instance.entry),
         grid,
@@ -117,17 +115,17 @@ impl Writer {
             Source::Memory(rows) => {
                 parameters.word("x", launch.inputs[rows.input].addr);
                 parameters.word("x_row", rows.strides[0] as u64);
-                (String::new(), memory_text(shared > 0))
+                (String::new(), memory_text(variant, is_shared))
             }
             Source::Norm(norm) => {
                 let rows = norm_text(plan, norm, variant, launch, &mut parameters, &mut composition);
-                (asked_text(norm), rows)
+                (asked_text(norm, variant), rows)
             }
         };
         places(plan, reports, launch, &mut parameters);
         let results = results(plan, &mut parameters, launch, &mut composition);
         let (columns, turned) = (find(plan), turned_columns(plan));
-        let body = Body { plan, variant, columns, turned, asked, rows, results };
+        let body = Body { plan, variant, columns, turned, asked, rows, is_shared, results };
         let text = format!("struct Parameters {{\n{}}};\n\n{}", parameters.fields, body.text());
         // Only what turns pairs needs their angles.
         let angles = if plan.turns.is_empty() { "" } else { ANGLES };
@@ -161,7 +159,7 @@ fn declare(plan: &Plan, launch: &Launch, parameters: &mut Parameters) -> usize {
 }
 
 /// The text that finds rows in memory, and brings them to shared memory if they fit: all are on their way at a time.
-fn memory_text(is_shared: bool) -> String {
+fn memory_text(variant: Fused, is_shared: bool) -> String {
     if !is_shared {
         return "    const E* const of_block = (const E*)p.x + row0 * p.x_row;\n    \
                 const u64 pitch = p.x_row;\n"
@@ -171,11 +169,12 @@ fn memory_text(is_shared: bool) -> String {
         "    extern __shared__ __align__(16) u8 shared[];\n    \
          E* const of_block = (E*)shared;\n    \
          const u32 pitch = (u32)p.k + {GAP}u / sizeof(E), chunks = (u32)p.k / Product::N;\n    \
-         for (u32 i = threadIdx.x; i < m * chunks; i += {THREADS}u) {{\n        \
+         for (u32 i = threadIdx.x; i < m * chunks; i += {threads}u) {{\n        \
          const u32 local = i / chunks, at = i % chunks * Product::N;\n        \
          *(Words*)(of_block + local * pitch + at) = *(const Words*)((const E*)p.x + (row0 + local) * p.x_row + at);\n    \
          }}\n    \
-         __syncthreads();\n"
+         __syncthreads();\n",
+        threads = variant.threads(),
     )
 }
 
@@ -200,14 +199,14 @@ fn places(plan: &Plan, reports: &Reports, launch: &Launch, parameters: &mut Para
 /// The text that returns the columns of sets in which a pair is half a head apart: both are in one group.
 fn turned_columns(plan: &Plan) -> String {
     (0..plan.sets()).fold(String::new(), |mut text, set| {
-        if let Some((i, _)) = plan.turn(set).filter(|(_, turn)| turn.is_half_split()) {
+        if let Some((_, turn)) = plan.turn(set).filter(|(_, turn)| turn.is_half_split()) {
+            let (size, half) = (turn.size, turn.half());
             let _ = writeln!(
                 text,
                 "        if (set == {set}u) {{\n            \
                  const u32 pairs = thin::COLUMNS / 2u;\n            \
                  const u32 pair = (tile - (u32)p.first[{set}]) * pairs + column % pairs;\n            \
-                 const u32 half = (u32)p.turn{i}.half;\n            \
-                 return pair / half * (u32)p.turn{i}.size + pair % half + (column < pairs ? 0u : half);\n        \
+                 return pair / {half}u * {size}u + pair % {half}u + (column < pairs ? 0u : {half}u);\n        \
                  }}"
             );
         }
@@ -225,13 +224,14 @@ fn find(plan: &Plan) -> String {
 
 /// The text by which one block asks for the operands of a norm that are the same for all rows: mostly parameters, which no kernel has read
 /// since the last call.
-fn asked_text(norm: &Norm) -> String {
+fn asked_text(norm: &Norm, variant: Fused) -> String {
     let shared = norm.inputs.iter().enumerate().filter(|(_, matrix)| matrix.strides[0] == 0);
     shared.fold(String::new(), |mut text, (i, matrix)| {
         let _ = writeln!(
             text,
-            "    for (u32 at = threadIdx.x * 128u; blockIdx.x == 0 && at < (u32)p.k * {}u; at += {THREADS}u * 128u) ask((const u8*)p.r[{i}] + at);",
-            matrix.dtype.size()
+            "    for (u32 at = threadIdx.x * 128u; blockIdx.x == 0 && at < (u32)p.k * {}u; at += {}u) ask((const u8*)p.r[{i}] + at);",
+            matrix.dtype.size(),
+            variant.threads() * 128,
         );
         text
     })
@@ -247,14 +247,19 @@ fn norm_text(
     composition: &mut Composition,
 ) -> String {
     let name = composition.function(norm.definition);
-    let rows =
-        composition.rows(norm.definition, norm.rows, plan.dtype, [plan.m.min(variant.rows), plan.k], THREADS);
+    let rows = composition.rows(
+        norm.definition,
+        norm.rows,
+        plan.dtype,
+        [plan.m.min(variant.rows), plan.k],
+        variant.threads(),
+    );
     parameters.array("r", norm.inputs.iter().map(|matrix| launch.inputs[matrix.input].addr));
     parameters.array("r_row", norm.inputs.iter().map(|matrix| matrix.strides[0] as u64));
     parameters.array("r_number", norm.constants.iter().flatten().map(|number| number.bits()));
     parameters.array("s", norm.outputs.iter().flatten().map(|output| launch.outputs[*output].addr));
     let arguments = norm_inputs(norm, element(plan.dtype)) + &norm_outputs(norm);
-    let each = THREADS / rows.threads;
+    let each = variant.threads() / rows.threads;
     format!(
         "    extern __shared__ __align__(16) u8 shared[];\n    \
          E* const of_block = (E*)shared;\n    \

@@ -59,6 +59,11 @@ pub(super) struct Turn {
 }
 
 impl Turn {
+    /// Pairs of a head, all of which rotate.
+    pub(super) fn half(&self) -> usize {
+        self.size / 2
+    }
+
     /// Set if the elements of a pair are half a head apart, and not neighbours.
     pub(super) fn is_half_split(&self) -> bool {
         self.rope.style == RopeStyle::HalfSplit

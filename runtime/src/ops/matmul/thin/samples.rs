@@ -198,13 +198,36 @@ fn residual_of_blocks(parts: &mut Parts, m: usize) {
     parts.apply(sum::DEFINITION, &[h, y]);
 }
 
+/// A product of so large a K that more warps share it.
+fn narrowed(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 8192]);
+    let (y, h) = (parts.product(x, 2048, false), parts.whole([m, 2048]));
+    parts.apply(sum::DEFINITION, &[h, y]);
+}
+
+/// As many warps, with a norm.
+fn widened(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 5120]);
+    if let Some(x) = parts.norm("add_rms_norm", x) {
+        let (gate, up) = (parts.product(x, 4096, false), parts.product(x, 4096, false));
+        parts.apply(gated::DEFINITION, &[gate, up]);
+    }
+}
+
+/// A product of an odd number of blocks of 32 elements.
+fn half_unit(parts: &mut Parts, m: usize) {
+    let x = parts.whole([m, 1568]);
+    let (y, h) = (parts.product(x, 512, false), parts.whole([m, 512]));
+    parts.apply(sum::DEFINITION, &[h, y]);
+}
+
 /// A kind of product, for some types and numbers of rows.
 type Sample = fn(&mut Parts, usize);
 
 /// The kernels for weights in blocks, with their names: every format with as many rows as there are kernels for, and one with
 /// everything that can be around a product.
 fn of_blocks() -> Vec<(String, &'static SourceFile)> {
-    const FEW: [(DType, usize); 4] = [(DType::F32, 1), (DType::F32, 4), (DType::Bf16, 1), (DType::Bf16, 16)];
+    const FEW: [(DType, usize); 4] = [(DType::F32, 1), (DType::F32, 4), (DType::Bf16, 8), (DType::Bf16, 16)];
     let mut sources = Vec::new();
     let mut add = |name: &str, build: Sample, format: BlockFormat, dtype: DType, m: usize| {
         let mut parts = Parts { dtype, format: Some(format), next: 0, parts: Vec::new() };
@@ -221,6 +244,13 @@ fn of_blocks() -> Vec<(String, &'static SourceFile)> {
             add("residual", residual_of_blocks, format, dtype, m);
         }
     }
+    for (format, m) in [(BlockFormat::Q6_K, 1), (BlockFormat::Q6_K, 16), (BlockFormat::INT4, 16)] {
+        add("narrowed", narrowed, format, DType::Bf16, m);
+        add("widened", widened, format, DType::Bf16, if m == 1 { 1 } else { 4 });
+    }
+    add("residual", residual_of_blocks, BlockFormat::Q4_0, DType::Bf16, 1);
+    add("gate", gate_of_blocks, BlockFormat::F8_E4M3, DType::Bf16, 1);
+    add("residual of a half unit", half_unit, BlockFormat::Q5_0, DType::Bf16, 1);
     sources
 }
 
@@ -277,7 +307,7 @@ mod tests {
     #[test]
     fn samples_are_fused() {
         let samples = super::samples();
-        assert_eq!(samples.len(), 45 + 52 + 20 + 8);
+        assert_eq!(samples.len(), 45 + 52 + 20 + 9 + 8);
         assert!(
             samples.iter().all(|(_, source)| source.waits && source.text.contains("wait_for_earlier();"))
         );

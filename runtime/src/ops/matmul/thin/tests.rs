@@ -98,6 +98,10 @@ impl Case {
         let format = BlockFormat::ALL.choose(rng).copied().filter(|_| rng.random());
         let k = match format {
             None => 8 * *[1, 3, 8, 24, 72, 100, 128, 200, 256].choose(rng).unwrap(),
+            // Now and then so many that twice as many warps share them.
+            Some(format) if rng.random_ratio(1, 8) => {
+                format.elements() * (4097usize.div_ceil(format.elements()) + rng.random_range(0..4))
+            }
             Some(format) if format.elements() == 256 => 256 * rng.random_range(1..9),
             Some(format) => format.elements() * *[1, 2, 3, 7, 18, 25, 32, 50, 64].choose(rng).unwrap(),
         };
@@ -120,7 +124,12 @@ impl Case {
         Self {
             seed: rng.random(),
             format,
-            m: rng.random_range(1..=16),
+            // As many rows as a norm of them has room for.
+            m: match norm {
+                _ if rng.random_ratio(1, 4) => 1,
+                Some(_) if k > 4096 => rng.random_range(1..=3),
+                _ => rng.random_range(1..=16),
+            },
             k,
             row: k + 8 * rng.random_range(0..3),
             norm,

@@ -9,6 +9,22 @@ pub(in crate::ops::matmul) const TEXT: &str = include_str!("../thin.cuh");
 pub(super) const BLOCKS: &str =
     concat!(include_str!("../../quantized/blocks.cuh"), include_str!("../thin_blocks.cuh"));
 
+/// Warps of a block: mirrors `SLICES` of `thin.cuh`.
+const SLICES: usize = 8;
+/// The largest K for which eight warps have work enough with weights in blocks. Weights of a larger one are mostly those of few columns
+/// (of a layer that makes a wide row narrow again), so that there are few blocks, too few warps to hide what it costs to take weights apart.
+const MOST_OF_EIGHT: usize = 4096;
+
+/// Returns whether the blocks of a format are integers of four bits and a scale.
+fn is_small(format: BlockFormat) -> bool {
+    matches!(format, BlockFormat::Q4_0 | BlockFormat::IQ4_NL)
+}
+
+/// Returns whether a unit of a format takes eight bits an element.
+fn is_wide_step(format: BlockFormat) -> bool {
+    matches!(format, BlockFormat::Q8_0 | BlockFormat::F8_E4M3)
+}
+
 /// Columns of a group: mirrors `COLUMNS` of `thin.cuh`.
 pub(in crate::ops::matmul) const COLUMNS: usize = 8;
 /// A kernel: what it computes is the same for all, how fast it is depends on the number of blocks.
@@ -81,6 +97,8 @@ pub(super) struct Fused {
     pub(super) rows: usize,
     /// Groups of columns at a time: a whole number for one or two products.
     pub(super) groups: usize,
+    /// Warps of a block, which share K.
+    pub(super) slices: usize,
     /// Steps of which the weights are on their way at a time.
     pub(super) ahead: usize,
     /// Steps of which the rows are: they are in shared memory, or other blocks have read them.
@@ -93,7 +111,7 @@ impl Fused {
     pub(super) fn of(plan: &Plan) -> Self {
         let (dtype, m, makes_rows) = (plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
         if let Some(format) = plan.format {
-            return Self::of_blocks(format, dtype, m, makes_rows);
+            return Self::of_blocks(format, dtype, [m, plan.k], makes_rows);
         }
         let [rows, ahead, near] = match (dtype, m) {
             // What results need is in registers, too.
@@ -108,29 +126,43 @@ impl Fused {
         };
         // Many rows are made in as many registers as there are.
         let resident = if [4, 16].contains(&rows) && makes_rows { 1 } else { 2 };
-        Self { rows, groups: 2, ahead, near, resident }
+        Self { rows, groups: 2, slices: SLICES, ahead, near, resident }
     }
 
     /// For weights in blocks, of which a step is a unit.
-    fn of_blocks(format: BlockFormat, dtype: DType, m: usize, makes_rows: bool) -> Self {
+    fn of_blocks(format: BlockFormat, dtype: DType, [m, k]: [usize; 2], makes_rows: bool) -> Self {
+        // The order of a sum follows from it: it depends on K alone.
+        let slices = if k > MOST_OF_EIGHT { 2 * SLICES } else { SLICES };
+        let is_large = format.elements() > 64;
         let rows = match (dtype, m) {
-            (DType::F32, ..=1) => 1,
+            (_, ..=1) => 1,
             (DType::F32, 2) => 2,
             (DType::F32, _) => 4,
             (_, ..=8) => 8,
+            // Of twice as many threads, each has half as many registers.
+            _ if is_large && slices > SLICES => 8,
             _ => 16,
         };
-        let is_large = format.elements() > 64;
         let ahead = match rows {
             _ if is_large => 1,
-            1 | 8 => 4,
-            _ => 2,
+            2 | 4 | 16 => 2,
+            _ if slices > SLICES && !is_wide_step(format) => 2,
+            _ if slices > SLICES => 3,
+            // Blocks are as many as run at a time with the registers that this takes. With fewer, a third one would find room on some
+            // multiprocessors, while others had one.
+            1 if dtype != DType::F32 && is_small(format) => 6,
+            _ => 4,
         };
         // Scales and minima of 16 elements each take registers as well, and so do several rows while they are made.
         let is_wide = format == BlockFormat::Q2_K && dtype != DType::F32
             || [4, 16].contains(&rows) && (is_large || makes_rows);
-        let resident = if is_wide { 1 } else { 2 };
-        Self { rows, groups: 2, ahead, near: 1, resident }
+        let resident = if is_wide || slices > SLICES { 1 } else { 2 };
+        Self { rows, groups: 2, slices, ahead, near: 1, resident }
+    }
+
+    /// Threads of a block.
+    pub(super) fn threads(self) -> usize {
+        self.slices * 32
     }
 
     /// Blocks for so many groups of columns: as many as run at a time.

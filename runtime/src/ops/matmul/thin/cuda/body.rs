@@ -5,7 +5,7 @@ use super::{
         plan::{Plan, Source},
         variant::Fused,
     },
-    ENTRY, THREADS,
+    ENTRY,
     results::Results,
 };
 use crate::kernel::compose::element;
@@ -22,6 +22,8 @@ pub(super) struct Body<'a> {
     pub(super) asked: String,
     /// Makes the rows, or finds them.
     pub(super) rows: String,
+    /// Set if they are in shared memory.
+    pub(super) is_shared: bool,
     pub(super) results: Results,
 }
 
@@ -40,9 +42,9 @@ impl Body<'_> {
     /// The kernel. A thread waits for earlier kernels before it reads what they may write; what it computes from its place alone, and
     /// what it only asks for, comes before.
     pub(super) fn text(&self) -> String {
-        let Fused { resident, .. } = self.variant;
+        let (threads, resident) = (self.variant.threads(), self.variant.resident);
         format!(
-            "extern \"C\" __global__ void __launch_bounds__({THREADS}, {resident}) {ENTRY}(const __grid_constant__ Parameters p) {{\n    \
+            "extern \"C\" __global__ void __launch_bounds__({threads}, {resident}) {ENTRY}(const __grid_constant__ Parameters p) {{\n    \
              start_dependents();\n    \
              if (p.early == 0) wait_for_earlier();\n\
              {places}{elements}{find}{asked}    \
@@ -87,11 +89,18 @@ impl Body<'_> {
 
     /// Selects the rows and groups of columns of a block, and its first weights.
     fn places(&self) -> String {
-        let Fused { rows: most, groups, ahead, near, .. } = self.variant;
+        let Fused { rows: most, groups, slices, ahead, near, .. } = self.variant;
         let (element, together) = (element(self.plan.dtype), self.plan.together);
         let product = match self.plan.format {
             None => format!("thin::Product<E, {most}, {groups}, {ahead}, {near}>"),
-            Some(format) => format!("thin::BlockProduct<E, blocks::{format}, {most}, {ahead}>"),
+            Some(format) => {
+                // A unit of the formats with blocks of 32 elements is two blocks.
+                let is_whole = self.plan.k.is_multiple_of(64);
+                format!(
+                    "thin::BlockProduct<E, blocks::{format}, {most}, {slices}, {ahead}, {}, {is_whole}>",
+                    self.is_shared
+                )
+            }
         };
         let declared = if self.plan.format.is_none() { "const u32 n = (u32)p.n[set]; " } else { "" };
         let column = match self.plan.format {

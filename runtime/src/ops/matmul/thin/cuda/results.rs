@@ -107,21 +107,17 @@ impl Element<'_> {
     /// The product of a set, turned with the other element of its pair.
     fn turned(&self, to: &mut Results, set: usize) {
         let Some((i, turn)) = self.plan.turn(set) else { return };
+        let (size, half) = (turn.size, turn.half());
         let (second, column, col, pair) = match turn.is_half_split() {
             true => (
                 "column >= thin::COLUMNS / 2u",
                 "(column + thin::COLUMNS / 2u) % thin::COLUMNS",
-                format!(
-                    "column >= thin::COLUMNS / 2u ? col - (u32)p.turn{i}.half : col + (u32)p.turn{i}.half"
-                ),
-                format!("col % (u32)p.turn{i}.size % (u32)p.turn{i}.half"),
+                format!("column >= thin::COLUMNS / 2u ? col - {half}u : col + {half}u"),
+                format!("col % {half}u"),
             ),
-            false => (
-                "(column & 1u) != 0u",
-                "(column ^ 1u)",
-                "col ^ 1u".into(),
-                format!("col % (u32)p.turn{i}.size / 2u"),
-            ),
+            false => {
+                ("(column & 1u) != 0u", "(column ^ 1u)", "col ^ 1u".into(), format!("col % {size}u / 2u"))
+            }
         };
         to.variable("const u32*", "at_position");
         to.variable("u32", "position");
