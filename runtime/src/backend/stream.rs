@@ -100,6 +100,20 @@ pub trait Stream {
     /// See [`launch`](Self::launch).
     fn host_write(&mut self, block: HostUpload) -> Result<()>;
 
+    /// Copies bytes of the host that are lent for the call, of any number: a backend that copies them to memory of its own anyway needs no
+    /// other copy, and without that they go in pieces, of which each is copied.
+    ///
+    /// # Errors
+    /// See [`launch`](Self::launch).
+    fn host_write_lent(&mut self, addr: u64, bytes: &[u8]) -> Result<()> {
+        /// Small enough to stay in a cache until they go on to the device.
+        const PIECE: usize = 4 << 20;
+        (addr..).step_by(PIECE).zip(bytes.chunks(PIECE)).try_for_each(|(addr, piece)| {
+            let writes = vec![(addr, 0, piece.len())];
+            self.host_write(HostUpload { bytes: piece.to_vec(), writes, ..HostUpload::default() })
+        })
+    }
+
     /// Starts reading `bytes` bytes at `addr`.
     ///
     /// # Errors

@@ -205,25 +205,18 @@ impl Stream {
         self.backend.alloc(bytes)
     }
 
-    /// Writes bytes of the host in the order of the stream. Those that are lent are copied in pieces, so that no second copy of a large
-    /// weight exists on the host, and each piece is still in a cache when it goes on to the device.
+    /// Writes bytes of the host in the order of the stream. No second copy of lent ones, which may be a large weight's, exists on the host.
     ///
     /// # Errors
     /// Returns errors of the device.
     pub(crate) fn write_bytes(&mut self, addr: u64, bytes: Cow<'_, [u8]>) -> Result<()> {
-        /// As large as a pinned buffer of the CUDA backend, which needs one for each.
-        const PIECE: usize = 4 << 20;
-        let mut write = |addr, bytes: Vec<u8>| {
-            let writes = vec![(addr, 0, bytes.len())];
-            self.backend.host_write(HostUpload { bytes, writes, ..HostUpload::default() })
-        };
         match bytes {
             Cow::Owned(bytes) if bytes.is_empty() => Ok(()),
-            Cow::Owned(bytes) => write(addr, bytes),
-            Cow::Borrowed(bytes) => (addr..)
-                .step_by(PIECE)
-                .zip(bytes.chunks(PIECE))
-                .try_for_each(|(addr, piece)| write(addr, piece.to_vec())),
+            Cow::Owned(bytes) => {
+                let writes = vec![(addr, 0, bytes.len())];
+                self.backend.host_write(HostUpload { bytes, writes, ..HostUpload::default() })
+            }
+            Cow::Borrowed(bytes) => self.backend.host_write_lent(addr, bytes),
         }
     }
 

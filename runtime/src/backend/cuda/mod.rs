@@ -412,7 +412,11 @@ impl CudaBackend {
             None => {
                 // As behind `upload_by_kernel`: the next kernel waits for all of it.
                 self.after_kernel &= self.capture.is_some();
-                staging::write(&self.shared, block)?;
+                let writes = block.writes.iter();
+                staging::write(
+                    &self.shared,
+                    writes.map(|&(addr, offset, bytes)| (addr, &block.bytes[offset..offset + bytes])),
+                )?;
                 let copies = HostUpload { copies: block.copies.clone(), ..HostUpload::default() };
                 // Each fits many times; more than that goes in several launches.
                 for part in copies.copies.chunks(128) {

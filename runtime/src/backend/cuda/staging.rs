@@ -6,22 +6,25 @@ use super::{
     driver::{Event, Pinned},
     shared::Shared,
 };
-use crate::{Result, backend::HostUpload};
+use crate::Result;
 
 /// Bytes that one pinned buffer holds at most: enough to keep the link busy.
 const PIECE: usize = 4 << 20;
 /// The number of pieces in flight before the host waits for the first of them.
 const DEPTH: usize = 16;
 
-/// Copies all writes of a block, in order. Returns when every byte is in pinned memory: waits for
-/// the device only where a block has more than [`DEPTH`] pieces.
+/// Copies bytes to their addresses, in order. Returns when every byte is in pinned memory: waits for
+/// the device only where there are more than [`DEPTH`] pieces.
 ///
 /// # Errors
 /// Returns errors of the driver.
-pub(super) fn write(shared: &Arc<Shared>, block: &HostUpload) -> Result<()> {
+pub(super) fn write<'a>(
+    shared: &Arc<Shared>,
+    writes: impl IntoIterator<Item = (u64, &'a [u8])>,
+) -> Result<()> {
     let mut pieces = Pieces { shared, under_way: VecDeque::new() };
-    for &(addr, offset, bytes) in &block.writes {
-        for (piece, data) in block.bytes[offset..offset + bytes].chunks(PIECE).enumerate() {
+    for (addr, bytes) in writes {
+        for (piece, data) in bytes.chunks(PIECE).enumerate() {
             pieces.make_room()?;
             let (mut pinned, event) = shared.take_pinned(data.len())?;
             pinned.write(0, data);

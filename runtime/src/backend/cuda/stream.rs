@@ -7,6 +7,7 @@ use super::{
     host_memory::{CudaHostMemory, CudaHostSource},
     mark::CudaMark,
     read::CudaRead,
+    staging,
 };
 use crate::{
     Result,
@@ -38,6 +39,20 @@ impl Stream for CudaBackend {
         let _bound = self.outside_capture("host_write")?;
         self.shared.drain()?;
         self.upload(&block)
+    }
+
+    fn host_write_lent(&mut self, addr: u64, bytes: &[u8]) -> Result<()> {
+        /// Bytes that a kernel's parameter may hold.
+        const FEW: usize = 32 << 10;
+        if bytes.len() <= FEW {
+            let writes = vec![(addr, 0, bytes.len())];
+            return self.host_write(HostUpload { bytes: bytes.to_vec(), writes, ..HostUpload::default() });
+        }
+        let _bound = self.outside_capture("host_write_lent")?;
+        self.shared.drain()?;
+        // As behind `upload_by_kernel`: the next kernel waits for all of it.
+        self.after_kernel = false;
+        staging::write(&self.shared, [(addr, bytes)])
     }
 
     fn read(&mut self, addr: u64, bytes: u64) -> Result<Box<dyn PendingBytes>> {

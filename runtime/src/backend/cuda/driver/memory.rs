@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::{
     Context, Stream,
     types::{CUaccess, CUallocation, CUlocation, CUpool, Handle},
@@ -348,12 +350,23 @@ impl Pinned {
     }
 
     /// Copies bytes in. Nothing on the device reads them now: the caller waited.
+    ///
+    /// Many bytes are copied by several threads: one does not keep up with the link, above all where the bytes are those of a mapped file,
+    /// whose pages are found meanwhile.
     pub(crate) fn write(&mut self, at: usize, data: &[u8]) {
+        /// Bytes that are worth a thread.
+        const PART: usize = 512 << 10;
         assert!(at + data.len() <= self.bytes, "a write beyond pinned memory");
         // SAFETY: inside the allocation, checked above.
         let to = unsafe { self.raw.add(at) };
-        // SAFETY: the destination has room, checked above, and does not overlap a borrowed slice.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len()) };
+        // SAFETY: that many bytes of the allocation, which has been filled with zeros, and which `self` alone may write.
+        let to = unsafe { std::slice::from_raw_parts_mut(to, data.len()) };
+        if data.len() <= PART {
+            to.copy_from_slice(data);
+        } else {
+            let parts = to.par_chunks_mut(PART).zip(data.par_chunks(PART));
+            parts.for_each(|(to, from)| to.copy_from_slice(from));
+        }
     }
 
     /// Returns the bytes.
