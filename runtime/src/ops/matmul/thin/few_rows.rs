@@ -1,7 +1,7 @@
 //! Which products are of few rows, and which operands they read 16 bytes at a time.
 
 use crate::{
-    DType,
+    BlockFormat, DType,
     backend::{Launch, View},
 };
 
@@ -11,6 +11,16 @@ pub(super) const CHUNK: usize = 16;
 pub(super) const GAP: usize = 64;
 /// The most rows.
 pub(in crate::ops) const FEW_ROWS: usize = 16;
+
+/// The largest K for which eight warps have work enough with weights in blocks. Weights of a larger one are mostly those of few columns
+/// (of a layer that makes a wide row narrow again), so that there are few blocks, too few warps to hide what it costs to take weights apart.
+pub(super) const MOST_OF_EIGHT: usize = 4096;
+
+/// Returns whether registers hold what a block needs that makes `m` rows of `k` elements before it multiplies them: with units of 256
+/// elements and twice as many threads, for one row.
+pub(super) fn may_make_rows(format: Option<BlockFormat>, m: usize, k: usize) -> bool {
+    m == 1 || k <= MOST_OF_EIGHT || format.is_none_or(|format| format.elements() <= 64)
+}
 
 /// Returns whether a product of these sizes is one of few rows, which these kernels compute whatever the library could do.
 /// docs/BENCHMARKS.md has both beside each other.

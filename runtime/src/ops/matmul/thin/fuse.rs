@@ -17,7 +17,7 @@ use super::{
         },
         product::MatMul,
     },
-    few_rows::{CHUNK, GAP, lines_up, takes},
+    few_rows::{CHUNK, GAP, lines_up, may_make_rows, takes},
     operation::{From, Part, Place, ThinProduct, is_same_place},
     plan::{Matrix, Norm, Plan, Scatter, Source, Step, Store, Turn, Value, Weight},
 };
@@ -214,7 +214,9 @@ impl Finder {
             && rows.outputs.iter().all(|extent| *extent == Extent::Row);
         // As many as a block has (`Variant`).
         let of_block = m.min(if dtype == DType::F32 { 4 } else { 16 });
-        let fits = k <= LONGEST && of_block * (k * dtype.size() + GAP) <= MOST_BYTES;
+        let fits = k <= LONGEST
+            && of_block * (k * dtype.size() + GAP) <= MOST_BYTES
+            && may_make_rows(self.plan.format, m, k);
         if !rows.straight || rows.indexed || !of_rows || !computed.into_iter().all(is_float) || !fits {
             return None;
         }

@@ -244,9 +244,11 @@ fn of_blocks() -> Vec<(String, &'static SourceFile)> {
             add("residual", residual_of_blocks, format, dtype, m);
         }
     }
-    for (format, m) in [(BlockFormat::Q6_K, 1), (BlockFormat::Q6_K, 16), (BlockFormat::INT4, 16)] {
-        add("narrowed", narrowed, format, DType::Bf16, m);
-        add("widened", widened, format, DType::Bf16, if m == 1 { 1 } else { 4 });
+    for (format, narrow, wide) in
+        [(BlockFormat::Q6_K, 16, 1), (BlockFormat::Q3_K, 1, 1), (BlockFormat::INT4, 16, 4)]
+    {
+        add("narrowed", narrowed, format, DType::Bf16, narrow);
+        add("widened", widened, format, DType::Bf16, wide);
     }
     add("residual", residual_of_blocks, BlockFormat::Q4_0, DType::Bf16, 1);
     add("gate", gate_of_blocks, BlockFormat::F8_E4M3, DType::Bf16, 1);

@@ -127,6 +127,7 @@ impl Case {
             // As many rows as a norm of them has room for.
             m: match norm {
                 _ if rng.random_ratio(1, 4) => 1,
+                Some(_) if k > 4096 && format.is_some_and(|format| format.elements() == 256) => 1,
                 Some(_) if k > 4096 => rng.random_range(1..=3),
                 _ => rng.random_range(1..=16),
             },

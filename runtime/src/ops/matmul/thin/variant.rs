@@ -1,6 +1,9 @@
 //! The kernels of products of few rows, of which the sizes and the device choose.
 
-use super::plan::{Plan, Source};
+use super::{
+    few_rows::MOST_OF_EIGHT,
+    plan::{Plan, Source},
+};
 use crate::{BlockFormat, DType};
 
 /// The kernel, for sources that include or contain it.
@@ -11,9 +14,6 @@ pub(super) const BLOCKS: &str =
 
 /// Warps of a block: mirrors `SLICES` of `thin.cuh`.
 const SLICES: usize = 8;
-/// The largest K for which eight warps have work enough with weights in blocks. Weights of a larger one are mostly those of few columns
-/// (of a layer that makes a wide row narrow again), so that there are few blocks, too few warps to hide what it costs to take weights apart.
-const MOST_OF_EIGHT: usize = 4096;
 
 /// Returns whether the blocks of a format are integers of four bits and a scale.
 fn is_small(format: BlockFormat) -> bool {
