@@ -90,6 +90,30 @@ fn a_factor_without_a_type_is_linear() {
     assert_eq!(rope(&[(kind, "none".into()), (factor, f32(4.0))]), plain);
 }
 
+/// Keys that name a value which llama.cpp takes without them, too, and other values of theirs.
+#[test]
+fn usual_values_of_scaling_change_nothing() {
+    let yarn = || {
+        let file = tiny::llama(0).meta("llama.rope.scaling.type", "yarn");
+        let file = file.meta("llama.rope.scaling.original_context_length", Meta::U32(16));
+        file.meta("llama.rope.scaling.factor", Meta::F32(4.0))
+    };
+    let rope = |b: Builder| llama::Config::from_gguf(&Gguf::from_bytes(b.build()).unwrap()).map(|c| c.rope);
+    let plain = rope(yarn()).unwrap();
+    for (key, usual, other) in [
+        ("attn_factor", 1.0, 1.2),
+        ("yarn_attn_factor", 1.0, 0.5),
+        ("yarn_beta_fast", 32.0, 16.0),
+        ("yarn_beta_slow", 1.0, 2.0),
+        ("yarn_log_multiplier", 0.0, 0.1),
+    ] {
+        let key = format!("llama.rope.scaling.{key}");
+        assert_eq!(rope(yarn().meta(&key, Meta::F32(usual))).unwrap(), plain, "{key}");
+        let e = rope(yarn().meta(&key, Meta::F32(other))).unwrap_err().to_string();
+        assert!(e.contains(&format!("has `{key}`, which this example does not compute")), "{e}");
+    }
+}
+
 /// What llama.cpp takes where a file says nothing, and what it does not read.
 #[test]
 fn soft_caps_scales_and_windows_are_those_of_llama_cpp() {
@@ -130,6 +154,10 @@ fn soft_caps_scales_and_windows_are_those_of_llama_cpp() {
     let e = config(gemma2().meta("gemma2.rope.freq_base_swa", f32(5.0))).unwrap_err();
     assert!(e.contains("layers with windows have the base 5, and the others 10000"), "{e}");
     assert!(config(gemma2().meta("gemma2.rope.freq_base_swa", f32(1e4))).is_ok());
+    let pattern = "gemma2.attention.sliding_window_pattern";
+    assert_eq!(config(gemma2().meta(pattern, Meta::U32(2))).unwrap(), config(gemma2()).unwrap());
+    let e = config(gemma2().meta(pattern, Meta::U32(3))).unwrap_err();
+    assert!(e.contains(&format!("has `{pattern}`, which this example does not compute")), "{e}");
 
     let llama = tiny::llama(0)
         .meta("llama.final_logit_softcapping", f32(3.0))

@@ -120,7 +120,12 @@ impl Keys<'_> {
         let absent = ["expert_count", "attention.sliding_window", "attention.sliding_window_pattern"];
         let is_known = |name: &str| self.has_windows() && name == "attention.sliding_window";
         for absent in absent.into_iter().filter(|name| !is_known(name)).map(|name| self.key(name)) {
-            if self.file.get(&absent).is_some_and(|value| value.as_u64() != Some(0)) {
+            let value = self.file.get(&absent);
+            // The layers of these families that llama.cpp gives windows whatever the file says.
+            let is_usual = absent.ends_with("_pattern")
+                && self.has_windows()
+                && value.and_then(Value::as_u64) == Some(self.family.period() as u64);
+            if !is_usual && value.is_some_and(|value| value.as_u64() != Some(0)) {
                 let why = format!("the file has `{absent}`, which this example does not compute");
                 return Err(invalid(why, "use a dense model without it, such as SmolLM2"));
             }
@@ -260,7 +265,13 @@ fn rope(file: &Gguf, family: Family, dim: usize, context: usize) -> Result<(f32,
     let config = RopeConfig::new(theta, style).partial(dim);
     let scaling = key("scaling.");
     let computed = ["type", "factor", "original_context_length", "finetuned"];
-    let other = |k: &&str| k.strip_prefix(scaling.as_str()).is_some_and(|k| !computed.contains(&k));
+    let is_usual = |k: &str, name: &str| {
+        USUAL.iter().any(|(usual, value)| name == *usual && file.f32(k).is_ok_and(|is| is == *value))
+    };
+    let other = |k: &&str| {
+        let name = k.strip_prefix(scaling.as_str());
+        name.is_some_and(|name| !computed.contains(&name) && !is_usual(k, name))
+    };
     if let Some(other) = file.keys().filter(other).min() {
         let reason = format!("the file has `{other}`, which this example does not compute");
         return Err(invalid(reason, HELP));
@@ -283,6 +294,15 @@ fn rope(file: &Gguf, family: Family, dim: usize, context: usize) -> Result<(f32,
     };
     Ok((theta, config.scaling(scaling)))
 }
+
+/// The keys of scaling that change nothing with these values, which llama.cpp takes where a file lacks them.
+const USUAL: [(&str, f32); 5] = [
+    ("attn_factor", 1.0),
+    ("yarn_attn_factor", 1.0),
+    ("yarn_beta_fast", 32.0),
+    ("yarn_beta_slow", 1.0),
+    ("yarn_log_multiplier", 0.0),
+];
 
 /// Where files have the factor of a scaling.
 const FACTORS: [&str; 2] = ["scaling.factor", "scale_linear"];
