@@ -1,7 +1,10 @@
 //! What keys of `config.json` mean where they disagree, are missing, or have no meaning for a family.
 
 use graphable::Mode;
-use graphable_examples::{checkpoint::Files, llama::Config};
+use graphable_examples::{
+    checkpoint::{Checkpoint, Files},
+    llama::Config,
+};
 use serde_json::{Value, json};
 
 use super::{F32, config, expected, folder, session, weights};

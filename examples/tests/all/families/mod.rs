@@ -3,7 +3,7 @@
 mod configured;
 mod refused;
 
-use graphable::{DType, Device, Float, Mode};
+use graphable::{Device, Float, Mode};
 use graphable_examples::{
     checkpoint::{Checkpoint, Files},
     gguf::Gguf,

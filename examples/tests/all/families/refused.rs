@@ -1,8 +1,8 @@
 //! What is named before weights are read: models that are not computed, and folders that are damaged.
 
-use graphable::{Device, Mode};
+use graphable::{DType, Device, Mode};
 use graphable_examples::{
-    checkpoint::Files,
+    checkpoint::{Checkpoint, Files},
     gguf::Gguf,
     llama::{Language, Session},
     sampling::SamplingOptions,
