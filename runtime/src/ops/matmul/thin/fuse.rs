@@ -197,6 +197,14 @@ impl Finder {
         Some(Matrix { input: self.input(view), dtype: view.dtype, strides })
     }
 
+    /// Returns whether a block can make its rows.
+    fn has_room_for_rows(&self) -> bool {
+        let Plan { dtype, format, m, k, .. } = self.plan;
+        // As many as a block has (`Variant`).
+        let of_block = m.min(if dtype == DType::F32 { 4 } else { 16 });
+        k <= LONGEST && of_block * (k * dtype.size() + GAP) <= MOST_BYTES && may_make_rows(format, m, k)
+    }
+
     /// A kernel of rows, before all products.
     fn norm(
         &mut self,
@@ -212,11 +220,7 @@ impl Finder {
         let mut inputs = rows.inputs.iter().enumerate();
         let of_rows = inputs.all(|(i, extent)| *extent == Extent::Row || is_number(i))
             && rows.outputs.iter().all(|extent| *extent == Extent::Row);
-        // As many as a block has (`Variant`).
-        let of_block = m.min(if dtype == DType::F32 { 4 } else { 16 });
-        let fits = k <= LONGEST
-            && of_block * (k * dtype.size() + GAP) <= MOST_BYTES
-            && may_make_rows(self.plan.format, m, k);
+        let fits = self.has_room_for_rows();
         if !rows.straight || rows.indexed || !of_rows || !computed.into_iter().all(is_float) || !fits {
             return None;
         }
