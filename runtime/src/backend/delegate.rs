@@ -4,8 +4,8 @@
 /// trait, `delegate!(inner: alloc, commit);` generates these methods, which call those of the backend in the
 /// box `self.inner`.
 ///
-/// A wrapper names each method that it delegates, so a missing one does not compile, but for `host_write_lent`, which calls `host_write`
-/// by default.
+/// A wrapper names each method that it delegates, so a missing one does not compile, but for `host_write_lent`: by default it calls the
+/// wrapper's `host_write`, which counts or refuses each piece.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! __delegate {
@@ -30,11 +30,6 @@ macro_rules! __delegate {
     (@ $inner:ident host_write) => {
         fn host_write(&mut self, block: $crate::backend::HostUpload) -> $crate::Result<()> {
             $crate::backend::Stream::host_write(&mut *self.$inner, block)
-        }
-    };
-    (@ $inner:ident host_write_lent) => {
-        fn host_write_lent(&mut self, addr: u64, bytes: &[u8]) -> $crate::Result<()> {
-            $crate::backend::Stream::host_write_lent(&mut *self.$inner, addr, bytes)
         }
     };
     (@ $inner:ident read) => {

@@ -18,6 +18,14 @@ pub struct HostUpload {
     pub copies: Vec<DeviceCopy>,
 }
 
+impl HostUpload {
+    /// All bytes for one place.
+    pub(crate) fn to_place(addr: u64, bytes: Vec<u8>) -> Self {
+        let writes = vec![(addr, 0, bytes.len())];
+        Self { bytes, writes, copies: Vec::new() }
+    }
+}
+
 /// A copy of a device input to where a graph reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCopy {
@@ -100,18 +108,18 @@ pub trait Stream {
     /// See [`launch`](Self::launch).
     fn host_write(&mut self, block: HostUpload) -> Result<()>;
 
-    /// Copies bytes of the host that are lent for the call, of any number: a backend that copies them to memory of its own anyway needs no
-    /// other copy, and without that they go in pieces, of which each is copied.
+    /// Copies any number of host bytes that are lent for the call. By default they go to [`host_write`](Self::host_write) in pieces, of
+    /// which each is copied first. A backend that copies bytes to memory of its own anyway should do without the first copy.
     ///
     /// # Errors
     /// See [`launch`](Self::launch).
     fn host_write_lent(&mut self, addr: u64, bytes: &[u8]) -> Result<()> {
         /// Small enough to stay in a cache until they go on to the device.
         const PIECE: usize = 4 << 20;
-        (addr..).step_by(PIECE).zip(bytes.chunks(PIECE)).try_for_each(|(addr, piece)| {
-            let writes = vec![(addr, 0, piece.len())];
-            self.host_write(HostUpload { bytes: piece.to_vec(), writes, ..HostUpload::default() })
-        })
+        (addr..)
+            .step_by(PIECE)
+            .zip(bytes.chunks(PIECE))
+            .try_for_each(|(addr, piece)| self.host_write(HostUpload::to_place(addr, piece.to_vec())))
     }
 
     /// Starts reading `bytes` bytes at `addr`.

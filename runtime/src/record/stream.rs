@@ -212,10 +212,7 @@ impl Stream {
     pub(crate) fn write_bytes(&mut self, addr: u64, bytes: Cow<'_, [u8]>) -> Result<()> {
         match bytes {
             Cow::Owned(bytes) if bytes.is_empty() => Ok(()),
-            Cow::Owned(bytes) => {
-                let writes = vec![(addr, 0, bytes.len())];
-                self.backend.host_write(HostUpload { bytes, writes, ..HostUpload::default() })
-            }
+            Cow::Owned(bytes) => self.backend.host_write(HostUpload::to_place(addr, bytes)),
             Cow::Borrowed(bytes) => self.backend.host_write_lent(addr, bytes),
         }
     }

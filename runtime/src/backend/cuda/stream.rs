@@ -42,11 +42,10 @@ impl Stream for CudaBackend {
     }
 
     fn host_write_lent(&mut self, addr: u64, bytes: &[u8]) -> Result<()> {
-        /// Bytes that a kernel's parameter may hold.
+        /// At least as many as a kernel's parameter may hold.
         const FEW: usize = 32 << 10;
         if bytes.len() <= FEW {
-            let writes = vec![(addr, 0, bytes.len())];
-            return self.host_write(HostUpload { bytes: bytes.to_vec(), writes, ..HostUpload::default() });
+            return self.host_write(HostUpload::to_place(addr, bytes.to_vec()));
         }
         let _bound = self.outside_capture("host_write_lent")?;
         self.shared.drain()?;

@@ -58,17 +58,18 @@ template <> struct Integers<f16> {
 };
 #if __CUDA_ARCH__ >= 800
 template <> struct Integers<bf16> {
-    static DEVICE u32 minus(u32 a, u32 b) {
+    static DEVICE u32 multiply_add(u32 a, u32 b, u32 c) {
         u32 r;
-        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(b), "r"(0xbf80bf80u), "r"(a));
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
         return r;
     }
+    // Times -1.
+    static DEVICE u32 minus(u32 a, u32 b) { return multiply_add(b, 0xbf80bf80u, a); }
     static DEVICE u32 floats(u32 pair) {
-        u32 size = pair >> 4 & 0x07f007f0u, r;
+        u32 size = pair >> 4 & 0x07f007f0u;
         size |= (size + 0x00100010u & 0x08000800u) * 15u;
         // 2^120, and -0, which changes no sign.
-        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(pair & 0x80008000u | size), "r"(0x7b807b80u), "r"(0x80008000u));
-        return r;
+        return multiply_add(pair & 0x80008000u | size, 0x7b807b80u, 0x80008000u);
     }
     // Of two floats in half precision.
     static DEVICE u32 shorter(u32 pair) {
@@ -80,16 +81,11 @@ template <> struct Integers<bf16> {
     // least floats are as far from each other as from 0, bits mean as many times 2^-133, which becomes that by the largest power of two.
     template <class F> static constexpr bool SMALL = (F::SIGNED || F::ZEROS) && !F::FLOATS;
     template <class F> static constexpr f32 TIMES = SMALL<F> ? 64.f : 1.f;
-    static DEVICE u32 grown(u32 pair, u32 by, u32 plus) {
-        u32 r;
-        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(pair), "r"(by), "r"(plus));
-        return r;
-    }
     // Returns what is subtracted from both integers of a pair; if they are small, its opposite, to be added.
     template <class F, class R> static DEVICE u32 zeros(const R& held, u32 run) {
         // -128 * 2^-6; -2^127, and -0.
         if constexpr (F::SIGNED) return 0xc000c000u;
-        else if constexpr (F::ZEROS) return grown(blocks::zeros_of<F>(held, run, 0u), 0xff00ff00u, 0x80008000u);
+        else if constexpr (F::ZEROS) return multiply_add(blocks::zeros_of<F>(held, run, 0u), 0xff00ff00u, 0x80008000u);
         else return blocks::zeros_of<F>(held, run, ABOVE);
     }
     template <class F> static DEVICE void of(u32 quad, u32 zeros, u32 (&to)[2]) {
@@ -108,7 +104,7 @@ template <> struct Integers<bf16> {
         for (u32 i = 0; i < 2; ++i) {
             const u32 pair = __byte_perm(quad, SMALL<F> ? 0u : ABOVE, i == 0 ? 0x4140u : 0x4342u);
             // 2^127.
-            to[i] = SMALL<F> ? grown(pair, 0x7f007f00u, zeros) : minus(pair, zeros);
+            to[i] = SMALL<F> ? multiply_add(pair, 0x7f007f00u, zeros) : minus(pair, zeros);
         }
     }
     static constexpr u32 ONES = 0x3f803f80u;

@@ -16,10 +16,15 @@ pub(in crate::ops) const FEW_ROWS: usize = 16;
 /// (of a layer that makes a wide row narrow again), so that there are few blocks, too few warps to hide what it costs to take weights apart.
 pub(super) const MOST_OF_EIGHT: usize = 4096;
 
+/// Returns whether the blocks of a format have 256 elements, with scales of their own for parts of them.
+pub(super) fn is_large(format: BlockFormat) -> bool {
+    format.elements() > 64
+}
+
 /// Returns whether registers hold what a block needs that makes `m` rows of `k` elements before it multiplies them: with units of 256
 /// elements and twice as many threads, for one row.
 pub(super) fn may_make_rows(format: Option<BlockFormat>, m: usize, k: usize) -> bool {
-    m == 1 || k <= MOST_OF_EIGHT || format.is_none_or(|format| format.elements() <= 64)
+    m == 1 || k <= MOST_OF_EIGHT || !format.is_some_and(is_large)
 }
 
 /// Returns whether a product of these sizes is one of few rows, which these kernels compute whatever the library could do.

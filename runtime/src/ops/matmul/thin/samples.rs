@@ -158,20 +158,12 @@ fn cached(parts: &mut Parts, m: usize) {
     }
 }
 
-/// A product that is added to something else.
 fn residual(parts: &mut Parts, m: usize) {
-    let x = parts.whole([m, 2048]);
-    let (y, h) = (parts.product(x, 576, false), parts.whole([m, 576]));
-    parts.apply(sum::DEFINITION, &[h, y]);
+    added(parts, m, [2048, 576], false);
 }
 
-/// A sum, its norm, and a gated layer.
 fn gate(parts: &mut Parts, m: usize) {
-    let x = parts.whole([m, 576]);
-    if let Some(x) = parts.norm("add_rms_norm", x) {
-        let (gate, up) = (parts.product(x, 1536, false), parts.product(x, 1536, false));
-        parts.apply(gated::DEFINITION, &[gate, up]);
-    }
+    gated_layer(parts, m, [576, 1536]);
 }
 
 /// A layer with a bias and an activation.
@@ -183,42 +175,44 @@ fn biased(parts: &mut Parts, m: usize) {
     }
 }
 
-/// A gated layer of a width that all formats divide, and the product that follows, with a bias or to be added to something.
-fn gate_of_blocks(parts: &mut Parts, m: usize) {
-    let x = parts.whole([m, 512]);
+/// A sum, its norm, and a gated layer of `n` columns.
+fn gated_layer(parts: &mut Parts, m: usize, [k, n]: [usize; 2]) {
+    let x = parts.whole([m, k]);
     if let Some(x) = parts.norm("add_rms_norm", x) {
-        let (gate, up) = (parts.product(x, 1536, false), parts.product(x, 1536, false));
+        let (gate, up) = (parts.product(x, n, false), parts.product(x, n, false));
         parts.apply(gated::DEFINITION, &[gate, up]);
     }
 }
 
-fn residual_of_blocks(parts: &mut Parts, m: usize) {
-    let x = parts.whole([m, 1536]);
-    let (y, h) = (parts.product(x, 512, m == 2), parts.whole([m, 512]));
+/// A product that is added to something else.
+fn added(parts: &mut Parts, m: usize, [k, n]: [usize; 2], bias: bool) {
+    let x = parts.whole([m, k]);
+    let (y, h) = (parts.product(x, n, bias), parts.whole([m, n]));
     parts.apply(sum::DEFINITION, &[h, y]);
+}
+
+/// A gated layer of a width that all formats divide, and the product that follows, with a bias or to be added to something.
+fn gate_of_blocks(parts: &mut Parts, m: usize) {
+    gated_layer(parts, m, [512, 1536]);
+}
+
+fn residual_of_blocks(parts: &mut Parts, m: usize) {
+    added(parts, m, [1536, 512], m == 2);
 }
 
 /// A product of so large a K that more warps share it.
 fn narrowed(parts: &mut Parts, m: usize) {
-    let x = parts.whole([m, 8192]);
-    let (y, h) = (parts.product(x, 2048, false), parts.whole([m, 2048]));
-    parts.apply(sum::DEFINITION, &[h, y]);
+    added(parts, m, [8192, 2048], false);
 }
 
 /// As many warps, with a norm.
 fn widened(parts: &mut Parts, m: usize) {
-    let x = parts.whole([m, 5120]);
-    if let Some(x) = parts.norm("add_rms_norm", x) {
-        let (gate, up) = (parts.product(x, 4096, false), parts.product(x, 4096, false));
-        parts.apply(gated::DEFINITION, &[gate, up]);
-    }
+    gated_layer(parts, m, [5120, 4096]);
 }
 
 /// A product of an odd number of blocks of 32 elements.
 fn half_unit(parts: &mut Parts, m: usize) {
-    let x = parts.whole([m, 1568]);
-    let (y, h) = (parts.product(x, 512, false), parts.whole([m, 512]));
-    parts.apply(sum::DEFINITION, &[h, y]);
+    added(parts, m, [1568, 512], false);
 }
 
 /// A kind of product, for some types and numbers of rows.
@@ -227,7 +221,8 @@ type Sample = fn(&mut Parts, usize);
 /// The kernels for weights in blocks, with their names: every format with as many rows as there are kernels for, and one with
 /// everything that can be around a product.
 fn of_blocks() -> Vec<(String, &'static SourceFile)> {
-    const FEW: [(DType, usize); 4] = [(DType::F32, 1), (DType::F32, 4), (DType::Bf16, 8), (DType::Bf16, 16)];
+    const FEW: [(DType, usize); 5] =
+        [(DType::F32, 1), (DType::F32, 4), (DType::Bf16, 1), (DType::Bf16, 8), (DType::Bf16, 16)];
     let mut sources = Vec::new();
     let mut add = |name: &str, build: Sample, format: BlockFormat, dtype: DType, m: usize| {
         let mut parts = Parts { dtype, format: Some(format), next: 0, parts: Vec::new() };
@@ -250,8 +245,6 @@ fn of_blocks() -> Vec<(String, &'static SourceFile)> {
         add("narrowed", narrowed, format, DType::Bf16, narrow);
         add("widened", widened, format, DType::Bf16, wide);
     }
-    add("residual", residual_of_blocks, BlockFormat::Q4_0, DType::Bf16, 1);
-    add("gate", gate_of_blocks, BlockFormat::F8_E4M3, DType::Bf16, 1);
     add("residual of a half unit", half_unit, BlockFormat::Q5_0, DType::Bf16, 1);
     sources
 }
@@ -309,7 +302,7 @@ mod tests {
     #[test]
     fn samples_are_fused() {
         let samples = super::samples();
-        assert_eq!(samples.len(), 45 + 52 + 20 + 9 + 8);
+        assert_eq!(samples.len(), 45 + 65 + 20 + 7 + 8);
         assert!(
             samples.iter().all(|(_, source)| source.waits && source.text.contains("wait_for_earlier();"))
         );

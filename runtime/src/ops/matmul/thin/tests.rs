@@ -2,6 +2,7 @@
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
+use super::few_rows::{MOST_OF_EIGHT, may_make_rows};
 use crate::{
     BlockFormat, DType, Device, Float, Numerics, Runtime, Scope, Step, Tensor,
     backend::{Launch, Op, View},
@@ -100,7 +101,7 @@ impl Case {
             None => 8 * *[1, 3, 8, 24, 72, 100, 128, 200, 256].choose(rng).unwrap(),
             // Now and then so many that twice as many warps share them.
             Some(format) if rng.random_ratio(1, 8) => {
-                format.elements() * (4097usize.div_ceil(format.elements()) + rng.random_range(0..4))
+                format.elements() * (MOST_OF_EIGHT / format.elements() + rng.random_range(1..5))
             }
             Some(format) if format.elements() == 256 => 256 * rng.random_range(1..9),
             Some(format) => format.elements() * *[1, 2, 3, 7, 18, 25, 32, 50, 64].choose(rng).unwrap(),
@@ -127,8 +128,8 @@ impl Case {
             // As many rows as a norm of them has room for.
             m: match norm {
                 _ if rng.random_ratio(1, 4) => 1,
-                Some(_) if k > 4096 && format.is_some_and(|format| format.elements() == 256) => 1,
-                Some(_) if k > 4096 => rng.random_range(1..=3),
+                Some(_) if !may_make_rows(format, 2, k) => 1,
+                Some(_) if k > MOST_OF_EIGHT => rng.random_range(1..=3),
                 _ => rng.random_range(1..=16),
             },
             k,

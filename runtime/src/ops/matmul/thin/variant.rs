@@ -1,7 +1,7 @@
 //! The kernels of products of few rows, of which the sizes and the device choose.
 
 use super::{
-    few_rows::MOST_OF_EIGHT,
+    few_rows::{self, MOST_OF_EIGHT},
     plan::{Plan, Source},
 };
 use crate::{BlockFormat, DType};
@@ -14,6 +14,8 @@ pub(super) const BLOCKS: &str =
 
 /// Warps of a block: mirrors `SLICES` of `thin.cuh`.
 const SLICES: usize = 8;
+/// Threads of a warp.
+const WARP: usize = 32;
 
 /// Returns whether the blocks of a format are integers of four bits and a scale.
 fn is_small(format: BlockFormat) -> bool {
@@ -133,7 +135,7 @@ impl Fused {
     fn of_blocks(format: BlockFormat, dtype: DType, [m, k]: [usize; 2], makes_rows: bool) -> Self {
         // The order of a sum follows from it: it depends on K alone.
         let slices = if k > MOST_OF_EIGHT { 2 * SLICES } else { SLICES };
-        let is_large = format.elements() > 64;
+        let is_large = few_rows::is_large(format);
         let rows = match (dtype, m) {
             (_, ..=1) => 1,
             (DType::F32, 2) => 2,
@@ -162,7 +164,7 @@ impl Fused {
 
     /// Threads of a block.
     pub(super) fn threads(self) -> usize {
-        self.slices * 32
+        self.slices * WARP
     }
 
     /// Blocks for so many groups of columns: as many as run at a time.
