@@ -1,60 +1,52 @@
 // Products of few rows with weights in blocks: every block is read once, and multiplied as the integers that it has.
 //
 // As in `thin.cuh`, a block of threads has groups of 8 columns, and its warps share K: of the units of the format, warp `i` of 8 takes every
-// eighth from the `i`-th on; of 16, which share a large K, every sixteenth. Four lanes have a column. Of each run of 32 elements, a lane adds
-// what it has in the order of K (or, with 16-bit floats, the tensor cores add what the four lanes have); that times the scale is added to the
-// lane's sum, then the minimum times the sum of the activations. At the end the four lanes are added pairwise, and then the warps in order. So
-// the order of a sum depends on K, the element type and the format alone. Integers are exact in every type, so that a product differs from
-// one with the values of the blocks only in how f32 rounds.
+// eighth from the `i`-th on; of 16, which share a large K, every sixteenth. Four lanes have a column. Of each run of 32 elements, a
+// lane adds what it has in the order of K (or, with 16-bit floats, the tensor cores add what the four lanes have); that times the scale is
+// added to the lane's sum. Minima times sums of activations are added for a unit, in the order of its runs, or with 16-bit floats pairs of its
+// eight runs, and then subtracted; where scales and minima are in steps, so are the sums of a unit, which are multiplied by these before they
+// are added. At the end the four lanes are added pairwise, and then the warps in order. So the order of a sum depends on K, the element type
+// and the format alone. Integers are exact in every type, so that a product differs from one with the values of the blocks only in how f32
+// rounds.
 #pragma once
 
 namespace thin {
 
 // Two integers, or floats of 8 bits, as 16-bit floats in a word: exact.
+//
+// Since the least floats are as far from each other as from 0, integers mean themselves times the least one. So one instruction multiplies
+// two of them by the largest power of two and subtracts what stands for 0. Products with them are multiplied by `TIMES` at the end.
 template <typename E> struct Integers;
 // Two floats of 8 bits, without an instruction for it: each in the upper half of 16. Exponent and mantissa are where wider floats have
 // theirs, and mean as much but for a power of two; NaN gets all bits of the exponent.
 template <class I> DEVICE void pairs_of_floats(u32 quad, u32 (&to)[2]) {
-    to[0] = I::floats(__byte_perm(quad, 0u, 0x1404u));
-    to[1] = I::floats(__byte_perm(quad, 0u, 0x3424u));
+    to[0] = I::wider(__byte_perm(quad, 0u, 0x1404u));
+    to[1] = I::wider(__byte_perm(quad, 0u, 0x3424u));
 }
 template <> struct Integers<f16> {
-    static DEVICE u32 minus(u32 a, u32 b) {
+    static DEVICE u32 multiply_add(u32 a, u32 b, u32 c) {
         u32 r;
-        asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+        asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
         return r;
     }
-    static DEVICE u32 floats(u32 pair) {
-        u32 size = pair >> 1 & 0x3f803f80u, r;
+    static DEVICE u32 wider(u32 pair) {
+        u32 size = pair >> 1 & 0x3f803f80u;
         size |= size + 0x00800080u & 0x40004000u;
-        // 2^8.
-        asm("mul.f16x2 %0, %1, %2;" : "=r"(r) : "r"(pair & 0x80008000u | size), "r"(0x5c005c00u));
-        return r;
+        // 2^8, and -0, which changes no sign.
+        return multiply_add(pair & 0x80008000u | size, 0x5c005c00u, 0x80008000u);
     }
-    // Integers of 8 bits are the last bits of 1024 and more.
-    template <class F> static DEVICE void of(u32 quad, u32 zeros, u32 (&to)[2]) {
-        if constexpr (F::FLOATS) {
+    static DEVICE void floats(u32 quad, u32 (&to)[2]) {
 #ifdef HAS_FLOATS_OF_8_BITS
-            blocks::half_floats(quad, to);
+        blocks::half_floats(quad, to);
 #else
-            pairs_of_floats<Integers>(quad, to);
+        pairs_of_floats<Integers>(quad, to);
 #endif
-            return;
-        }
-        if (F::SIGNED) quad ^= 0x80808080u;
-        to[0] = minus(__byte_perm(quad, ABOVE, 0x4140u), zeros);
-        to[1] = minus(__byte_perm(quad, ABOVE, 0x4342u), zeros);
     }
-    // What products with `of` must be multiplied by.
-    template <class F> static constexpr f32 TIMES = 1.f;
-    // Returns what is subtracted from both integers of a pair.
-    template <class F, class R> static DEVICE u32 zeros(const R& held, u32 run) {
-        if constexpr (F::SIGNED) return 0x64806480u;
-        else return blocks::zeros_of<F>(held, run, ABOVE);
-    }
-    static constexpr u32 ONES = 0x3c003c00u;
-    // The upper byte of 1024.
-    static constexpr u32 ABOVE = 0x64646464u;
+    // 2^-24 to 2^-9.
+    static constexpr f32 TIMES = 512.f;
+    static constexpr u32 LARGEST = 15, BIAS = 15, MANTISSA = 10;
+    // 1 / TIMES: what activations are multiplied by to be added in the same units.
+    static constexpr u32 UNITS = 0x18001800u;
 };
 #if __CUDA_ARCH__ >= 800
 template <> struct Integers<bf16> {
@@ -63,9 +55,7 @@ template <> struct Integers<bf16> {
         asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
         return r;
     }
-    // Times -1.
-    static DEVICE u32 minus(u32 a, u32 b) { return multiply_add(b, 0xbf80bf80u, a); }
-    static DEVICE u32 floats(u32 pair) {
+    static DEVICE u32 wider(u32 pair) {
         u32 size = pair >> 4 & 0x07f007f0u;
         size |= (size + 0x00100010u & 0x08000800u) * 15u;
         // 2^120, and -0, which changes no sign.
@@ -77,41 +67,63 @@ template <> struct Integers<bf16> {
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(blocks::half(pair >> 16)), "f"(blocks::half(pair)));
         return r;
     }
-    // Integers of 7 bits are the last bits of 128 and more. Where they, or what stands for 0, have 8, they are times 2^-6 (`TIMES`): since the
-    // least floats are as far from each other as from 0, bits mean as many times 2^-133, which becomes that by the largest power of two.
-    template <class F> static constexpr bool SMALL = (F::SIGNED || F::ZEROS) && !F::FLOATS;
-    template <class F> static constexpr f32 TIMES = SMALL<F> ? 64.f : 1.f;
-    // Returns what is subtracted from both integers of a pair; if they are small, its opposite, to be added.
-    template <class F, class R> static DEVICE u32 zeros(const R& held, u32 run) {
-        // -128 * 2^-6; -2^127, and -0.
-        if constexpr (F::SIGNED) return 0xc000c000u;
-        else if constexpr (F::ZEROS) return multiply_add(blocks::zeros_of<F>(held, run, 0u), 0xff00ff00u, 0x80008000u);
-        else return blocks::zeros_of<F>(held, run, ABOVE);
-    }
-    template <class F> static DEVICE void of(u32 quad, u32 zeros, u32 (&to)[2]) {
-        if constexpr (F::FLOATS) {
+    static DEVICE void floats(u32 quad, u32 (&to)[2]) {
 #ifdef HAS_FLOATS_OF_8_BITS
-            blocks::half_floats(quad, to);
-            to[0] = shorter(to[0]);
-            to[1] = shorter(to[1]);
+        blocks::half_floats(quad, to);
+        to[0] = shorter(to[0]);
+        to[1] = shorter(to[1]);
 #else
-            pairs_of_floats<Integers>(quad, to);
+        pairs_of_floats<Integers>(quad, to);
 #endif
-            return;
-        }
-        if (F::SIGNED) quad ^= 0x80808080u;
-#pragma unroll
-        for (u32 i = 0; i < 2; ++i) {
-            const u32 pair = __byte_perm(quad, SMALL<F> ? 0u : ABOVE, i == 0 ? 0x4140u : 0x4342u);
-            // 2^127.
-            to[i] = SMALL<F> ? multiply_add(pair, 0x7f007f00u, zeros) : minus(pair, zeros);
-        }
     }
-    static constexpr u32 ONES = 0x3f803f80u;
-    // The upper byte of 128.
-    static constexpr u32 ABOVE = 0x43434343u;
+    // 2^-133 to 2^-6.
+    static constexpr f32 TIMES = 64.f;
+    static constexpr u32 LARGEST = 127, BIAS = 127, MANTISSA = 7;
+    // 1 / TIMES: what activations are multiplied by to be added in the same units.
+    static constexpr u32 UNITS = 0x3c803c80u;
 };
 #endif
+
+// 2^`exponent` in both halves.
+template <typename E> DEVICE constexpr u32 powers(u32 exponent) { return (exponent + Integers<E>::BIAS << Integers<E>::MANTISSA) * 0x10001u; }
+// The exponent of a power of two.
+DEVICE constexpr u32 power(u32 of) {
+    u32 exponent = 0;
+    while (of >> exponent + 1 != 0) ++exponent;
+    return exponent;
+}
+// As many bits as integers of a format have behind their place: two formats have them four bits further up.
+template <class F> DEVICE constexpr u32 up(u32 run, u32 i) {
+    if constexpr (F::NIBBLES) return F::up(run, i);
+    else return 0;
+}
+
+// The lane's elements of a run, as the tensor cores take them.
+template <typename E, class F, class R> DEVICE void halves(const R& held, u32 run, u32 lane, u32 (&to)[2][2]) {
+    using I = Integers<E>;
+    u32 quads[2];
+    if constexpr (F::NIBBLES) {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) quads[i] = F::word(held, run, i);
+    } else {
+        F::quads(held, run, lane, quads);
+    }
+    if constexpr (F::FLOATS) {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) I::floats(quads[i], to[i]);
+        return;
+    }
+    // The opposite of what stands for 0.
+    u32 zeros = F::OFFSET == 0 ? 0x80008000u : powers<E>(power(F::OFFSET) + I::LARGEST - I::BIAS - I::MANTISSA + 1) | 0x80008000u;
+    if constexpr (F::ZEROS) zeros = I::multiply_add(F::zeros(held, run), powers<E>(I::LARGEST) | 0x80008000u, 0x80008000u);
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) {
+        const u32 bits = up<F>(run, i), mask = F::NIBBLES ? 0x000f000fu << bits : 0x00ff00ffu;
+        const u32 above = F::NIBBLES ? quads[i] >> 8 & mask : __byte_perm(quads[i], 0u, 0x4341u);
+        to[i][0] = I::multiply_add(quads[i] & mask, powers<E>(I::LARGEST - bits), zeros);
+        to[i][1] = I::multiply_add(above, powers<E>(I::LARGEST - bits), zeros);
+    }
+}
 
 // Where activations are: in shared memory, of which an address is 32 bits and is found once, or anywhere.
 template <typename E, bool SHARED> struct Activations {
@@ -149,7 +161,11 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
     // Rows of which a lane has sums: with tensor cores, two of eight.
     static constexpr u32 EACH = MMA ? (ROWS > 1 ? 2 : 1) : ROWS;
     static constexpr u32 SUMS = (MMA ? HELD : 1) * GROUPS * EACH;
-    const u32 k, units;
+    // Minima of a unit of eight runs are added by pairs of runs, of which each of the four lanes can have one: of one row, they do.
+    static constexpr bool PAIRS = MMA && F::MINIMA && F::STEPS, OF_LANES = PAIRS && ROWS == 1;
+    const u32 k;
+    // Bytes of the tiles of eight columns.
+    const u32 of_tiles;
     // Units from the warp's first one to the end of K.
     const i32 all;
     // From the next weights that are asked for; of a group without columns, 0.
@@ -161,7 +177,9 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
     typename F::Held held[DEPTH][GROUPS];
     f32 sums[SUMS];
 
-    DEVICE BlockProduct(u64 k) : k((u32)k), units(((u32)k + F::UNIT - 1) / F::UNIT), all((i32)units - (i32)warp()) {}
+    DEVICE BlockProduct(u64 k) : k((u32)k), of_tiles(units((u32)k) * TILE_BYTES), all((i32)units((u32)k) - (i32)warp()) {}
+
+    static DEVICE u32 units(u32 k) { return (k + F::UNIT - 1) / F::UNIT; }
 
     static DEVICE u32 lane() { return threadIdx.x % WARP; }
     static DEVICE u32 warp() { return threadIdx.x / WARP; }
@@ -169,8 +187,12 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
     static DEVICE u32 column() { return lane() / 4; }
     // Says which column of the weight `column()` of a group is, if the group has columns.
     DEVICE void set_column(u32 g, const u8* weight, u32 column, bool is_there) {
-        const u8* const tile = weight + ((u64)(column / blocks::TILE) * units + warp()) * TILE_BYTES;
-        at_tile[g] = typename F::At(tile, column % blocks::TILE, lane() % 4);
+        set_place(g, weight, column / blocks::TILE, column % blocks::TILE, is_there);
+    }
+    // Says that a group has the columns of a tile of the weight, if it has columns.
+    DEVICE void set_tile(u32 g, const u8* weight, u32 tile, bool is_there) { set_place(g, weight, tile, column(), is_there); }
+    DEVICE void set_place(u32 g, const u8* weight, u32 tile, u32 place, bool is_there) {
+        at_tile[g] = typename F::At(weight + (u64)tile * of_tiles + warp() * TILE_BYTES, place, lane() % 4);
         left[g] = is_there ? all : 0;
     }
 
@@ -212,17 +234,12 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
         }
     }
 
-    // Adds a run, of which the activations begin at `at`, to the sums.
-    template <class R> DEVICE void multiply_on_tensor_cores(const R& one, const R& other, u32 run, u32 at) {
-        u32 q[GROUPS][2], x[GROUPS][2][2];
-        F::quads(one, run, lane() % 4, q[0]);
-        F::quads(other, run, lane() % 4, q[1]);
-#pragma unroll
-        for (u32 g = 0; g < GROUPS; ++g) {
-            const u32 zeros = Integers<E>::template zeros<F>(g == 0 ? one : other, run);
-#pragma unroll
-            for (u32 i = 0; i < 2; ++i) Integers<E>::template of<F>(q[g][i], zeros, x[g][i]);
-        }
+    // Adds a run, of which the activations begin at `at`, to the sums, and minima that are subtracted from them to others.
+    template <class R>
+    DEVICE void multiply_on_tensor_cores(const R& one, const R& other, u32 run, u32 at, f32 (&sums)[SUMS], f32 (&minima)[SUMS]) {
+        u32 x[GROUPS][2][2];
+        halves<E, F>(one, run, lane() % 4, x[0]);
+        halves<E, F>(other, run, lane() % 4, x[1]);
 #pragma unroll
         for (u32 h = 0; h < HELD; ++h) {
             u32 y[2][2];
@@ -233,10 +250,7 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
 #pragma unroll
                 for (u32 i = part; i < (F::SPLIT ? part + 1 : 2); ++i) {
                     Mma<E>::add(products, x[0][i][0], x[1][i][0], x[0][i][1], x[1][i][1], y[i][0], y[i][1]);
-                    if (F::MINIMA) {
-                        constexpr u32 ONES = Integers<E>::ONES;
-                        Mma<E>::add(all, ONES, ONES, ONES, ONES, y[i][0], y[i][1]);
-                    }
+                    if (F::MINIMA && !OF_LANES) add_all(all, y[i]);
                 }
 #pragma unroll
                 for (u32 g = 0; g < GROUPS; ++g) {
@@ -244,23 +258,52 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
                     const f32 scale = F::scale(of, run, part);
 #pragma unroll
                     for (u32 j = 0; j < EACH; ++j) {
-                        f32& sum = sums[(h * GROUPS + g) * EACH + j];
-                        sum = __fmaf_rn(scale, products[g * 2 + j], sum);
-                        if (F::MINIMA) sum = __fmaf_rn(-F::minimum(of, run, part), all[g * 2 + j], sum);
+                        const u32 i = (h * GROUPS + g) * EACH + j;
+                        sums[i] = __fmaf_rn(scale, products[g * 2 + j], sums[i]);
+                        if (F::MINIMA && !OF_LANES) minima[i] = __fmaf_rn(F::minimum(of, run, part), all[g * 2 + j], minima[i]);
                     }
                 }
             }
         }
     }
 
-    template <class R> DEVICE void multiply(const R& one, const R& other, u32 run, u32 at) {
+    // Adds the activations of each row that the lanes have, in the units of products.
+    static DEVICE void add_all(f32 (&all)[4], const u32 (&y)[2]) {
+        constexpr u32 UNITS = Integers<E>::UNITS;
+        Mma<E>::add(all, UNITS, UNITS, UNITS, UNITS, y[0], y[1]);
+    }
+
+    // The minima of a unit, of one row: where the tensor cores could have eight rows, they have the eight runs.
+    template <class R> DEVICE void minima_of_lanes(const R& one, const R& other, u32 at, f32 (&minima)[SUMS]) const {
+        u32 y[2][2];
+        load_pairs(0, at + lane() / 4 * 32, y);
+        f32 all[PARTS][4] = {};
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) add_all(all[i % PARTS], y[i]);
+#pragma unroll
+        for (u32 g = 0; g < GROUPS; ++g) {
+            f32 pair = 0;
+            u32 of[PARTS];
+            F::minima_of_pair(g == 0 ? one : other, lane() % 4, of);
+#pragma unroll
+            for (u32 j = 0; j < 2; ++j) {
+#pragma unroll
+                for (u32 part = 0; part < PARTS; ++part) pair = __fmaf_rn(blocks::half(of[part] >> j * 16), all[part][j], pair);
+            }
+            pair += __shfl_xor_sync(FULL, pair, 1);
+            minima[g] = pair + __shfl_xor_sync(FULL, pair, 2);
+        }
+    }
+
+    template <class R>
+    DEVICE void multiply(const R& one, const R& other, u32 run, u32 at, f32 (&sums)[SUMS], f32 (&minima)[SUMS]) {
         u32 quads[GROUPS][2];
         F::quads(one, run, lane() % 4, quads[0]);
         F::quads(other, run, lane() % 4, quads[1]);
         f32 q[GROUPS][2][4];
 #pragma unroll
         for (u32 g = 0; g < GROUPS; ++g) {
-            const u32 zeros = blocks::zeros_of<F>(g == 0 ? one : other, run, 0);
+            const u32 zeros = blocks::zeros_of<F>(g == 0 ? one : other, run);
 #pragma unroll
             for (u32 i = 0; i < 2; ++i) blocks::integers<F>(quads[g][i], zeros, q[g][i]);
         }
@@ -283,10 +326,42 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
                 const f32 scales[GROUPS] = {F::scale(one, run, part), F::scale(other, run, part)};
 #pragma unroll
                 for (u32 g = 0; g < GROUPS; ++g) {
-                    f32& sum = sums[g * EACH + r];
-                    sum = __fmaf_rn(scales[g], products[g], sum);
-                    if (F::MINIMA) sum = __fmaf_rn(-F::minimum(g == 0 ? one : other, run, part), all, sum);
+                    const u32 i = g * EACH + r;
+                    sums[i] = __fmaf_rn(scales[g], products[g], sums[i]);
+                    if (F::MINIMA) minima[i] = __fmaf_rn(F::minimum(g == 0 ? one : other, run, part), all, minima[i]);
                 }
+            }
+        }
+    }
+
+    // Adds a unit, of which the activations begin at `at`, to the sums.
+    template <class R> DEVICE void multiply_unit(const R& one, const R& other, u32 at) {
+        f32 steps[SUMS], minima[SUMS];
+#pragma unroll
+        for (u32 i = 0; i < SUMS; ++i) steps[i] = minima[i] = 0;
+        f32 pairs[2][SUMS];
+#pragma unroll
+        for (u32 run = 0; run < RUNS; ++run) {
+            f32 (&to)[SUMS] = F::STEPS ? steps : sums;
+            if constexpr (MMA) multiply_on_tensor_cores(one, other, run, at + run * 32, to, minima);
+            else multiply(one, other, run, at + run * 32, to, minima);
+            if (!PAIRS || OF_LANES || run % 2 == 0) continue;
+#pragma unroll
+            for (u32 i = 0; i < SUMS; ++i) {
+                f32& sum = pairs[run / 4 % 2][i];
+                sum = run % 4 == 1 ? minima[i] : sum + minima[i];
+                minima[i] = run + 1 < RUNS ? 0.f : pairs[0][i] + sum;
+            }
+        }
+        if constexpr (OF_LANES) minima_of_lanes(one, other, at, minima);
+#pragma unroll
+        for (u32 i = 0; i < SUMS; ++i) {
+            const R& of = i / EACH % GROUPS == 0 ? one : other;
+            if constexpr (F::STEPS) {
+                sums[i] = __fmaf_rn(F::step(of), steps[i], sums[i]);
+                if (F::MINIMA) sums[i] = __fmaf_rn(-F::step_of_minima(of), minima[i], sums[i]);
+            } else if (F::MINIMA) {
+                sums[i] = __fsub_rn(sums[i], minima[i]);
             }
         }
     }
@@ -323,12 +398,7 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
                 if ((i32)(d * SLICES) < rest) {
                     const auto& one = F::ready(held[d][0]);
                     const auto& other = F::ready(held[d][1]);
-#pragma unroll
-                    for (u32 run = 0; run < RUNS; ++run) {
-                        const u32 first = at + d * (SLICES * F::UNIT) + run * 32;
-                        if constexpr (MMA) multiply_on_tensor_cores(one, other, run, first);
-                        else multiply(one, other, run, first);
-                    }
+                    multiply_unit(one, other, at + d * (SLICES * F::UNIT));
                 }
                 load_weights(d);
             }
@@ -346,7 +416,7 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
 #pragma unroll
             for (u32 i = 0; i < SUMS; ++i) {
                 const u32 row = i / (GROUPS * EACH) * 8 + lane() % 4 * 2 + i % EACH;
-                if (row < ROWS) parts[warp()][row][i / EACH % GROUPS * COLUMNS + lane() / 4] = sums[i] * Integers<E>::template TIMES<F>;
+                if (row < ROWS) parts[warp()][row][i / EACH % GROUPS * COLUMNS + lane() / 4] = sums[i] * (F::FLOATS ? 1.f : Integers<E>::TIMES);
             }
         } else {
 #pragma unroll

@@ -2,9 +2,10 @@
 //
 // A format says what a lane loads of a unit of a row (`Held`, with `load`, of the tile so many bytes behind that of `At`), and what that
 // means. `ready` takes scales and minima apart, which are in words of four. Of each run of 32 elements, lane `l` of the four that share a
-// row has elements 4 l to 4 l + 3 and 16 + 4 l to 16 + 4 l + 3: `quads` has them as bytes, from which `OFFSET` is subtracted (or, with
-// `ZEROS`, the integer of the run in `zeros`), or which have a sign. Element = scale * integer - minimum; 32 elements share both, or each
-// 16 have their own (`SPLIT`). Where elements are floats of 8 bits (`FLOATS`), these take the place of the integers.
+// row has elements 4 l to 4 l + 3 and 16 + 4 l to 16 + 4 l + 3: `quads` has them as bytes, from which `OFFSET` is subtracted, or, with
+// `ZEROS`, the integer of the run in `zeros`. The second and the third of four are in each other's place, so that the first two are in the
+// halves of a word by a mask. Element = scale * integer - minimum; 32 elements share both, or each 16 have their own (`SPLIT`), and both are
+// in steps of the unit's (`STEPS`); `minima_of_pair` has those of two runs at a time. Where elements are floats of 8 bits (`FLOATS`), these take the place of the integers, in their order.
 #pragma once
 
 namespace blocks {
@@ -33,11 +34,15 @@ DEVICE f32 half(u32 bits) {
     x.bits = (u16)bits;
     return to_f32(x);
 }
-// Byte `i`, without a sign and with one.
-DEVICE f32 byte(u32 word, u32 i) { return (f32)(word >> i * 8 & 0xffu); }
-DEVICE f32 signed_byte(u32 word, u32 i) { return (f32)((i32)(word << (24 - i * 8)) >> 24); }
-// The low four bits as bit 4 of a byte each.
-DEVICE u32 fifths(u32 bits) { return ((bits & 0xfu) * 0x00204081u & 0x01010101u) << 4; }
+// Byte `i` less `zero`, as so many of the least floats of 16 bits: in units of 1 / LEAST.
+const f32 LEAST = 16777216.f;
+DEVICE f32 byte(u32 word, u32 i, u32 zero = 0) {
+    u32 pair = word >> i % 2 * 8 & 0x00ff00ffu;
+    if (zero != 0) asm("sub.f16x2 %0, %1, %2;" : "=r"(pair) : "r"(pair), "r"(zero * 0x10001u));
+    return half(pair >> i / 2 * 16);
+}
+// The low four bits as bit 4 of a byte each, in the order of `quads`.
+DEVICE u32 fifths(u32 bits) { return ((bits & 0xfu) * 0x00208041u & 0x01010101u) << 4; }
 
 // Where a lane of a row has its bytes in a tile: of parts in which lanes have `OF_LANE` bytes each, and of those in which rows have `OF_ROW`.
 // Both are found once, so that what is added for a part or for another tile is a number in an instruction.
@@ -62,20 +67,26 @@ template <u32 OF_LANE, u32 OF_ROW> struct Bytes {
 // Two blocks of 32 elements, or one of 64.
 struct Pair {
     static constexpr u32 UNIT = 64;
-    static constexpr bool SPLIT = false, FLOATS = false, ZEROS = false;
+    static constexpr bool SPLIT = false, FLOATS = false, ZEROS = false, NIBBLES = false, STEPS = false;
 };
 
-// Of which each lane holds a word of four bits for each element of a run.
+// Four elements, which are four bits of each byte of a word.
+DEVICE u32 nibbles(u32 word, u32 up) { return word >> up & 0x0f0f0f0fu; }
+
+// Of which each lane holds a word of four bits for each element of a run. With `NIBBLES`, a quad is the bits of `word` from `up` on.
 struct Nibbles : Pair {
+    static constexpr bool NIBBLES = true;
+    template <class H> static DEVICE u32 word(const H& h, u32 run, u32) { return h.q[run]; }
+    static DEVICE constexpr u32 up(u32, u32 i) { return i * 4; }
     template <class H> static DEVICE void quads(const H& h, u32 run, u32, u32 (&q)[2]) {
-        q[0] = h.q[run] & 0x0f0f0f0fu;
-        q[1] = h.q[run] >> 4 & 0x0f0f0f0fu;
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) q[i] = nibbles(word(h, run, i), up(run, i));
     }
 };
 
 struct Q4_0 : Nibbles {
     static constexpr u32 BYTES = 36, OFFSET = 8;
-    static constexpr bool SIGNED = false, MINIMA = false;
+    static constexpr bool MINIMA = false;
     struct Held {
         u32 q[2], d;
     };
@@ -92,7 +103,7 @@ struct Q4_0 : Nibbles {
 
 struct Q4_1 : Nibbles {
     static constexpr u32 BYTES = 40, OFFSET = 0;
-    static constexpr bool SIGNED = false, MINIMA = true;
+    static constexpr bool MINIMA = true;
     struct Held {
         u32 q[2], d[2];
     };
@@ -109,7 +120,7 @@ struct Q4_1 : Nibbles {
 
 struct Q5_0 : Pair {
     static constexpr u32 BYTES = 44, OFFSET = 16;
-    static constexpr bool SIGNED = false, MINIMA = false;
+    static constexpr bool MINIMA = false;
     struct Held {
         u32 q[2], h[2], d;
     };
@@ -132,7 +143,7 @@ struct Q5_0 : Pair {
 
 struct Q5_1 : Pair {
     static constexpr u32 BYTES = 48, OFFSET = 0;
-    static constexpr bool SIGNED = false, MINIMA = true;
+    static constexpr bool MINIMA = true;
     struct Held {
         u32 q[2], h[2], d[2];
     };
@@ -154,8 +165,8 @@ struct Q5_1 : Pair {
 };
 
 struct Q8_0 : Pair {
-    static constexpr u32 BYTES = 68, OFFSET = 0;
-    static constexpr bool SIGNED = true, MINIMA = false;
+    static constexpr u32 BYTES = 68, OFFSET = 128;
+    static constexpr bool MINIMA = false;
     struct Held {
         u32 q[4], d;
     };
@@ -174,10 +185,10 @@ struct Q8_0 : Pair {
     static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
 };
 
-// Four bits are a place in a table of values with signs.
+// Four bits are a place in a table.
 struct IQ4_NL : Pair {
-    static constexpr u32 BYTES = 36, OFFSET = 0;
-    static constexpr bool SIGNED = true, MINIMA = false;
+    static constexpr u32 BYTES = 36, OFFSET = 128;
+    static constexpr bool MINIMA = false;
     typedef Q4_0::Held Held;
     typedef Held Ready;
     typedef Q4_0::At At;
@@ -186,8 +197,8 @@ struct IQ4_NL : Pair {
     // The values at four places, the low bits of 16.
     static DEVICE u32 values(u32 places) {
         const u32 of_eight = places & 0x7777u;
-        // -127 -104 -83 -65, -49 -35 -22 -10, 1 13 25 38, 53 69 89 113.
-        const u32 below = __byte_perm(0xbfad9881u, 0xf6eaddcfu, of_eight), above = __byte_perm(0x26190d01u, 0x71594535u, of_eight);
+        // 128 and -127 -104 -83 -65, -49 -35 -22 -10, 1 13 25 38, 53 69 89 113.
+        const u32 below = __byte_perm(0x3f2d1801u, 0x766a5d4fu, of_eight), above = __byte_perm(0xa6998d81u, 0xf1d9c5b5u, of_eight);
         // A place from 8 on chooses the other one.
         return __byte_perm(below, above, 0x3210u | (places & 0x8888u) >> 1);
     }
@@ -209,7 +220,7 @@ struct F8_E4M3 : Q8_0 {
 // Each run has an integer that stands for 0, of up to 8 bits.
 struct INT4 : Nibbles {
     static constexpr u32 BYTES = 38, OFFSET = 0;
-    static constexpr bool SIGNED = false, MINIMA = false, ZEROS = true;
+    static constexpr bool MINIMA = false, ZEROS = true;
     struct Held {
         u32 q[2], d, zeros;
     };
@@ -229,22 +240,22 @@ struct INT4 : Nibbles {
         stream_half(at.zeros + tile, h.zeros);
     }
     static DEVICE const Held& ready(const Held& h) { return h; }
-    // The zero of a run in the lower byte of both halves, below the lowest byte of `above`.
-    static DEVICE u32 zeros(const Held& h, u32 run, u32 above) { return __byte_perm(h.zeros, above, run == 0 ? 0x4040u : 0x4141u); }
+    // The zero of a run in the lower byte of both halves.
+    static DEVICE u32 zeros(const Held& h, u32 run) { return __byte_perm(h.zeros, 0u, run == 0 ? 0x4040u : 0x4141u); }
     static DEVICE f32 scale(const Held& h, u32 run, u32) { return half(h.d >> run * 16); }
     // Of an element alone, as on the host.
-    static DEVICE f32 minimum(const Held& h, u32 run, u32) { return __fmul_rn(half(h.d >> run * 16), byte(h.zeros, run)); }
+    static DEVICE f32 minimum(const Held& h, u32 run, u32) { return __fmul_rn(half(h.d >> run * 16), byte(h.zeros, run) * LEAST); }
 };
 
-// One block of 256 elements.
+// One block of 256 elements. Scales and minima of its runs are whole numbers of steps, whose size is that of the block.
 struct Large {
     static constexpr u32 UNIT = 256;
-    static constexpr bool FLOATS = false, ZEROS = false;
+    static constexpr bool FLOATS = false, ZEROS = false, NIBBLES = false, STEPS = true;
 };
 
 struct Q2_K : Large {
     static constexpr u32 BYTES = 84, OFFSET = 0;
-    static constexpr bool SIGNED = false, MINIMA = true, SPLIT = true;
+    static constexpr bool MINIMA = true, SPLIT = true;
     struct Held {
         u32 q[4], scales[4], d;
     };
@@ -260,19 +271,27 @@ struct Q2_K : Large {
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) q[i] = h.q[run / 4 * 2 + i] >> run % 4 * 2 & 0x03030303u;
     }
+    static DEVICE f32 step(const Held& h) { return half(h.d) * LEAST; }
+    static DEVICE f32 step_of_minima(const Held& h) { return half(h.d >> 16) * LEAST; }
     static DEVICE f32 scale(const Held& h, u32 run, u32 part) {
         const u32 group = run * 2 + part;
-        return half(h.d) * byte(h.scales[group / 4] & 0x0f0f0f0fu, group % 4);
+        return byte(h.scales[group / 4] & 0x0f0f0f0fu, group % 4);
     }
     static DEVICE f32 minimum(const Held& h, u32 run, u32 part) {
         const u32 group = run * 2 + part;
-        return half(h.d >> 16) * byte(h.scales[group / 4] >> 4 & 0x0f0f0f0fu, group % 4);
+        return byte(h.scales[group / 4] >> 4 & 0x0f0f0f0fu, group % 4);
+    }
+    static DEVICE void minima_of_pair(const Held& h, u32 pair, u32 (&to)[2]) {
+        const u32 low = pair % 2 == 0 ? h.scales[0] : h.scales[1], high = pair % 2 == 0 ? h.scales[2] : h.scales[3];
+        const u32 word = (pair < 2 ? low : high) >> 4;
+        to[0] = word & 0x000f000fu;
+        to[1] = word >> 8 & 0x000f000fu;
     }
 };
 
 struct Q3_K : Large {
     static constexpr u32 BYTES = 110, OFFSET = 4;
-    static constexpr bool SIGNED = false, MINIMA = false, SPLIT = true;
+    static constexpr bool MINIMA = false, SPLIT = true;
     struct Held {
         u32 q[4], h[2], scales[3], d;
     };
@@ -303,12 +322,17 @@ struct Q3_K : Large {
             q[i] = r.h.q[run / 4 * 2 + i] >> run % 4 * 2 & 0x03030303u | (r.h.h[i] >> run & 0x01010101u) << 2;
         }
     }
+    static DEVICE f32 step(const Ready& r) { return half(r.h.d) * LEAST; }
+    static DEVICE f32 step_of_minima(const Ready&) { return 0; }
     static DEVICE f32 scale(const Ready& r, u32 run, u32 part) {
         const u32 group = run * 2 + part;
-        return half(r.h.d) * (byte(r.scales[group / 4], group % 4) - 32.f);
+        return byte(r.scales[group / 4], group % 4, 32);
     }
     static DEVICE f32 minimum(const Ready&, u32, u32) { return 0; }
 };
+
+// Two bytes of a word, the first two or the last, in the lower byte of halves.
+DEVICE u32 two_bytes(u32 word, bool are_last) { return __byte_perm(word, 0u, are_last ? 0x4342u : 0x4140u); }
 
 // Scales and minima of six bits, eight of each.
 struct Sixes {
@@ -318,13 +342,15 @@ struct Sixes {
         : d(head[0]),
           scales{head[1] & 0x3f3f3f3fu, head[3] & 0x0f0f0f0fu | head[1] >> 2 & 0x30303030u},
           minima{head[2] & 0x3f3f3f3fu, head[3] >> 4 & 0x0f0f0f0fu | head[2] >> 2 & 0x30303030u} {}
-    DEVICE f32 scale(u32 run) const { return half(d) * byte(scales[run / 4], run % 4); }
-    DEVICE f32 minimum(u32 run) const { return half(d >> 16) * byte(minima[run / 4], run % 4); }
+    DEVICE f32 scale(u32 run) const { return byte(scales[run / 4], run % 4); }
+    DEVICE f32 minimum(u32 run) const { return byte(minima[run / 4], run % 4); }
+    // Those of the pair of runs `pair`, as the bits of halves.
+    DEVICE void minima_of_pair(u32 pair, u32 (&to)[1]) const { to[0] = two_bytes(pair < 2 ? minima[0] : minima[1], pair % 2 == 1); }
 };
 
 struct Q4_K : Large {
     static constexpr u32 BYTES = 144, OFFSET = 0;
-    static constexpr bool SIGNED = false, MINIMA = true, SPLIT = false;
+    static constexpr bool MINIMA = true, SPLIT = false, NIBBLES = true;
     struct Held {
         u32 q[2][4], head[4];
     };
@@ -339,17 +365,22 @@ struct Q4_K : Large {
         stream(at.row + tile + 1024, h.head);
     }
     static DEVICE Ready ready(const Held& h) { return Ready{h, Sixes(h.head)}; }
+    static DEVICE u32 word(const Ready& r, u32 run, u32 i) { return r.h.q[run / 4][run / 2 % 2 * 2 + i]; }
+    static DEVICE constexpr u32 up(u32 run, u32) { return run % 2 * 4; }
     static DEVICE void quads(const Ready& r, u32 run, u32, u32 (&q)[2]) {
 #pragma unroll
-        for (u32 i = 0; i < 2; ++i) q[i] = r.h.q[run / 4][run / 2 % 2 * 2 + i] >> run % 2 * 4 & 0x0f0f0f0fu;
+        for (u32 i = 0; i < 2; ++i) q[i] = nibbles(word(r, run, i), up(run, i));
     }
+    static DEVICE f32 step(const Ready& r) { return half(r.of.d) * LEAST; }
+    static DEVICE f32 step_of_minima(const Ready& r) { return half(r.of.d >> 16) * LEAST; }
     static DEVICE f32 scale(const Ready& r, u32 run, u32) { return r.of.scale(run); }
     static DEVICE f32 minimum(const Ready& r, u32 run, u32) { return r.of.minimum(run); }
+    static DEVICE void minima_of_pair(const Ready& r, u32 pair, u32 (&to)[1]) { r.of.minima_of_pair(pair, to); }
 };
 
 struct Q5_K : Large {
     static constexpr u32 BYTES = 176, OFFSET = 0;
-    static constexpr bool SIGNED = false, MINIMA = true, SPLIT = false;
+    static constexpr bool MINIMA = true, SPLIT = false;
     struct Held {
         u32 q[2][4], h[2], head[4];
     };
@@ -371,13 +402,16 @@ struct Q5_K : Large {
             q[i] = r.h.q[run / 4][run / 2 % 2 * 2 + i] >> run % 2 * 4 & 0x0f0f0f0fu | (r.h.h[i] >> run & 0x01010101u) << 4;
         }
     }
+    static DEVICE f32 step(const Ready& r) { return half(r.of.d) * LEAST; }
+    static DEVICE f32 step_of_minima(const Ready& r) { return half(r.of.d >> 16) * LEAST; }
     static DEVICE f32 scale(const Ready& r, u32 run, u32) { return r.of.scale(run); }
     static DEVICE f32 minimum(const Ready& r, u32 run, u32) { return r.of.minimum(run); }
+    static DEVICE void minima_of_pair(const Ready& r, u32 pair, u32 (&to)[1]) { r.of.minima_of_pair(pair, to); }
 };
 
 struct Q6_K : Large {
     static constexpr u32 BYTES = 210, OFFSET = 32;
-    static constexpr bool SIGNED = false, MINIMA = false, SPLIT = true;
+    static constexpr bool MINIMA = false, SPLIT = true;
     struct Held {
         u32 q[2][4], h[4], scales[4], d;
     };
@@ -398,9 +432,12 @@ struct Q6_K : Large {
                 | (h.h[run / 4 * 2 + i] >> run % 4 * 2 & 0x03030303u) << 4;
         }
     }
+    static DEVICE f32 step(const Held& h) { return half(h.d) * LEAST; }
+    static DEVICE f32 step_of_minima(const Held&) { return 0; }
+    // Of a sign and seven bits.
     static DEVICE f32 scale(const Held& h, u32 run, u32 part) {
         const u32 group = run * 2 + part;
-        return half(h.d) * signed_byte(h.scales[group / 4], group % 4);
+        return byte(h.scales[group / 4] ^ 0x80808080u, group % 4, 128);
     }
     static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
 };
@@ -434,20 +471,30 @@ DEVICE void floats(u32 quad, f32 (&to)[4]) {
 #endif
 }
 
-// What stands for 0 in a run, if elements have no sign, in the lower byte of both halves, below the lowest byte of `above`.
-template <class F, class R> DEVICE u32 zeros_of(const R& held, u32 run, u32 above) {
-    if constexpr (F::ZEROS) return F::zeros(held, run, above);
-    else return ((above & 0xffu) << 8 | F::OFFSET) * 0x10001u;
+// The scale of a run, or of a part of it, and its minimum.
+template <class F, class R> DEVICE f32 scale_of(const R& held, u32 run, u32 part) {
+    if constexpr (F::STEPS) return __fmul_rn(F::step(held), F::scale(held, run, part));
+    else return F::scale(held, run, part);
+}
+template <class F, class R> DEVICE f32 minimum_of(const R& held, u32 run, u32 part) {
+    if constexpr (F::STEPS) return __fmul_rn(F::step_of_minima(held), F::minimum(held, run, part));
+    else return F::minimum(held, run, part);
+}
+
+// What stands for 0 in a run in the lower byte of both halves.
+template <class F, class R> DEVICE u32 zeros_of(const R& held, u32 run) {
+    if constexpr (F::ZEROS) return F::zeros(held, run);
+    else return F::OFFSET * 0x10001u;
 }
 
 // Four elements as floats. Of integers, these are bytes behind a number of which they are the last bits.
 template <class F> DEVICE void integers(u32 quad, u32 zeros, f32 (&to)[4]) {
     if constexpr (F::FLOATS) return floats(quad, to);
-    if (F::SIGNED) quad ^= 0x80808080u;
-    const f32 from = __uint_as_float(0x4b000000u | (F::SIGNED ? 128u : zeros & 0xffu));
+    const f32 from = __uint_as_float(0x4b000000u | zeros & 0xffu);
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
-        to[i] = __fsub_rn(__uint_as_float(__byte_perm(quad, 0x4b000000u, 0x7440u | i)), from);
+        const u32 place = i % 2 * 2 + i / 2;
+        to[i] = __fsub_rn(__uint_as_float(__byte_perm(quad, 0x4b000000u, 0x7440u | place)), from);
     }
 }
 

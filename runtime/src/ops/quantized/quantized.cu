@@ -18,12 +18,12 @@ template <class F> DEVICE void write(const typename F::Held& held, u32 lane, T* 
         for (u32 i = 0; i < 2; ++i) {
             const u32 part = F::SPLIT ? i : 0;
             f32 q[4];
-            blocks::integers<F>(quads[i], F::ZEROS ? 0u : blocks::zeros_of<F>(ready, run, 0), q);
+            blocks::integers<F>(quads[i], F::ZEROS ? 0u : blocks::zeros_of<F>(ready, run), q);
             Pack<T, 4> pack;
 #pragma unroll
             for (u32 j = 0; j < 4; ++j) {
-                f32 value = __fmul_rn(F::scale(ready, run, part), q[j]);
-                if (F::MINIMA || F::ZEROS) value = __fsub_rn(value, F::minimum(ready, run, part));
+                f32 value = __fmul_rn(blocks::scale_of<F>(ready, run, part), q[j]);
+                if (F::MINIMA || F::ZEROS) value = __fsub_rn(value, blocks::minimum_of<F>(ready, run, part));
                 pack.v[j] = from_f32<T>(value);
             }
             *(Raw<sizeof(T) * 4>*)(y + run * 32 + i * 16 + lane * 4) = pack.raw;

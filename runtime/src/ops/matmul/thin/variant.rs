@@ -133,32 +133,33 @@ impl Fused {
 
     /// For weights in blocks, of which a step is a unit.
     fn of_blocks(format: BlockFormat, dtype: DType, [m, k]: [usize; 2], makes_rows: bool) -> Self {
+        let (is_large, is_long) = (few_rows::is_large(format), k > MOST_OF_EIGHT);
         // The order of a sum follows from it: it depends on K alone.
-        let slices = if k > MOST_OF_EIGHT { 2 * SLICES } else { SLICES };
-        let is_large = few_rows::is_large(format);
+        let slices = if is_long { 2 * SLICES } else { SLICES };
         let rows = match (dtype, m) {
             (_, ..=1) => 1,
             (DType::F32, 2) => 2,
             (DType::F32, _) => 4,
             (_, ..=8) => 8,
             // Of twice as many threads, each has half as many registers.
-            _ if is_large && slices > SLICES => 8,
+            _ if is_large && is_long => 8,
             _ => 16,
         };
         let ahead = match rows {
+            // It takes so few registers that a third block would find room: see below.
+            1 if format == BlockFormat::Q2_K && dtype != DType::F32 => 2,
             _ if is_large => 1,
             2 | 4 | 16 => 2,
-            _ if slices > SLICES && !is_wide_step(format) => 2,
-            _ if slices > SLICES => 3,
+            _ if is_long && !is_wide_step(format) => 2,
+            _ if is_long => 3,
             // Blocks are as many as run at a time with the registers that this takes. With fewer, a third one would find room on some
             // multiprocessors, while others had one.
             1 if dtype != DType::F32 && is_small(format) => 6,
             _ => 4,
         };
-        // Scales and minima of 16 elements each take registers as well, and so do several rows while they are made.
-        let is_wide = format == BlockFormat::Q2_K && dtype != DType::F32
-            || [4, 16].contains(&rows) && (is_large || makes_rows);
-        let resident = if is_wide || slices > SLICES { 1 } else { 2 };
+        // Several rows take registers while they are made.
+        let is_wide = [4, 16].contains(&rows) && (is_large || makes_rows);
+        let resident = if is_wide || is_long { 1 } else { 2 };
         Self { rows, groups: 2, slices, ahead, near: 1, resident }
     }
 
