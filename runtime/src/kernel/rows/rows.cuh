@@ -42,7 +42,7 @@ template <int T_, int P_, int V_, int B_, bool HELD_, bool WHOLE_, bool PACKED_>
             u32 block;
             asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(block));
             team += block * TEAMS;
-            Cluster::arrive();
+            Cluster::begin();
         }
     }
     DEVICE u32 size() const {
@@ -135,6 +135,8 @@ template <class C, typename E> DEVICE auto hold(const C& cx, const Input<E>& fro
         return from;
     }
 }
+
+template <class C, typename E> DEVICE const Held<C, E>& hold(const C&, const Held<C, E>& row) { return row; }
 
 template <typename N, int V> struct Computed { N v[V]; };
 

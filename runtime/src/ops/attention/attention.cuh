@@ -45,24 +45,29 @@ static_assert(sizeof(Params) == 312, "mirrored by cuda.rs");
 static_assert(sizeof(Params) == 216, "mirrored by cuda.rs");
 #endif
 
-// The number of keys that query (b, t) sees, counted from the first.
-DEVICE u32 visible(const Params& p, u32 b, u32 t) {
+// The length or the position of query (b, t), if the mask has some.
+DEVICE u32 limit_of(const Params& p, u32 b, u32 t) {
+    if (p.mask < 2) return 0;
+    return ((const u32*)p.limits)[b * p.limit_strides[0] + (p.mask == 3 ? t * p.limit_strides[1] : 0)];
+}
+
+// How many keys are real, as memory has it.
+DEVICE u32 real_of(const Params& p) { return p.real ? *(const u32*)p.real : p.keys; }
+
+// The number of keys that query (b, t) sees, counted from the first, of which it is known what `limit_of` and `real_of` return: several of
+// them are loaded at a time.
+DEVICE u32 visible(const Params& p, u32 t, u32 limit, u32 real) {
     u64 n = p.keys;
     if (p.mask == 1) {
         const u64 end = (u64)t + 1 + p.keys;
         n = end > p.times ? end - p.times : 0;
-    } else if (p.mask == 2) {
-        n = ((const u32*)p.limits)[b * p.limit_strides[0]];
-    } else if (p.mask == 3) {
-        n = (u64)((const u32*)p.limits)[b * p.limit_strides[0] + t * p.limit_strides[1]] + 1;
+    } else if (p.mask >= 2) {
+        n = (u64)limit + (p.mask == 3 ? 1 : 0);
     }
-    u64 most = p.keys;
-    if (p.real) {
-        const u64 real = *(const u32*)p.real;
-        most = real < most ? real : most;
-    }
+    const u64 most = real < p.keys ? real : p.keys;
     return (u32)(n < most ? n : most);
 }
+DEVICE u32 visible(const Params& p, u32 b, u32 t) { return visible(p, t, limit_of(p, b, t), real_of(p)); }
 
 #if defined(VARIANT)
 
@@ -239,6 +244,23 @@ DEVICE u32 cluster_size() {
 #endif
 }
 
+// Returns whether the first block of a cluster has all keys of its rows, so that the others have nothing to do. What the others would
+// add to its sums is nothing, but a sink would be added to sums of other parts.
+DEVICE bool is_alone(u32 tiles, u32 warps) {
+#if __CUDA_ARCH__ >= 900 && !defined(VARIANT)
+    return cluster_size() > 1 && tiles <= warps;
+#else
+    return false;
+#endif
+}
+
+// Before a block ends that exchanges nothing with those of its cluster: all have begun.
+DEVICE void leave() {
+#if __CUDA_ARCH__ >= 900
+    if (cluster_size() > 1) Cluster::wait();
+#endif
+}
+
 #if __CUDA_ARCH__ >= 900
 // Where an address of this block's shared memory is in that of another block of its cluster.
 DEVICE f32* in_block(u32 block, f32* here) {
@@ -250,11 +272,12 @@ DEVICE f32* in_block(u32 block, f32* here) {
 
 // Adds what the warps of a block have for its rows: `sums` and `values`, of rows `width` apart, by warp and row. The blocks of a
 // cluster, a power of two of them, have a part of the keys each; they have arrived at its barrier before. Each adds every so many
-// elements of all parts. Other parts are left to `attend_join`.
+// elements of all parts, unless one has all keys (`is_alone`). Other parts are left to `attend_join`.
 template <u32 SIZE>
-DEVICE void merge(const Params& p, const Share& share, const f32* sums, const f32* values, u32 width, f32* parts) {
+DEVICE void merge(
+    const Params& p, const Share& share, const f32* sums, const f32* values, u32 width, f32* parts, bool is_alone = false) {
     constexpr u32 WARPS_OF_BLOCK = SIZE / WARP;
-    const u32 count = share.count, all = count * width, cluster = cluster_size();
+    const u32 count = share.count, all = count * width, cluster = is_alone ? 1 : cluster_size();
     auto warps = [&](u32 r) { return Parts{sums + 2 * r, values + r * width, 2 * count, all}; };
     __syncthreads();
 #if __CUDA_ARCH__ >= 900
@@ -291,7 +314,7 @@ DEVICE void merge(const Params& p, const Share& share, const f32* sums, const f3
     for (u32 i = threadIdx.x; i < all; i += SIZE) {
         const u32 r = i / width, e = i % width;
         if (e >= p.size_v) continue;
-        if (p.splits == 1) {
+        if (p.splits == 1 || is_alone) {
             share.result(p, r)[e] = share.joined(p, r, warps(r), WARPS_OF_BLOCK, e);
             continue;
         }

@@ -55,7 +55,7 @@ template <int R> DEVICE void attend(const Params& p) {
 #endif
     start_dependents();
 #if __CUDA_ARCH__ >= 900
-    if (cluster_size() > 1) Cluster::arrive();
+    if (cluster_size() > 1) Cluster::begin();
 #endif
     const Share share(p, R);
     const u32 split = share.split, chunk = share.chunk, head = share.head, b = share.b;

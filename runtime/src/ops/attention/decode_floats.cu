@@ -53,7 +53,7 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     constexpr u32 SCORES = U * R, BITS = log2_of(SCORES < LANES ? SCORES : LANES), LEFT = SCORES >> BITS;
     start_dependents();
 #if __CUDA_ARCH__ >= 900
-    if (cluster_size() > 1) Cluster::arrive();
+    if (cluster_size() > 1) Cluster::begin();
 #endif
     const Share share(p, R);
     const u32 count = share.count;
@@ -73,9 +73,9 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     const u64 k_apart = p.k_strides[1], v_apart = p.v_strides[1];
     const bool near = sub * 4 < p.size, far = DT / 2 + sub * 4 < p.size, has = four * 4 < p.size_v;
     weights += warp * STEP * R;
-    // A warp has every so many tiles, so that the parts are even, whatever the capacity of the cache.
+    // A warp has every so many tiles, so that the parts are even, whatever the capacity of the cache. Few keys are all in one block.
     const u32 apart = p.splits * WARPS;
-    u32 tile = warp * p.splits + share.split;
+    u32 tile = share.split * WARPS + warp;
 
     // Elements beyond the size of a head stay zeros.
     float4 key[U][2], value[LOADS];
@@ -132,7 +132,16 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     wait_for_earlier();
 #endif
 
-    u32 limit = mine < count ? visible(p, share.b, t) : 0;
+    // What is asked for before the number of keys, which is loaded as well, is looked at.
+    const u32 real = real_of(p), asked = limit_of(p, share.b, t);
+    f32 loaded[QUERIES];
+#pragma unroll
+    for (u32 i = 0; i < QUERIES; ++i) loaded[i] = query[i] ? *query[i] : 0.f;
+    if (is_first) {
+        load_keys(tile, p.keys);
+        load_values(tile, p.keys);
+    }
+    u32 limit = mine < count ? visible(p, t, asked, real) : 0;
 #if defined(VARIANT)
     // What the scores of row `mine` need besides: the first key that it sees, and its position.
     const u32 head = share.place(p, mine < count ? mine : 0).h;
@@ -142,14 +151,10 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     u32 from = first_visible(p, position, limit);
     if (from >= limit) from = limit = 0;
 #endif
-    if (is_first) {
-        load_keys(tile, p.keys);
-        load_values(tile, p.keys);
-    }
 #pragma unroll
     for (u32 i = 0; i < QUERIES; ++i) {
         const u32 at = i * THREADS + threadIdx.x;
-        if (at < R * DT) queries[at] = query[i] ? *query[i] * p.scale : 0.f;
+        if (at < R * DT) queries[at] = loaded[i] * p.scale;
     }
     // The keys that each row sees, and the most and the fewest.
     u32 ends[R], top = 0, low = 0xffffffffu;
@@ -171,6 +176,11 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     tile += bottom < top ? bottom / STEP / apart * apart : 0;
 #endif
     const u32 tiles = (top + STEP - 1) / STEP;
+    const bool alone = is_alone(tiles, WARPS);
+    if (alone) {
+        leave();
+        if (share.split != 0) return;
+    }
     if (!is_first && tile < tiles) {
         load_keys(tile, top);
         load_values(tile, top);
@@ -308,7 +318,7 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     for (u32 r = 0; r < R; ++r) {
         if (r < count && which == 0) *(float4*)(values + (warp * count + r) * DT + four * 4) = out[r];
     }
-    merge<THREADS>(p, share, sums, values, DT, parts);
+    merge<THREADS>(p, share, sums, values, DT, parts, alone);
 }
 
 // Blocks of a multiprocessor, as registers allow.

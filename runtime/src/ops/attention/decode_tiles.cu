@@ -43,7 +43,7 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     constexpr u32 PIECES = DT / 64;  // 16 bytes of a value
     start_dependents();
 #if __CUDA_ARCH__ >= 900
-    if (cluster_size() > 1) Cluster::arrive();
+    if (cluster_size() > 1) Cluster::begin();
 #endif
     const Share share(p, 8 * NT);
     const u32 count = share.count;
@@ -59,9 +59,9 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     const T* k = (const T*)p.k + share.b * p.k_strides[0] + share.head * p.k_strides[2];
     const T* v = (const T*)p.v + share.b * p.v_strides[0] + share.head * p.v_strides[2];
     const u64 k_apart = p.k_strides[1], v_apart = p.v_strides[1];
-    // A warp has every so many tiles, so that the parts are even, whatever the capacity of the cache.
+    // A warp has every so many tiles, so that the parts are even, whatever the capacity of the cache. Few keys are all in one block.
     const u32 apart = p.splits * WARPS;
-    u32 tile = warp * p.splits + share.split;
+    u32 tile = share.split * WARPS + warp;
 
     u32 kf[MT][2][CHUNKS][4], vf[MT][4][PIECES][4];
     // Rows from `end` on are not read; others take their place.
@@ -135,13 +135,33 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     wait_for_earlier();
 #endif
 
+    // What is asked for before the number of keys, which is loaded as well, is looked at.
+    const u32 real = real_of(p);
     u32 limit[NT][2];
+#pragma unroll
+    for (u32 n = 0; n < NT; ++n) {
+#pragma unroll
+        for (u32 c = 0; c < 2; ++c) limit[n][c] = limit_of(p, share.b, n * 8 + quad * 2 + c < count ? times[n][c] : 0);
+    }
+    u32 qf[NT][CHUNKS][4];
+#pragma unroll
+    for (u32 n = 0; n < NT; ++n) {
+#pragma unroll
+        for (u32 c = 0; c < CHUNKS; ++c) {
+            qf[n][c][0] = qf[n][c][1] = qf[n][c][2] = qf[n][c][3] = 0;
+            if (queries[n] && c * 32 + quad * 8 < p.size) load(qf[n][c], queries[n] + c * 32);
+        }
+    }
+    if (is_first) {
+        load_keys(tile, p.keys);
+        load_values(tile, p.keys);
+    }
 #pragma unroll
     for (u32 n = 0; n < NT; ++n) {
 #pragma unroll
         for (u32 c = 0; c < 2; ++c) {
             const u32 r = n * 8 + quad * 2 + c;
-            limit[n][c] = r < count ? visible(p, share.b, times[n][c]) : 0;
+            limit[n][c] = r < count ? visible(p, times[n][c], limit[n][c], real) : 0;
 #if defined(VARIANT)
             const u32 head = share.place(p, r < count ? r : 0).h, t = r < count ? times[n][c] : 0;
             position[n][c] = position_of(p, share.b, t);
@@ -152,19 +172,6 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
             else bottom = from[n][c] < bottom ? from[n][c] : bottom;
             highest = from[n][c] > highest ? from[n][c] : highest;
 #endif
-        }
-    }
-    if (is_first) {
-        load_keys(tile, p.keys);
-        load_values(tile, p.keys);
-    }
-    u32 qf[NT][CHUNKS][4];
-#pragma unroll
-    for (u32 n = 0; n < NT; ++n) {
-#pragma unroll
-        for (u32 c = 0; c < CHUNKS; ++c) {
-            qf[n][c][0] = qf[n][c][1] = qf[n][c][2] = qf[n][c][3] = 0;
-            if (queries[n] && c * 32 + quad * 8 < p.size) load(qf[n][c], queries[n] + c * 32);
         }
     }
     // The most and the fewest keys that a row sees.
@@ -193,6 +200,11 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     tile += bottom < top ? bottom / STEP / apart * apart : 0;
 #endif
     const u32 tiles = (top + STEP - 1) / STEP;
+    const bool alone = is_alone(tiles, WARPS);
+    if (alone) {
+        leave();
+        if (share.split != 0) return;
+    }
     if (!is_first && tile < tiles) {
         load_keys(tile, top);
         load_values(tile, top);
@@ -394,7 +406,7 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
             }
         }
     }
-    merge<THREADS<DT>>(p, share, sums, values, DT, parts);
+    merge<THREADS<DT>>(p, share, sums, values, DT, parts, alone);
 }
 
 #define ATTEND(DT, ROWS, BLOCKS)                                                                                           \

@@ -56,6 +56,8 @@ DEVICE void ask(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(
 // All threads of a cluster come to the end of `wait` after what the others did before `arrive`.
 struct Cluster {
     static DEVICE void arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+    // Of a block that says only that it has begun, so that others may write to its memory.
+    static DEVICE void begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
     static DEVICE void wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 };
 
