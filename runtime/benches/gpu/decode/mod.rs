@@ -3,7 +3,8 @@
 //!
 //! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
 //! position. `decode-blocks` has the first and the last of them with matrices in blocks. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
-//! environment, the recordings are printed, with what passes did and refused; `GRAPHABLE_BENCH_PASSES=all,none` measures these alone.
+//! environment, the recordings are printed, with what passes did and refused; `GRAPHABLE_BENCH_PASSES=all,none` measures these alone, and
+//! `GRAPHABLE_BENCH_MODELS=llama-1b,smollm2-135m` these models.
 
 mod gpt;
 mod llama;
@@ -81,6 +82,10 @@ fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
 
 fn model<D: Decoder>() -> Result<()> {
     let settings = settings()?;
+    if std::env::var("GRAPHABLE_BENCH_MODELS").is_ok_and(|asked| asked.split(',').all(|name| name != D::NAME))
+    {
+        return Ok(());
+    }
     for batch in [1, 8] {
         for setting in &settings {
             measure::<D>(batch, setting)?;

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, iter};
 
 use super::{
-    few_rows::GAP,
+    few_rows::{CHUNK, GAP},
     plan::{Norm, Plan, Source},
     variant::{BLOCKS, COLUMNS, Fused, TEXT},
 };
@@ -25,6 +25,8 @@ use results::results;
 
 /// Most bytes of rows in memory that are brought to shared memory, of which two blocks find room beside each other.
 const MOST_SHARED: usize = 64 << 10;
+/// Most chunks of rows that a thread brings to shared memory at a time.
+const AT_ONCE: usize = 4;
 /// The name of the kernel in its source.
 const ENTRY: &str = "fused_product";
 
@@ -115,7 +117,8 @@ impl Writer {
             Source::Memory(rows) => {
                 parameters.word("x", launch.inputs[rows.input].addr);
                 parameters.word("x_row", rows.strides[0] as u64);
-                (String::new(), memory_text(variant, is_shared))
+                parameters.word("per_chunk", u64::from(per(plan.k * plan.dtype.size() / CHUNK)));
+                (String::new(), memory_text(plan, variant, is_shared))
             }
             Source::Norm(norm) => {
                 let rows = norm_text(plan, norm, variant, launch, &mut parameters, &mut composition);
@@ -158,23 +161,45 @@ fn declare(plan: &Plan, launch: &Launch, parameters: &mut Parameters) -> usize {
     tiles as usize
 }
 
-/// The text that finds rows in memory, and brings them to shared memory if they fit: all are on their way at a time.
-fn memory_text(variant: Fused, is_shared: bool) -> String {
+/// 2^32 divided by `count`, rounded up: the upper half of its product with a small number is that number divided by `count`, which is not 1.
+fn per(count: usize) -> u32 {
+    (1_u64 << 32).div_ceil(count.max(2) as u64) as u32
+}
+
+/// The text that finds rows in memory, and brings them to shared memory if they fit: several loads of a thread are on their way at a time.
+fn memory_text(plan: &Plan, variant: Fused, is_shared: bool) -> String {
     if !is_shared {
         return "    const E* const of_block = (const E*)p.x + row0 * p.x_row;\n    \
                 const u64 pitch = p.x_row;\n"
             .into();
     }
+    let (threads, chunks) = (variant.threads(), plan.k * plan.dtype.size() / CHUNK);
+    // No more than there are: each takes instructions.
+    let at_once = (plan.m.min(variant.rows) * chunks).div_ceil(threads).clamp(1, AT_ONCE).next_power_of_two();
+    let row_of = match variant.rows {
+        1 => "0u",
+        _ => "chunks == 1u ? i : __umulhi(i, (u32)p.per_chunk)",
+    };
     format!(
         "    extern __shared__ __align__(16) u8 shared[];\n    \
          E* const of_block = (E*)shared;\n    \
-         const u32 pitch = (u32)p.k + {GAP}u / sizeof(E), chunks = (u32)p.k / Product::N;\n    \
-         for (u32 i = threadIdx.x; i < m * chunks; i += {threads}u) {{\n        \
-         const u32 local = i / chunks, at = i % chunks * Product::N;\n        \
-         *(Words*)(of_block + local * pitch + at) = *(const Words*)((const E*)p.x + (row0 + local) * p.x_row + at);\n    \
+         const u32 pitch = (u32)p.k + {GAP}u / sizeof(E), chunks = (u32)p.k / Product::N, all = m * chunks;\n    \
+         auto row_of = [&](u32 i) -> u32 {{ return {row_of}; }};\n\
+         #pragma unroll 1\n    \
+         for (u32 first = threadIdx.x; first < all; first += {at_once}u * {threads}u) {{\n        \
+         Words some[{at_once}];\n\
+         #pragma unroll\n        \
+         for (u32 j = 0; j < {at_once}u; ++j) {{\n            \
+         const u32 i = first + j * {threads}u, local = row_of(i), at = (i - local * chunks) * Product::N;\n            \
+         if (i < all) some[j] = *(const Words*)((const E*)p.x + (row0 + local) * p.x_row + at);\n        \
+         }}\n\
+         #pragma unroll\n        \
+         for (u32 j = 0; j < {at_once}u; ++j) {{\n            \
+         const u32 i = first + j * {threads}u, local = row_of(i), at = (i - local * chunks) * Product::N;\n            \
+         if (i < all) *(Words*)(of_block + local * pitch + at) = some[j];\n        \
          }}\n    \
-         __syncthreads();\n",
-        threads = variant.threads(),
+         }}\n    \
+         __syncthreads();\n"
     )
 }
 
@@ -237,7 +262,7 @@ fn asked_text(norm: &Norm, variant: Fused) -> String {
     })
 }
 
-/// The text that makes the rows in shared memory.
+/// The text that makes the rows in shared memory. What one row is made of is asked for at a time.
 fn norm_text(
     plan: &Plan,
     norm: &Norm,
@@ -258,12 +283,18 @@ fn norm_text(
     parameters.array("r_row", norm.inputs.iter().map(|matrix| matrix.strides[0] as u64));
     parameters.array("r_number", norm.constants.iter().flatten().map(|number| number.bits()));
     parameters.array("s", norm.outputs.iter().flatten().map(|output| launch.outputs[*output].addr));
-    let arguments = norm_inputs(norm, element(plan.dtype)) + &norm_outputs(norm);
+    // Of one row, there are registers for all that it is made of.
+    let inputs = norm_inputs(norm, element(plan.dtype), plan.m == 1);
+    let declared: String = inputs.iter().enumerate().fold(String::new(), |mut text, (i, input)| {
+        let _ = writeln!(text, "            const auto input{i} = {input};");
+        text
+    });
+    let arguments: String = (0..inputs.len()).map(|i| format!(", input{i}")).collect();
     let each = variant.threads() / rows.threads;
     format!(
         "    extern __shared__ __align__(16) u8 shared[];\n    \
          E* const of_block = (E*)shared;\n    \
-         const u32 pitch = (u32)p.k + {gap}u / sizeof(E);\n    \
+         const u32 pitch = (u32)p.k + {GAP}u / sizeof(E);\n    \
          {{\n        \
          {context} cx((u32)p.k, FaultSink{{0, 0}}, 0u);\n        \
          for (u32 some = 0; some < m; some += {each}u) {{\n            \
@@ -271,26 +302,27 @@ fn norm_text(
          cx.is_there = local < m;\n            \
          if (!cx.is_there) local = m - 1;\n            \
          cx.is_real = cx.is_there;\n            \
-         const u64 row = row0 + local;\n            \
-         {name}(cx{arguments});\n        }}\n    }}\n    \
+         const u64 row = row0 + local;\n\
+         {declared}            \
+         {name}(cx{arguments}{outputs});\n        }}\n    }}\n    \
          __syncthreads();\n",
-        gap = GAP,
         context = rows.context,
         threads = rows.threads,
+        outputs = norm_outputs(norm),
     )
 }
 
-/// The arguments for the inputs of a kernel of rows: numbers, and rows of tensors.
-fn norm_inputs(norm: &Norm, element: &str) -> String {
-    let mut arguments = String::new();
+/// The arguments for the inputs of a kernel of rows: numbers, and rows of tensors, which may be in registers.
+fn norm_inputs(norm: &Norm, element: &str, are_held: bool) -> Vec<String> {
+    let mut arguments = Vec::new();
     let (mut tensor, mut constant) = (0, 0);
     for (i, (_, compute)) in norm.definition.inputs.iter().enumerate() {
         if norm.constants.get(i).is_some_and(Option::is_some) {
-            let _ =
-                write!(arguments, ", lang::Bits<{}>::of((u32)p.r_number[{constant}])", computed(*compute));
+            arguments.push(format!("lang::Bits<{}>::of((u32)p.r_number[{constant}])", computed(*compute)));
             constant += 1;
         } else {
-            let _ = write!(arguments, ", rows::input<{element}>(p.r[{tensor}], row * p.r_row[{tensor}], 1)");
+            let input = format!("rows::input<{element}>(p.r[{tensor}], row * p.r_row[{tensor}], 1)");
+            arguments.push(if are_held { format!("rows::hold(cx, {input})") } else { input });
             tensor += 1;
         }
     }

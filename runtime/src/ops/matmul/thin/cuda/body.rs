@@ -49,13 +49,14 @@ impl Body<'_> {
              if (p.early == 0) wait_for_earlier();\n\
              {places}{elements}{find}{asked}    \
              if (p.early != 0) wait_for_earlier();\n\
-             {fetch}{rows}{groups}}}\n",
+             {rows}{fetch}{groups}}}\n",
             places = self.places(),
             elements = self.elements(),
             find = self.finds("block"),
             asked = self.asked,
-            fetch = self.fetches(true, "block"),
             rows = self.rows,
+            // What results need comes while products are computed: only one warp asks for it, on which others would wait.
+            fetch = self.fetches(true, "block"),
             groups = self.groups(),
         )
     }
@@ -87,11 +88,10 @@ impl Body<'_> {
         if self.plan.turns.is_empty() { String::new() } else { format!("    find({tile});\n") }
     }
 
-    /// Selects the rows and groups of columns of a block, and its first weights.
-    fn places(&self) -> String {
+    /// The type of the product.
+    fn product(&self) -> String {
         let Fused { rows: most, groups, slices, ahead, near, .. } = self.variant;
-        let (element, together) = (element(self.plan.dtype), self.plan.together);
-        let product = match self.plan.format {
+        match self.plan.format {
             None => format!("thin::Product<E, {most}, {groups}, {ahead}, {near}>"),
             Some(format) => {
                 // A unit of the formats with blocks of 32 elements is two blocks.
@@ -101,20 +101,46 @@ impl Body<'_> {
                     self.is_shared
                 )
             }
-        };
-        let declared = if self.plan.format.is_none() { "const u32 n = (u32)p.n[set]; " } else { "" };
-        let column = match self.plan.format {
-            None => "(const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight]",
-            // There are rows of zeros to the end of a group.
-            Some(_) => "(const u8*)p.w[weight], col",
-        };
+        }
+    }
+
+    /// What finds the columns of a group, and the call by which the product is told them.
+    fn column(&self) -> (String, &'static str) {
+        let col = "const u32 col = is_there ? col_of(set, mine, product.column()) : 0u; ";
+        match self.plan.format {
+            None => (
+                format!("const u32 n = (u32)p.n[set]; {col}"),
+                "set_column(g, (const E*)p.w[weight] + (col < n ? col : n - 1) * p.w_row[weight]",
+            ),
+            // There are rows of zeros to the end of a group, which is a tile unless columns of another follow in it.
+            Some(_) if self.turned.is_empty() => (
+                "const u32 of_set = is_there ? mine - (u32)p.first[set] : 0u; ".into(),
+                "set_tile(g, (const u8*)p.w[weight], of_set",
+            ),
+            Some(_) => (col.into(), "set_column(g, (const u8*)p.w[weight], col"),
+        }
+    }
+
+    /// Selects the rows and groups of columns of a block, and its first weights.
+    fn places(&self) -> String {
+        let Fused { rows: most, groups, .. } = self.variant;
+        let (element, together) = (element(self.plan.dtype), self.plan.together);
+        let (product, (found, column)) = (self.product(), self.column());
         let Self { columns, turned, .. } = self;
+        // To divide by a number that is not known takes many instructions.
+        let (stacks, m) = match self.plan.m <= most {
+            true => ("1u".into(), if most == 1 { "1u" } else { "(u32)p.m" }.into()),
+            false => (
+                format!("((u32)p.m + {most}u - 1u) / {most}u"),
+                format!("(u32)p.m - row0 < {most}u ? (u32)p.m - row0 : {most}u"),
+            ),
+        };
         format!(
             "    using E = {element};\n    \
              using Product = {product};\n    \
              constexpr u32 TOGETHER = {together}, SIDE = {groups} / TOGETHER;\n    \
-             const u32 stacks = ((u32)p.m + {most}u - 1u) / {most}u, row0 = blockIdx.x % stacks * {most}u;\n    \
-             const u32 m = (u32)p.m - row0 < {most}u ? (u32)p.m - row0 : {most}u;\n    \
+             const u32 stacks = {stacks}, row0 = blockIdx.x % stacks * {most}u;\n    \
+             const u32 m = {m};\n    \
              const u32 block = blockIdx.x / stacks, blocks = gridDim.x / stacks, tiles = (u32)p.tiles;\n    \
              auto set_of = [&](u32 tile) -> u32 {{\n        \
              u32 set = 0;\n\
@@ -130,8 +156,8 @@ impl Body<'_> {
              const u32 mine = tile + g / TOGETHER * blocks;\n            \
              const bool is_there = mine < tiles;\n            \
              const u32 set = set_of(is_there ? mine : 0u), weight = set * TOGETHER + g % TOGETHER;\n            \
-             {declared}const u32 col = is_there ? col_of(set, mine, product.column()) : 0u;\n            \
-             product.set_column(g, {column}, is_there);\n        \
+             {found}\n            \
+             product.{column}, is_there);\n        \
              }}\n    }};\n    \
              aim(block);\n    \
              product.begin();\n"
