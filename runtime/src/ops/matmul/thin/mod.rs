@@ -7,6 +7,8 @@
 pub(super) mod alone;
 #[cfg(feature = "cuda")]
 mod cuda;
+#[cfg(all(test, target_os = "linux"))]
+mod emulated;
 pub(super) mod few_rows;
 pub(super) mod fuse;
 mod operation;

@@ -1,0 +1,70 @@
+// Computes products and values of weights in blocks by the text of the kernels, which is in `text.hpp`. Each case is a line with its name and
+// sizes and the bytes of its operands on standard input, and the bytes of its f32 on standard output.
+#include "block.hpp"
+#include "text.hpp"
+
+struct Case {
+    u32 m, k;
+    std::vector<u8> tiles, activations;
+};
+
+// Of 16 columns. The second group's are those of the second tile.
+template <class F, typename E, u32 ROWS> std::vector<f32> product(const Case& of) {
+    using Product = thin::BlockProduct<E, F, ROWS, thin::SLICES, 1, false, F::UNIT == 256>;
+    static typename Product::Parts parts;
+    block.run(thin::SLICES * WARP, [&] {
+        Product product(of.k);
+        for (u32 tile = 0; tile < 2; ++tile) product.set_tile(tile, of.tiles.data(), tile, true);
+        product.begin();
+        product.run((const E*)of.activations.data(), of.k, of.m, [] { return false; });
+        product.share(parts);
+    });
+    std::vector<f32> y;
+    for (u32 row = 0; row < of.m; ++row) {
+        for (u32 column = 0; column < Product::WIDTH; ++column) y.push_back(Product::sum(parts, row, column));
+    }
+    return y;
+}
+
+template <class F> std::vector<f32> values(const Case& of) {
+    const u32 units = (of.k + F::UNIT - 1) / F::UNIT;
+    std::vector<f32> y(16 * of.k);
+    for (u32 i = 0; i < 16 * units * blocks::LANES; ++i) {
+        const u32 lane = i % blocks::LANES, unit = i / blocks::LANES % units, row = i / blocks::LANES / units;
+        const u8* const tile = of.tiles.data() + (row / blocks::TILE * units + unit) * (blocks::TILE * F::BYTES);
+        typename F::Held held;
+        F::load(held, typename F::At(tile, row % blocks::TILE, lane), 0);
+        write<F>(held, lane, &y[row * of.k + unit * F::UNIT], of.k - unit * F::UNIT);
+    }
+    return y;
+}
+
+typedef std::vector<f32> (*Compute)(const Case&);
+template <class F> void add(std::map<std::string, Compute>& known, const std::string& format) {
+    known[format + " values 0"] = values<F>;
+    known[format + " f32 1"] = product<F, f32, 1>;
+    known[format + " f32 4"] = product<F, f32, 4>;
+    known[format + " f16 1"] = product<F, f16, 1>;
+    known[format + " f16 16"] = product<F, f16, 16>;
+    known[format + " bf16 1"] = product<F, bf16, 1>;
+    known[format + " bf16 8"] = product<F, bf16, 8>;
+}
+
+int main() {
+    std::map<std::string, Compute> known;
+#define FORMAT(F) add<blocks::F>(known, #F);
+    FORMAT(Q4_0) FORMAT(Q4_1) FORMAT(Q5_0) FORMAT(Q5_1) FORMAT(Q8_0) FORMAT(IQ4_NL) FORMAT(F8_E4M3) FORMAT(INT4)
+    FORMAT(Q2_K) FORMAT(Q3_K) FORMAT(Q4_K) FORMAT(Q5_K) FORMAT(Q6_K)
+    char format[16], type[16];
+    u32 rows, m, k, tiles, activations;
+    while (scanf("%15s %15s %u %u %u %u %u", format, type, &rows, &m, &k, &tiles, &activations) == 7) {
+        getchar();
+        Case of = {m, k, std::vector<u8>(tiles), std::vector<u8>(activations)};
+        const auto compute = known.find(std::string(format) + " " + type + " " + std::to_string(rows));
+        const bool is_read = fread(of.tiles.data(), 1, tiles, stdin) == tiles && fread(of.activations.data(), 1, activations, stdin) == activations;
+        if (compute == known.end() || !is_read) return 1;
+        const std::vector<f32> y = compute->second(of);
+        fwrite(y.data(), sizeof(f32), y.size(), stdout);
+    }
+    fprintf(stderr, "%u", emulated::rounded);
+}
