@@ -7,7 +7,8 @@
 pub(super) mod alone;
 #[cfg(feature = "cuda")]
 mod cuda;
-#[cfg(all(test, target_os = "linux"))]
+// Its threads are contexts of glibc.
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod emulated;
 pub(super) mod few_rows;
 pub(super) mod fuse;
