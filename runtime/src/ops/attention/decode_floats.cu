@@ -132,7 +132,7 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
     wait_for_earlier();
 #endif
 
-    // What is asked for before the number of keys, which is loaded as well, is looked at.
+    // All loads are issued before the number of keys, which is one of them, is used.
     const u32 real = real_of(p), asked = limit_of(p, share.b, t);
     f32 loaded[QUERIES];
 #pragma unroll

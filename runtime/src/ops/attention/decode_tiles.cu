@@ -135,7 +135,7 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     wait_for_earlier();
 #endif
 
-    // What is asked for before the number of keys, which is loaded as well, is looked at.
+    // All loads are issued before the number of keys, which is one of them, is used.
     const u32 real = real_of(p);
     u32 limit[NT][2];
 #pragma unroll

@@ -92,7 +92,7 @@ DEVICE constexpr u32 power(u32 of) {
     while (of >> exponent + 1 != 0) ++exponent;
     return exponent;
 }
-// As many bits as integers of a format have behind their place: two formats have them four bits further up.
+// How many bits below its integers a quad has: four in half of the quads of formats with two integers in a byte, otherwise none.
 template <class F> DEVICE constexpr u32 up(u32 run, u32 i) {
     if constexpr (F::NIBBLES) return F::up(run, i);
     else return 0;

@@ -161,7 +161,8 @@ fn declare(plan: &Plan, launch: &Launch, parameters: &mut Parameters) -> usize {
     tiles as usize
 }
 
-/// 2^32 divided by `count`, rounded up: the upper half of its product with a small number is that number divided by `count`, which is not 1.
+/// Returns 2^32 divided by `count`, rounded up. The upper half of its product with a small number is that number divided by `count`, unless
+/// `count` is 1.
 fn per(count: usize) -> u32 {
     (1_u64 << 32).div_ceil(count.max(2) as u64) as u32
 }
@@ -262,7 +263,7 @@ fn asked_text(norm: &Norm, variant: Fused) -> String {
     })
 }
 
-/// The text that makes the rows in shared memory. What one row is made of is asked for at a time.
+/// The text that makes the rows in shared memory. A single row's operands are all loaded before it is computed.
 fn norm_text(
     plan: &Plan,
     norm: &Norm,

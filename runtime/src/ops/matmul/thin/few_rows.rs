@@ -16,8 +16,8 @@ pub(in crate::ops) const FEW_ROWS: usize = 16;
 /// (of a layer that makes a wide row narrow again), so that there are few blocks, too few warps to hide what it costs to take weights apart.
 pub(super) const MOST_OF_EIGHT: usize = 4096;
 
-/// The largest K: tiles of eight columns in blocks are so long that 32 bits have a place in them.
-const LONGEST: usize = 1 << 28;
+/// The largest K, for which 32 bits are enough for a place in the tiles of eight columns in blocks.
+const MOST_K: usize = 1 << 28;
 
 /// Returns whether the blocks of a format have 256 elements, with scales of their own for parts of them.
 pub(super) fn is_large(format: BlockFormat) -> bool {
@@ -37,7 +37,7 @@ pub(in crate::ops::matmul) fn takes(dtype: DType, m: usize, n: usize, k: usize) 
         && (1..=FEW_ROWS).contains(&m)
         && k > 0
         && (k * dtype.size()).is_multiple_of(CHUNK)
-        && k <= LONGEST
+        && k <= MOST_K
         && i32::try_from(n).is_ok()
 }
 
