@@ -46,6 +46,9 @@ pub fn run(args: Generate, open: impl FnOnce(&Path) -> Result<Files>) -> Result<
             "note: {option} has no effect: without --temperature, the likeliest token is taken; try --temperature 0.8"
         ));
     }
+    if let Some(note) = args.dtype.unused(args.activations).filter(|_| !args.common.quiet) {
+        say(format_args!("{note}"));
+    }
     let start = Instant::now();
     let device = device(&args.common.device)?;
     let opening = start.elapsed();
@@ -60,7 +63,7 @@ pub fn run(args: Generate, open: impl FnOnce(&Path) -> Result<Files>) -> Result<
     let files = open(&path)?;
     let language = Language::of(&files)?;
     let prompt = language.prompt(&args.prompt)?;
-    let (dtype, blocks) = args.dtype.of(files.stored()?, &device);
+    let (dtype, blocks) = args.dtype.of(files.stored()?, args.activations, &device);
     let request = Request { args: &args, files, language, prompt, device, mode, sampling, blocks, start };
     let report = match dtype {
         DType::Bf16 => answer::<bf16>(request)?,

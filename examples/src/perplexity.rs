@@ -69,6 +69,9 @@ impl fmt::Display for Perplexity {
 /// # Errors
 /// Everything that can go wrong with options, text, model, device and output.
 pub fn run(args: cli::Perplexity, open: impl FnOnce(&Path) -> Result<Files>) -> Result<()> {
+    if let Some(note) = args.dtype.unused(args.activations).filter(|_| !args.common.quiet) {
+        say(format_args!("{note}"));
+    }
     let on = device(&args.common.device)?;
     let text = std::fs::read(&args.text).map_err(|e| Error::io(&args.text, "read", &e))?;
     let text = String::from_utf8(text).map_err(|e| Error::File {
@@ -81,7 +84,7 @@ pub fn run(args: cli::Perplexity, open: impl FnOnce(&Path) -> Result<Files>) -> 
         None => Cache::of_user(args.common.quiet)?.get(&SMOLLM2)?.join(SMOLLM2.files[0].name),
     };
     let files = open(&path)?;
-    let (dtype, blocks) = args.dtype.of(files.stored()?, &on);
+    let (dtype, blocks) = args.dtype.of(files.stored()?, args.activations, &on);
     let result = match dtype {
         DType::Bf16 => measure::<bf16>(&args, &files, on, blocks, &text)?,
         DType::F16 => measure::<f16>(&args, &files, on, blocks, &text)?,
@@ -137,7 +140,7 @@ fn measure<T: Float>(
         return Err(Error::Model {
             what: "model".into(),
             reason: "it gave a probability that is not a number".into(),
-            help: "pass `--dtype bf16` or `--dtype f32`; if that fails as well, download the model again"
+            help: "pass `--dtype bf16` or `--dtype f32`, or with blocks `--activations bf16`; if that fails as well, download the model again"
                 .into(),
         });
     }

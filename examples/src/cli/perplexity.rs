@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::{Common, DTypeArg};
+use super::{Activations, Common, DTypeArg};
 
 /// Measure how well a chat model predicts a text: the perplexity, of which less is better.
 ///
@@ -38,6 +38,11 @@ pub struct Perplexity {
     /// Type of weights, activations and cache, as for `generate`; on the CPU, stored keeps weights in the blocks of the file
     #[arg(long, value_enum, value_name = "TYPE", default_value_t = DTypeArg::Auto, hide_possible_values = true)]
     pub dtype: DTypeArg,
+
+    /// Type of activations, cache and vectors beside matrices in blocks, f32 by default; on a GPU, products with blocks take fewer
+    /// instructions in the other types
+    #[arg(long, value_enum, value_name = "TYPE")]
+    pub activations: Option<Activations>,
 
     #[command(flatten)]
     #[allow(missing_docs, reason = "a comment here would replace the description in --help")]

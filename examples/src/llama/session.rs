@@ -509,7 +509,7 @@ fn number<T: Float>(id: u32) -> Result<u32> {
         what: "model".into(),
         reason: "it gave no logit that is a number".into(),
         help: match T::DTYPE {
-            DType::F16 => "values may be above 65504, the largest of f16: pass `--dtype bf16` or `--dtype f32`; if that fails as well, download the file again",
+            DType::F16 => "values may be above 65504, the largest of f16: pass `--dtype bf16` or `--dtype f32`, or with blocks `--activations bf16`; if that fails as well, download the file again",
             _ => "the weights are damaged: download the file again",
         }
         .into(),
