@@ -62,7 +62,8 @@ impl Composition {
         self.has_rows = true;
         let lanes = lanes(definition, rows, float);
         // More than a warp share memory with their whole block, which then has one row.
-        let each = if count == 1 { Plan::most_of_piece(lanes).min(threads) } else { 32 };
+        // Lanes are divided between a power of two of threads; nine warps are not one.
+        let each = if count == 1 { Plan::most_of_piece(lanes).min(1 << threads.ilog2()) } else { 32 };
         let Packs { count, lanes, held, whole } =
             Packs::new(size, lanes, rows.held * rows.value_words, each, 1);
         let context = format!("rows::Cx<{each}, {count}, {lanes}, 1, {held}, {whole}, true>");

@@ -104,22 +104,23 @@ fn forward<T: Float>(
     ops::argmax(&logits, 1)
 }
 
-/// With matrices in blocks, among them the table of embeddings, which is the head as well.
+/// With matrices in blocks of a format, or as floats, and the table of embeddings, which is the head as well, in another or the same.
 fn model<T: Float>(
     rt: &Runtime,
     batch: usize,
     sizes: Sizes,
-    format: Option<BlockFormat>,
+    [format, head]: [Option<BlockFormat>; 2],
 ) -> Result<Model<T>> {
     let Sizes { dim, layers, heads, key_heads, ffn, vocabulary } = sizes;
     let norm = || Param::<T>::zeros(rt, &[dim]);
-    let weight = |shape: &[usize; 2]| match format {
+    let stored = |format: Option<BlockFormat>, shape: &[usize; 2]| match format {
         None => Param::<T>::zeros(rt, shape).map(Weight::from),
         Some(format) => {
             let row = format.row_bytes(shape[1]).unwrap_or_default();
             Weight::blocks(rt, shape, format, vec![0; shape[0] * row])
         }
     };
+    let weight = |shape: &[usize; 2]| stored(format, shape);
     let cache = || State::<T>::zeros(rt, &[batch * CONTEXT, key_heads, HEAD]);
     let layer = |_| {
         Ok(Layer {
@@ -137,7 +138,7 @@ fn model<T: Float>(
         })
     };
     Ok(Model {
-        embed: weight(&[vocabulary, dim])?,
+        embed: stored(head, &[vocabulary, dim])?,
         layers: (0..layers).map(layer).collect::<Result<_>>()?,
         norm: norm()?,
     })
@@ -149,6 +150,8 @@ pub(super) trait Kind {
     const SIZES: SizesOf;
     /// Of the matrices, if they are in blocks.
     const FORMAT: Option<BlockFormat> = None;
+    /// Of the table of embeddings, if it is in blocks.
+    const HEAD: Option<BlockFormat> = Self::FORMAT;
 }
 
 /// [`Sizes`], private to this file.
@@ -163,13 +166,14 @@ impl Kind for Llama1B {
 
 /// Kinds whose matrices are in blocks.
 macro_rules! in_blocks {
-    ($($name:ident: $of:ident, $label:literal, $format:ident;)*) => {$(
+    ($($name:ident: $of:ident, $label:literal, $format:ident $(, head: $head:expr)?;)*) => {$(
         pub(super) struct $name;
 
         impl Kind for $name {
             const NAME: &'static str = $label;
             const SIZES: SizesOf = SizesOf($of);
             const FORMAT: Option<BlockFormat> = Some(BlockFormat::$format);
+            $(const HEAD: Option<BlockFormat> = $head;)?
         }
     )*};
 }
@@ -180,8 +184,19 @@ in_blocks! {
     Llama1BQ40: LLAMA_1B, "llama-1b q4_0", Q4_0;
     Llama1BF8: LLAMA_1B, "llama-1b f8_e4m3", F8_E4M3;
     Llama1BI4: LLAMA_1B, "llama-1b int4", INT4;
+    Llama1BQ4KHead: LLAMA_1B, "llama-1b q4_k head q6_k", Q4_K, head: Some(BlockFormat::Q6_K);
+    Llama1BI4Head: LLAMA_1B, "llama-1b int4 head bf16", INT4, head: None;
     SmolLM2Q8: SMOLLM2, "smollm2-135m q8_0", Q8_0;
     SmolLM2Q41: SMOLLM2, "smollm2-135m q4_1", Q4_1;
+    SmolLM2Q8Bf16: SMOLLM2, "smollm2-135m q8_0 bf16", Q8_0;
+    SmolLM2Q41Bf16: SMOLLM2, "smollm2-135m q4_1 bf16", Q4_1;
+}
+
+pub(super) struct SmolLM2Bf16;
+
+impl Kind for SmolLM2Bf16 {
+    const NAME: &'static str = "smollm2-135m bf16";
+    const SIZES: SizesOf = SizesOf(SMOLLM2);
 }
 
 pub(super) struct SmolLM2;
@@ -202,7 +217,7 @@ impl<K: Kind, T: Float> Decoder for Llama<K, T> {
     const NAME: &'static str = K::NAME;
 
     fn new(rt: &mut Runtime, batch: usize) -> Result<Self> {
-        let model = model(rt, batch, K::SIZES.0, K::FORMAT)?;
+        let model = model(rt, batch, K::SIZES.0, [K::FORMAT, K::HEAD])?;
         let graph = ForwardGraph::builder().mode(Mode::Full).build(rt)?;
         Ok(Self { model, graph, kind: PhantomData })
     }

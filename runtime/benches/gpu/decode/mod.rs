@@ -127,9 +127,14 @@ pub(crate) fn blocks() -> Result<()> {
     model::<llama::Llama<llama::Llama1BQ40, bf16>>()?;
     model::<llama::Llama<llama::Llama1BF8, bf16>>()?;
     model::<llama::Llama<llama::Llama1BI4, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BQ4KHead, bf16>>()?;
+    model::<llama::Llama<llama::Llama1BI4Head, bf16>>()?;
     model::<llama::Llama<llama::SmolLM2, f32>>()?;
     model::<llama::Llama<llama::SmolLM2Q8, f32>>()?;
-    model::<llama::Llama<llama::SmolLM2Q41, f32>>()
+    model::<llama::Llama<llama::SmolLM2Q41, f32>>()?;
+    model::<llama::Llama<llama::SmolLM2Bf16, bf16>>()?;
+    model::<llama::Llama<llama::SmolLM2Q8Bf16, bf16>>()?;
+    model::<llama::Llama<llama::SmolLM2Q41Bf16, bf16>>()
 }
 
 pub(crate) fn gpt() -> Result<()> {

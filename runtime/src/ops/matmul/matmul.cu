@@ -169,6 +169,7 @@ template <u32 ROWS, u32 GROUPS, u32 AHEAD> DEVICE void gemv_nk(const Params& p) 
     product.run((const T*)p.a + at.a + row0 * p.a_row, p.a_row, m);
     __shared__ typename decltype(product)::Parts parts;
     product.share(parts);
+    __syncthreads();
     for (u32 i = threadIdx.x; i < m * product.WIDTH; i += thin::SLICES * WARP) {
         const u32 row = i / product.WIDTH, column = i % product.WIDTH;
         if (col0 + column < p.n) store(p, at, row0 + row, col0 + column, product.sum(parts, row, column));

@@ -210,7 +210,7 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
     // What the warps exchange. A row is the columns of all groups.
     typedef f32 Parts[SLICES][ROWS][WIDTH];
 
-    // Adds what the lanes of a column have, and shares it with the block.
+    // Adds what the lanes of a column have, for the other warps.
     DEVICE void share(Parts& parts) const {
 #pragma unroll
         for (u32 g = 0; g < GROUPS; ++g) {
@@ -227,7 +227,6 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
                 }
             }
         }
-        __syncthreads();
     }
 
     static DEVICE f32 sum(const Parts& parts, u32 row, u32 column) {
@@ -238,6 +237,13 @@ template <typename E, u32 ROWS, u32 GROUPS, u32 DEPTH, u32 NEAR = near<E>(ROWS, 
         return sum;
     }
 };
+
+// The warps of a block of `threads` meet after they have shared their sums, each pass at another of as many barriers as there are warps. One
+// warp waits for the others, which go on.
+DEVICE void meet(u32 barrier, u32 threads, bool waits) {
+    if (waits) asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+    else asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
 
 // How many rows of few count, and the row of a state to which one of them goes.
 struct Destination {

@@ -1,7 +1,7 @@
 // Products of few rows with weights in blocks: every block is read once, and multiplied as the integers that it has.
 //
 // As in `thin.cuh`, a block of threads has groups of 8 columns, and its warps share K: of the units of the format, warp `i` of 8 takes every
-// eighth from the `i`-th on; of 16, which share a large K, every sixteenth. Four lanes have a column. Of each run of 32 elements, a
+// eighth from the `i`-th on; of 16, which share a large K, every sixteenth, and of 9 every ninth. Four lanes have a column. Of each run of 32 elements, a
 // lane adds what it has in the order of K (or, with 16-bit floats, the tensor cores add what the four lanes have); that times the scale is
 // added to the lane's sum. Minima times sums of activations are added for a unit, in the order of its runs, or with 16-bit floats pairs of its
 // eight runs, and then subtracted; where scales and minima are in steps, so are the sums of a unit, which are multiplied by these before they
@@ -148,14 +148,17 @@ template <typename E> struct Activations<E, true> {
     }
 };
 
-// As `Product`: two groups of columns of weights in format `F`. The weights of `DEPTH` units are on their way at a time. Rows are in shared
+// As `Product`: two groups of columns of weights in format `F`. The weights of `DEPTH` units are on their way at a time: all that a warp
+// has of `PASSES` passes, each over two groups of columns, or with 0 of one pass that has more. Rows are in shared
 // memory, or anywhere; they are a number of whole units (`WHOLE`), or of runs.
-template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, bool WHOLE> struct BlockProduct {
+template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool SHARED, bool WHOLE> struct BlockProduct {
     static constexpr bool MMA = Mma<E>::IS;
     // Elements of 16 bytes.
     static constexpr u32 N = 16 / sizeof(E);
     static constexpr u32 GROUPS = 2, WIDTH = GROUPS * COLUMNS, RUNS = F::UNIT / 32, PARTS = F::SPLIT ? 2 : 1;
     static constexpr u32 TILE_BYTES = blocks::TILE * F::BYTES;
+    // Of a pass.
+    static constexpr u32 STEPS = PASSES > 0 ? DEPTH / PASSES : DEPTH;
     // Rows of which a lane holds elements: those that it passes to the tensor cores, or all.
     static constexpr u32 HELD = MMA ? (ROWS + 7) / 8 : ROWS;
     // Rows of which a lane has sums: with tensor cores, two of eight.
@@ -196,18 +199,19 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
         left[g] = is_there ? all : 0;
     }
 
-    // Asks for the weights of unit `d` from the next ones on. What is not there is not multiplied, or its sums are not read.
-    DEVICE void load_weights(u32 d) {
+    // Asks for the weights of unit `d` from the next ones on, of pass `pass` of those on their way. What is not there is not multiplied, or
+    // its sums are not read.
+    DEVICE void load_weights(u32 d, u32 pass) {
 #pragma unroll
         for (u32 g = 0; g < GROUPS; ++g) {
-            if ((i32)(d * SLICES) < left[g]) F::load(held[d][g], at_tile[g], d * (SLICES * TILE_BYTES));
+            if ((i32)(d * SLICES) < left[g]) F::load(held[pass * STEPS + d][g], at_tile[g], d * (SLICES * TILE_BYTES));
         }
     }
 
-    // Asks for the first weights: before the rows are there, if nothing else writes weights.
-    DEVICE void begin() {
+    // Asks for the first weights of a pass: before the rows are there, if nothing else writes weights.
+    DEVICE void begin(u32 pass) {
 #pragma unroll
-        for (u32 d = 0; d < DEPTH; ++d) load_weights(d);
+        for (u32 d = 0; d < STEPS; ++d) load_weights(d, pass);
     }
 
     // Returns whether a run that begins at `at` is there. The second one of an odd number is not: its activations are zeros.
@@ -366,9 +370,10 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
         }
     }
 
-    // Multiplies `count` rows, `row` elements apart, which may be in shared memory, by the columns of `set_column`. `next` sets
-    // those that follow, if it returns that there are some: their first weights are asked for while the last ones are multiplied.
-    template <typename Next> DEVICE void run(const E* from, u64 row, u32 count, Next next) {
+    // Multiplies `count` rows, `row` elements apart, which may be in shared memory, by the columns of pass `pass` of those on their way. `next`
+    // sets the columns that are as many passes behind it, if it returns that there are some: their first weights are asked for while the last
+    // ones are multiplied.
+    template <typename Next> DEVICE void run(const E* from, u64 row, u32 count, u32 pass, Next next) {
 #pragma unroll
         for (u32 h = 0; h < HELD; ++h) {
             const u32 mine = MMA ? h * 8 + lane() / 4 : h;
@@ -380,9 +385,9 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
         u32 at = warp() * F::UNIT;
         // The same number of times for all lanes of a warp.
 #pragma unroll 1
-        for (bool is_last = false; !is_last;) {
-            constexpr i32 PASSED = DEPTH * SLICES;
-            is_last = rest - PASSED <= 0;
+        for (bool is_last = PASSES > 0;;) {
+            constexpr i32 PASSED = STEPS * SLICES;
+            if constexpr (PASSES == 0) is_last = rest - PASSED <= 0;
             if (!is_last) {
 #pragma unroll
                 for (u32 g = 0; g < GROUPS; ++g) {
@@ -394,14 +399,15 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
                 for (u32 g = 0; g < GROUPS; ++g) left[g] = 0;
             }
 #pragma unroll
-            for (u32 d = 0; d < DEPTH; ++d) {
+            for (u32 d = 0; d < STEPS; ++d) {
                 if ((i32)(d * SLICES) < rest) {
-                    const auto& one = F::ready(held[d][0]);
-                    const auto& other = F::ready(held[d][1]);
+                    const auto& one = F::ready(held[pass * STEPS + d][0]);
+                    const auto& other = F::ready(held[pass * STEPS + d][1]);
                     multiply_unit(one, other, at + d * (SLICES * F::UNIT));
                 }
-                load_weights(d);
+                load_weights(d, pass);
             }
+            if (is_last) break;
             rest -= PASSED;
             at += PASSED * F::UNIT;
         }
@@ -410,7 +416,7 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
     // What the warps exchange. A row is the columns of both groups.
     typedef f32 Parts[SLICES][ROWS][WIDTH];
 
-    // Adds what the lanes of a column have, and shares it with the block.
+    // Adds what the lanes of a column have, for the other warps.
     DEVICE void share(Parts& parts) const {
         if constexpr (MMA) {
 #pragma unroll
@@ -427,7 +433,6 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, bool SHARED, boo
                 if (lane() % 4 == i % 4) parts[warp()][i % ROWS][i / ROWS * COLUMNS + lane() / 4] = sum;
             }
         }
-        __syncthreads();
     }
 
     static DEVICE f32 sum(const Parts& parts, u32 row, u32 column) {

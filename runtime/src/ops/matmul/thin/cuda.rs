@@ -20,7 +20,7 @@ use crate::{
 mod body;
 mod results;
 
-use body::Body;
+use body::{Body, fetch};
 use results::results;
 
 /// Most bytes of rows in memory that are brought to shared memory, of which two blocks find room beside each other.
@@ -113,20 +113,22 @@ impl Writer {
         let bytes = variant.rows.min(plan.m) * (plan.k * plan.dtype.size() + GAP);
         let is_shared = matches!(plan.source, Source::Norm(_)) || bytes <= MOST_SHARED;
         let shared = if is_shared { bytes } else { 0 };
+        let meanwhile = fetch(plan, true, "block");
         let (asked, rows) = match &plan.source {
             Source::Memory(rows) => {
                 parameters.word("x", launch.inputs[rows.input].addr);
                 parameters.word("x_row", rows.strides[0] as u64);
                 parameters.word("per_chunk", u64::from(per(plan.k * plan.dtype.size() / CHUNK)));
-                (String::new(), memory_text(plan, variant, is_shared))
+                (String::new(), memory_text(plan, variant, is_shared, &meanwhile))
             }
             Source::Norm(norm) => {
-                let rows = norm_text(plan, norm, variant, launch, &mut parameters, &mut composition);
+                let rows =
+                    norm_text(plan, norm, variant, launch, &mut parameters, &mut composition, &meanwhile);
                 (asked_text(norm, variant), rows)
             }
         };
         places(plan, reports, launch, &mut parameters);
-        let results = results(plan, &mut parameters, launch, &mut composition);
+        let results = results(plan, variant, &mut parameters, launch, &mut composition);
         let (columns, turned) = (find(plan), turned_columns(plan));
         let body = Body { plan, variant, columns, turned, asked, rows, is_shared, results };
         let text = format!("struct Parameters {{\n{}}};\n\n{}", parameters.fields, body.text());
@@ -167,12 +169,14 @@ fn per(count: usize) -> u32 {
     (1_u64 << 32).div_ceil(count.max(2) as u64) as u32
 }
 
-/// The text that finds rows in memory, and brings them to shared memory if they fit: several loads of a thread are on their way at a time.
-fn memory_text(plan: &Plan, variant: Fused, is_shared: bool) -> String {
+/// The text that finds rows in memory, and brings them to shared memory if they fit. What `meanwhile` says happens while their first chunks
+/// are on their way, if there is one row.
+fn memory_text(plan: &Plan, variant: Fused, is_shared: bool, meanwhile: &str) -> String {
     if !is_shared {
-        return "    const E* const of_block = (const E*)p.x + row0 * p.x_row;\n    \
-                const u64 pitch = p.x_row;\n"
-            .into();
+        return format!(
+            "    const E* const of_block = (const E*)p.x + row0 * p.x_row;\n    \
+             const u64 pitch = p.x_row;\n{meanwhile}"
+        );
     }
     let (threads, chunks) = (variant.threads(), plan.k * plan.dtype.size() / CHUNK);
     // No more than there are: each takes instructions.
@@ -181,25 +185,34 @@ fn memory_text(plan: &Plan, variant: Fused, is_shared: bool) -> String {
         1 => "0u",
         _ => "chunks == 1u ? i : __umulhi(i, (u32)p.per_chunk)",
     };
+    let each = |text: &str| {
+        format!(
+            "#pragma unroll\n    \
+             for (u32 j = 0; j < {at_once}u; ++j) {{\n        \
+             const u32 i = first + j * {threads}u, local = row_of(i), at = (i - local * chunks) * Product::N;\n        \
+             if (i < all) {text}\n    \
+             }}\n"
+        )
+    };
+    let some = format!(
+        "    Words some[{at_once}];\n{}",
+        each("some[j] = *(const Words*)((const E*)p.x + (row0 + local) * p.x_row + at);")
+    );
+    let to_shared = each("*(Words*)(of_block + local * pitch + at) = some[j];");
+    let brought = match plan.m == 1 && chunks <= at_once * threads {
+        true => format!("    const u32 first = threadIdx.x;\n{some}{meanwhile}{to_shared}"),
+        false => format!(
+            "#pragma unroll 1\n    \
+             for (u32 first = threadIdx.x; first < all; first += {at_once}u * {threads}u) {{\n\
+             {some}{to_shared}    }}\n{meanwhile}"
+        ),
+    };
     format!(
         "    extern __shared__ __align__(16) u8 shared[];\n    \
          E* const of_block = (E*)shared;\n    \
          const u32 pitch = (u32)p.k + {GAP}u / sizeof(E), chunks = (u32)p.k / Product::N, all = m * chunks;\n    \
          auto row_of = [&](u32 i) -> u32 {{ return {row_of}; }};\n\
-         #pragma unroll 1\n    \
-         for (u32 first = threadIdx.x; first < all; first += {at_once}u * {threads}u) {{\n        \
-         Words some[{at_once}];\n\
-         #pragma unroll\n        \
-         for (u32 j = 0; j < {at_once}u; ++j) {{\n            \
-         const u32 i = first + j * {threads}u, local = row_of(i), at = (i - local * chunks) * Product::N;\n            \
-         if (i < all) some[j] = *(const Words*)((const E*)p.x + (row0 + local) * p.x_row + at);\n        \
-         }}\n\
-         #pragma unroll\n        \
-         for (u32 j = 0; j < {at_once}u; ++j) {{\n            \
-         const u32 i = first + j * {threads}u, local = row_of(i), at = (i - local * chunks) * Product::N;\n            \
-         if (i < all) *(Words*)(of_block + local * pitch + at) = some[j];\n        \
-         }}\n    \
-         }}\n    \
+         {brought}    \
          __syncthreads();\n"
     )
 }
@@ -263,7 +276,8 @@ fn asked_text(norm: &Norm, variant: Fused) -> String {
     })
 }
 
-/// The text that makes the rows in shared memory. A single row's operands are all loaded before it is computed.
+/// The text that makes the rows in shared memory. A single row's operands are all loaded before it is computed, and what `meanwhile` says
+/// happens while they are on their way.
 fn norm_text(
     plan: &Plan,
     norm: &Norm,
@@ -271,6 +285,7 @@ fn norm_text(
     launch: &Launch,
     parameters: &mut Parameters,
     composition: &mut Composition,
+    meanwhile: &str,
 ) -> String {
     let name = composition.function(norm.definition);
     let rows = composition.rows(
@@ -304,7 +319,7 @@ fn norm_text(
          if (!cx.is_there) local = m - 1;\n            \
          cx.is_real = cx.is_there;\n            \
          const u64 row = row0 + local;\n\
-         {declared}            \
+         {declared}{meanwhile}            \
          {name}(cx{arguments}{outputs});\n        }}\n    }}\n    \
          __syncthreads();\n",
         context = rows.context,

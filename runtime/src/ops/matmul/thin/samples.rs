@@ -210,6 +210,11 @@ fn widened(parts: &mut Parts, m: usize) {
     gated_layer(parts, m, [5120, 4096]);
 }
 
+/// A gated layer of so many columns that weights of several passes over them are on their way.
+fn many_columns(parts: &mut Parts, m: usize) {
+    gated_layer(parts, m, [512, 4096]);
+}
+
 /// A product of an odd number of blocks of 32 elements.
 fn half_unit(parts: &mut Parts, m: usize) {
     added(parts, m, [1568, 512], false);
@@ -244,6 +249,12 @@ fn of_blocks() -> Vec<(String, &'static SourceFile)> {
     {
         add("narrowed", narrowed, format, DType::Bf16, narrow);
         add("widened", widened, format, DType::Bf16, wide);
+    }
+    for format in [BlockFormat::Q4_K, BlockFormat::Q5_K, BlockFormat::Q6_K, BlockFormat::Q8_0] {
+        add("many columns", many_columns, format, DType::Bf16, 1);
+    }
+    for format in [BlockFormat::Q4_1, BlockFormat::Q8_0] {
+        add("many columns", many_columns, format, DType::F32, 1);
     }
     add("residual of a half unit", half_unit, BlockFormat::Q5_0, DType::Bf16, 1);
     sources
@@ -302,7 +313,7 @@ mod tests {
     #[test]
     fn samples_are_fused() {
         let samples = super::samples();
-        assert_eq!(samples.len(), 45 + 65 + 20 + 7 + 8);
+        assert_eq!(samples.len(), 45 + 65 + 20 + 6 + 6 + 1 + 8);
         assert!(
             samples.iter().all(|(_, source)| source.waits && source.text.contains("wait_for_earlier();"))
         );

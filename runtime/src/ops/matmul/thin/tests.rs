@@ -311,14 +311,27 @@ fn build<'s, T: Float>(step: &Step<'s>, case: &Case, in_tiles: bool) -> Built<'s
     built
 }
 
-/// Queries that are turned, keys that are turned into a state, and values that go to another one.
-fn placed<'s, T: Float>(step: &Step<'s>, seed: u64, style: ops::RopeStyle, in_tiles: bool) -> Built<'s, T> {
+/// Columns of so many passes that on a GPU each warp of a block has its turn to write their results, and the first ones a second turn:
+/// more than 9 passes over 16 columns of two blocks on each of 132 multiprocessors.
+const MANY: usize = 38_400;
+
+/// Queries that are turned, keys that are turned into a state, and values that go to another one. With `many`, of one row, and so many
+/// columns.
+fn placed<'s, T: Float>(
+    step: &Step<'s>,
+    seed: u64,
+    style: ops::RopeStyle,
+    many: Option<usize>,
+    in_tiles: bool,
+) -> Built<'s, T> {
     let mut rng = StdRng::seed_from_u64(seed);
     let (m, k) = (rng.random_range(1..=16), 8 * rng.random_range(1..80));
+    let m = if many.is_some() { 1 } else { m };
     let format = [BlockFormat::Q8_0, BlockFormat::Q5_1].choose(&mut rng).copied().filter(|_| seed % 4 > 1);
     let k: usize = if format.is_some() { k / 8 * 32 } else { k };
     let (size, heads, kv_heads) =
         (2 * rng.random_range(1..40), rng.random_range(1..5), rng.random_range(1..3));
+    let heads = many.map_or(heads, |columns| columns.div_ceil(size));
     let (rows, has_count, has_bias) = (m + 3, rng.random::<bool>(), rng.random::<bool>());
     let words = |values: Vec<u32>| {
         let tensor = step.tensor(&[values.len()], &values).unwrap();
@@ -406,10 +419,10 @@ fn check<T: Float>(rt: &mut Runtime, case: &Case) {
     assert!(parts == one, "{} {case:?}\n{parts:x?}\n{one:x?}", T::DTYPE);
 }
 
-fn check_placed<T: Float>(rt: &mut Runtime, seed: u64, style: ops::RopeStyle) {
-    let case = format!("{} {seed} {style:?}", T::DTYPE);
+fn check_placed<T: Float>(rt: &mut Runtime, seed: u64, style: ops::RopeStyle, many: Option<usize>) {
+    let case = format!("{} {seed} {style:?} {many:?}", T::DTYPE);
     let build: &dyn for<'s> Fn(&Step<'s>, bool) -> Built<'s, T> =
-        &|step, in_tiles| placed::<T>(step, seed, style, in_tiles);
+        &|step, in_tiles| placed::<T>(step, seed, style, many, in_tiles);
     let parts = computed_as::<T>(rt, &case, false, build).unwrap();
     let one = computed_as::<T>(rt, &case, true, build).unwrap_or_else(|| panic!("refused: {case}"));
     assert!(parts == one, "{case}\n{parts:x?}\n{one:x?}");
@@ -422,9 +435,9 @@ fn rotations_and_rows_of_states_have_the_bits_of_their_parts() {
         for seed in 0..cases as u64 {
             let style = [ops::RopeStyle::HalfSplit, ops::RopeStyle::Interleaved][(seed % 2) as usize];
             match seed % 3 {
-                0 => check_placed::<f32>(&mut rt, seed, style),
-                1 => check_placed::<f16>(&mut rt, seed, style),
-                _ => check_placed::<bf16>(&mut rt, seed, style),
+                0 => check_placed::<f32>(&mut rt, seed, style, None),
+                1 => check_placed::<f16>(&mut rt, seed, style, None),
+                _ => check_placed::<bf16>(&mut rt, seed, style, None),
             }
         }
     }
@@ -492,6 +505,45 @@ fn one_launch_has_the_bits_of_its_parts() {
                 1 => check::<f16>(&mut rt, &case),
                 _ => check::<bf16>(&mut rt, &case),
             }
+        }
+    }
+}
+
+/// A block has more passes than warps, and weights of one or several passes are on their way.
+#[test]
+fn many_passes_have_the_bits_of_their_parts() {
+    for (device, _) in devices() {
+        // On the CPU, parts are what they are alone.
+        let columns = if device.is_cpu() { 300 } else { MANY };
+        let mut rt = Runtime::new(device).unwrap();
+        let case = |format: Option<BlockFormat>, k: usize, together: usize| Case {
+            seed: k as u64,
+            format,
+            m: 1,
+            k,
+            row: k,
+            norm: [None, Some("rms_norm")][together - 1],
+            keeps_sum: false,
+            sets: vec![(columns, true, vec![Kind::Plus(1)]), (70, false, vec![])],
+            together,
+            kept: 0,
+        };
+        for together in [1, 2] {
+            for (format, k) in [
+                (None, 72),
+                (Some(BlockFormat::Q4_K), 512),
+                (Some(BlockFormat::Q8_0), 64),
+                (Some(BlockFormat::Q4_1), 576),
+                (Some(BlockFormat::INT4), 608),
+            ] {
+                check::<f32>(&mut rt, &case(format, k, together));
+                check::<bf16>(&mut rt, &case(format, k, together));
+            }
+        }
+        // In blocks, and in floats.
+        for seed in [2, 4] {
+            check_placed::<f32>(&mut rt, seed, ops::RopeStyle::HalfSplit, Some(columns));
+            check_placed::<bf16>(&mut rt, seed, ops::RopeStyle::Interleaved, Some(columns));
         }
     }
 }

@@ -14,8 +14,28 @@ pub(super) const BLOCKS: &str =
 
 /// Warps of a block: mirrors `SLICES` of `thin.cuh`.
 const SLICES: usize = 8;
+/// Columns, times the stacks of rows, from which on blocks have several passes over groups of 16: about those of one pass on 132
+/// multiprocessors with two blocks each. It is the same for all devices, since the text of a kernel is.
+const MANY_COLUMNS: usize = 4096;
 /// Threads of a warp.
 const WARP: usize = 32;
+
+/// Elements of a unit of a format.
+fn unit(format: BlockFormat) -> usize {
+    format.elements().max(64)
+}
+
+/// Returns the warps that share K. The order of a sum follows from them, so they depend on format, element type and K alone. Where a ninth
+/// warp spares the others the last of up to four units, there are nine for f32, which takes more instructions.
+fn slices(format: BlockFormat, dtype: DType, k: usize) -> usize {
+    let units = k.div_ceil(unit(format));
+    let of_warp = |slices: usize| units.div_ceil(slices);
+    match () {
+        () if k > MOST_OF_EIGHT => 2 * SLICES,
+        () if dtype == DType::F32 && of_warp(SLICES + 1) < of_warp(SLICES).min(4) => SLICES + 1,
+        () => SLICES,
+    }
+}
 
 /// Returns whether the blocks of a format are integers of four bits and a scale.
 fn is_small(format: BlockFormat) -> bool {
@@ -103,6 +123,8 @@ pub(super) struct Fused {
     pub(super) slices: usize,
     /// Steps of which the weights are on their way at a time.
     pub(super) ahead: usize,
+    /// Passes over groups of columns whose weights are all on their way at a time; 0 if one pass has more.
+    pub(super) passes: usize,
     /// Steps of which the rows are: they are in shared memory, or other blocks have read them.
     pub(super) near: usize,
     /// Blocks that a multiprocessor has room for.
@@ -113,11 +135,13 @@ impl Fused {
     pub(super) fn of(plan: &Plan) -> Self {
         let (dtype, m, makes_rows) = (plan.dtype, plan.m, matches!(plan.source, Source::Norm(_)));
         if let Some(format) = plan.format {
-            return Self::of_blocks(format, dtype, [m, plan.k], makes_rows);
+            let columns = (0..plan.weights.len()).map(|i| plan.columns(i / plan.together)).sum();
+            return Self::of_blocks(format, dtype, [m, columns, plan.k], makes_rows);
         }
         let [rows, ahead, near] = match (dtype, m) {
             // What results need is in registers, too.
             (DType::F32, ..=1) => [1, 4, 2],
+            (_, ..=1) => [1, 4, 1],
             (DType::F32, 2) => [2, 2, 2],
             (DType::F32, _) => [4, 2, 1],
             // Several rows take registers while they are made.
@@ -128,14 +152,13 @@ impl Fused {
         };
         // Many rows are made in as many registers as there are.
         let resident = if [4, 16].contains(&rows) && makes_rows { 1 } else { 2 };
-        Self { rows, groups: 2, slices: SLICES, ahead, near, resident }
+        Self { rows, groups: 2, slices: SLICES, ahead, passes: 0, near, resident }
     }
 
     /// For weights in blocks, of which a step is a unit.
-    fn of_blocks(format: BlockFormat, dtype: DType, [m, k]: [usize; 2], makes_rows: bool) -> Self {
+    fn of_blocks(format: BlockFormat, dtype: DType, [m, columns, k]: [usize; 3], makes_rows: bool) -> Self {
         let (is_large, is_long) = (few_rows::is_large(format), k > MOST_OF_EIGHT);
-        // The order of a sum follows from it: it depends on K alone.
-        let slices = if is_long { 2 * SLICES } else { SLICES };
+        let (units, slices) = (k.div_ceil(unit(format)), slices(format, dtype, k));
         let rows = match (dtype, m) {
             (_, ..=1) => 1,
             (DType::F32, 2) => 2,
@@ -146,8 +169,8 @@ impl Fused {
             _ => 16,
         };
         let ahead = match rows {
-            // It takes so few registers that a third block would find room: see below.
-            1 if format == BlockFormat::Q2_K && dtype != DType::F32 => 2,
+            // Of a long row, what makes it takes the registers.
+            1 if is_large && dtype != DType::F32 && !(is_long && makes_rows) => 2,
             _ if is_large => 1,
             2 | 4 | 16 => 2,
             _ if is_long && !is_wide_step(format) => 2,
@@ -158,9 +181,18 @@ impl Fused {
             _ => 4,
         };
         // Several rows take registers while they are made.
-        let is_wide = [4, 16].contains(&rows) && (is_large || makes_rows);
+        let is_wide =
+            [4, 16].contains(&rows) && (is_large || makes_rows) || rows == 2 && makes_rows && slices > SLICES;
         let resident = if is_wide || is_long { 1 } else { 2 };
-        Self { rows, groups: 2, slices, ahead, near: 1, resident }
+        let (of_pass, is_many) = (units.div_ceil(slices).max(1), columns * m.div_ceil(rows) >= MANY_COLUMNS);
+        let (ahead, passes) = match ahead / of_pass {
+            0 => (ahead, 0),
+            _ if !is_many => (of_pass, 1),
+            // It would take so few registers that a third block found room, see above.
+            1 if !is_large => (ahead, 0),
+            passes => (of_pass * passes, passes),
+        };
+        Self { rows, groups: 2, slices, ahead, passes, near: 1, resident }
     }
 
     /// Threads of a block.

@@ -1,5 +1,7 @@
 //! The text of a kernel.
 
+use std::fmt::Write as _;
+
 use super::{
     super::{
         plan::{Plan, Source},
@@ -38,6 +40,30 @@ enum Reads {
     Late,
 }
 
+impl Reads {
+    fn of(plan: &Plan) -> Self {
+        match (plan.m, &plan.source) {
+            (1, Source::Norm(_)) => Self::Ahead,
+            (1, Source::Memory(_)) => Self::AheadIfRoom,
+            _ => Self::Late,
+        }
+    }
+}
+
+/// The text that reads what the results of a group need, if this is when.
+pub(super) fn fetch(plan: &Plan, is_ahead: bool, tile: &str) -> String {
+    match (Reads::of(plan), is_ahead) {
+        (Reads::Ahead, true) | (Reads::Late, false) => format!("    fetch({tile});\n"),
+        (Reads::Ahead, false) | (Reads::Late, true) => String::new(),
+        (Reads::AheadIfRoom, true) => {
+            format!("#if __CUDA_ARCH__ < 1000\n    fetch({tile});\n#endif\n")
+        }
+        (Reads::AheadIfRoom, false) => {
+            format!("#if __CUDA_ARCH__ >= 1000\n    fetch({tile});\n#endif\n")
+        }
+    }
+}
+
 impl Body<'_> {
     /// The kernel. A thread waits for earlier kernels before it reads what they may write; what it computes from its place alone, and
     /// what it only asks for, comes before.
@@ -49,38 +75,14 @@ impl Body<'_> {
              if (p.early == 0) wait_for_earlier();\n\
              {places}{elements}{find}{asked}    \
              if (p.early != 0) wait_for_earlier();\n\
-             {rows}{fetch}{groups}}}\n",
+             {rows}{groups}}}\n",
             places = self.places(),
             elements = self.elements(),
             find = self.finds("block"),
             asked = self.asked,
             rows = self.rows,
-            // What results need comes while products are computed: only one warp asks for it, on which others would wait.
-            fetch = self.fetches(true, "block"),
             groups = self.groups(),
         )
-    }
-
-    fn reads(&self) -> Reads {
-        match (self.plan.m, &self.plan.source) {
-            (1, Source::Norm(_)) => Reads::Ahead,
-            (1, Source::Memory(_)) => Reads::AheadIfRoom,
-            _ => Reads::Late,
-        }
-    }
-
-    /// Reads what the results of a group need, if this is when.
-    fn fetches(&self, is_ahead: bool, tile: &str) -> String {
-        match (self.reads(), is_ahead) {
-            (Reads::Ahead, true) | (Reads::Late, false) => format!("    fetch({tile});\n"),
-            (Reads::Ahead, false) | (Reads::Late, true) => String::new(),
-            (Reads::AheadIfRoom, true) => {
-                format!("#if __CUDA_ARCH__ < 1000\n    fetch({tile});\n#endif\n")
-            }
-            (Reads::AheadIfRoom, false) => {
-                format!("#if __CUDA_ARCH__ >= 1000\n    fetch({tile});\n#endif\n")
-            }
-        }
     }
 
     /// Computes what follows from a thread's place in a group: the frequencies of pairs that are turned.
@@ -90,14 +92,14 @@ impl Body<'_> {
 
     /// The type of the product.
     fn product(&self) -> String {
-        let Fused { rows: most, groups, slices, ahead, near, .. } = self.variant;
+        let Fused { rows: most, groups, slices, ahead, passes, near, .. } = self.variant;
         match self.plan.format {
             None => format!("thin::Product<E, {most}, {groups}, {ahead}, {near}>"),
             Some(format) => {
                 // A unit of the formats with blocks of 32 elements is two blocks.
                 let is_whole = self.plan.k.is_multiple_of(64);
                 format!(
-                    "thin::BlockProduct<E, blocks::{format}, {most}, {slices}, {ahead}, {}, {is_whole}>",
+                    "thin::BlockProduct<E, blocks::{format}, {most}, {slices}, {ahead}, {passes}, {}, {is_whole}>",
                     self.is_shared
                 )
             }
@@ -127,6 +129,18 @@ impl Body<'_> {
         let (element, together) = (element(self.plan.dtype), self.plan.together);
         let (product, (found, column)) = (self.product(), self.column());
         let Self { columns, turned, .. } = self;
+        let begin = match self.plan.format {
+            None => "    aim(block);\n    product.begin();\n".to_owned(),
+            Some(_) => (0..self.variant.passes.max(1)).fold(String::new(), |mut text, pass| {
+                let _ = writeln!(
+                    text,
+                    "    if (const u32 tile = block + {pass}u * SIDE * blocks; {pass}u == 0u || tile < tiles) {{\n        \
+                     aim(tile);\n        \
+                     product.begin({pass}u);\n    }}"
+                );
+                text
+            }),
+        };
         // To divide by a number that is not known takes many instructions.
         let (stacks, m) = match self.plan.m <= most {
             true => ("1u".into(), if most == 1 { "1u" } else { "(u32)p.m" }.into()),
@@ -159,8 +173,7 @@ impl Body<'_> {
              {found}\n            \
              product.{column}, is_there);\n        \
              }}\n    }};\n    \
-             aim(block);\n    \
-             product.begin();\n"
+{begin}"
         )
     }
 
@@ -168,6 +181,15 @@ impl Body<'_> {
     fn elements(&self) -> String {
         let Results { declared, found, fetched, .. } = &self.results;
         let declared: String = declared.iter().map(String::as_str).collect();
+        let (first, of_turn) = match self.takes_turns() {
+            true => (self.variant.slices - 1, "thread -= turn * WARP;\n        "),
+            false => (0, ""),
+        };
+        // Threads without an element would keep them, as far as the compiler knows.
+        let forgotten = match self.plan.turns.is_empty() || self.plan.m > 1 {
+            true => "",
+            false => "        at_position = nullptr;\n        per_position = 0;\n",
+        };
         let find = if self.plan.turns.is_empty() {
             String::new()
         } else {
@@ -178,12 +200,12 @@ impl Body<'_> {
             )
         };
         format!(
-            "    u32 local, side, column, row, set, col;\n    \
+            "    u32 local, side, column, row, set, col, turn = {first}u;\n    \
              // Found again where it is used, since registers are scarce meanwhile: volatile, so that it is not kept.\n    \
              auto is_mine = [&](u32 tile) -> bool {{\n        \
              u32 thread;\n        \
              asm volatile(\"mov.u32 %0, %tid.x;\" : \"=r\"(thread));\n        \
-             local = thread / (SIDE * thin::COLUMNS);\n        \
+             {of_turn}local = thread / (SIDE * thin::COLUMNS);\n        \
              side = thread / thin::COLUMNS % SIDE;\n        \
              column = thread % thin::COLUMNS;\n        \
              row = row0 + local;\n        \
@@ -194,37 +216,60 @@ impl Body<'_> {
              return col < (u32)p.n[set];\n    }};\n\
              {declared}{find}    \
              auto fetch = [&](u32 tile) {{\n        \
-             if (!is_mine(tile)) return;\n\
-             {fetched}    }};\n"
+             if (is_mine(tile)) {{\n\
+             {fetched}        }}\n\
+             {forgotten}    }};\n"
         )
+    }
+
+    /// Returns whether the results of each group are another warp's, which alone waits for the others' sums: it must have threads for all of
+    /// them. It is the last warp's turn first, since of units that warps do not divide, the first ones have more.
+    fn takes_turns(&self) -> bool {
+        self.plan.m == 1
     }
 
     /// One group of columns after the other.
     fn groups(&self) -> String {
+        let (slices, passes) = (self.variant.slices, self.variant.passes.max(1));
+        let threads = self.variant.threads();
+        let pass = if self.plan.format.is_some() { "pass, " } else { "" };
+        let (parts, meet, turn) = match self.takes_turns() {
+            true => (
+                slices,
+                format!("thin::meet(turn, {threads}u, turn == Product::warp());"),
+                format!("turn = (turn == 0u ? {slices}u : turn) - 1u;"),
+            ),
+            false => (2, "__syncthreads();".to_owned(), "turn ^= 1u;".to_owned()),
+        };
         format!(
-            "    __shared__ Product::Parts both[2];\n    \
-             u32 tile = block, turn = 0;\n\
+            "    __shared__ Product::Parts of_passes[{parts}];\n    \
+             u32 tile = block;\n\
              #pragma unroll 1\n    \
-             for (;;) {{\n        \
+             for (bool is_last = false; !is_last;) {{\n\
+             #pragma unroll\n    \
+             for (u32 pass = 0; pass < {passes}u; ++pass) {{\n        \
              const u32 after = tile + SIDE * blocks;\n        \
-             product.run(of_block, pitch, m, [&]() -> bool {{\n            \
-             if (after >= tiles) return false;\n            \
-             aim(after);\n            \
+             product.run(of_block, pitch, m, {pass}[&]() -> bool {{\n            \
+             const u32 later = tile + {passes}u * SIDE * blocks;\n            \
+             if (later >= tiles) return false;\n            \
+             aim(later);\n            \
              return true;\n        }});\n        \
-             Product::Parts& parts = both[turn];\n        \
-             product.share(parts);\n\
+             Product::Parts& parts = of_passes[turn];\n        \
+             product.share(parts);\n        \
+             {meet}\n\
              {late}        \
              if (is_mine(tile)) {{\n            \
              const u32 n = (u32)p.n[set], at = side * TOGETHER * thin::COLUMNS;\n\
              {written}        }}\n        \
-             if (after >= tiles) break;\n        \
+             is_last = after >= tiles;\n        \
+             if (is_last) break;\n        \
              tile = after;\n        \
-             turn ^= 1u;\n\
-             {find}{ahead}    }}\n",
-            late = self.fetches(false, "tile"),
+             {turn}\n\
+             {find}{ahead}    }}\n    }}\n",
+            late = fetch(self.plan, false, "tile"),
             written = self.results.written,
             find = self.finds("tile"),
-            ahead = self.fetches(true, "tile"),
+            ahead = fetch(self.plan, true, "tile"),
         )
     }
 }

@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    super::plan::{Plan, Step, Store, Value},
+    super::{
+        plan::{Plan, Step, Store, Value},
+        variant::Fused,
+    },
     Parameters,
 };
 use crate::{
@@ -34,6 +37,7 @@ impl Results {
 /// The text for one element of the results.
 pub(super) fn results(
     plan: &Plan,
+    variant: Fused,
     parameters: &mut Parameters,
     launch: &Launch,
     composition: &mut Composition,
@@ -49,7 +53,7 @@ pub(super) fn results(
     parameters.array("number", numbers.map(|number| number.bits()));
     parameters.array("y", plan.stores.iter().map(|store| launch.outputs[store.output].addr));
     let mut to = Results::default();
-    let mut writer = Element { plan, composition, number: 0 };
+    let mut writer = Element { plan, variant, composition, number: 0 };
     for set in 0..plan.sets() {
         let begins = format!("            {}if (set == {set}u) {{\n", if set > 0 { "else " } else { "" });
         for text in [&mut to.found, &mut to.fetched, &mut to.written] {
@@ -74,6 +78,7 @@ pub(super) fn results(
 /// Writes what is computed for an element.
 struct Element<'a> {
     plan: &'a Plan,
+    variant: Fused,
     composition: &'a mut Composition,
     /// Number of the next constant.
     number: usize,
@@ -120,7 +125,6 @@ impl Element<'_> {
             }
         };
         to.variable("const u32*", "at_position");
-        to.variable("u32", "position");
         to.variable("double", "per_position");
         let _ = write!(
             to.found,
@@ -128,14 +132,30 @@ impl Element<'_> {
              at_position = rope_position(p.turn{i}, row, pair);\n            \
              per_position = turns_of(p.turn{i}, p.turn{i}.log2_theta, pair);\n"
         );
-        let _ = writeln!(to.fetched, "            position = *at_position;");
+        let angle = if self.plan.m == 1 {
+            // Found before the products, and in shared memory meanwhile, where each warp has its own, as they take turns.
+            let Fused { slices, groups, .. } = self.variant;
+            let size = format!("[{slices}][{groups} * thin::COLUMNS]");
+            to.declared.insert(format!("    __shared__ f32 sines{size}, cosines{size};\n"));
+            let at = "[turn][side * thin::COLUMNS + column]";
+            let _ = writeln!(
+                to.fetched,
+                "            rope_angle(p.turn{i}, *at_position, per_position, &sines{at}, &cosines{at});"
+            );
+            format!("            const f32 sine = sines{at}, cosine = cosines{at};\n")
+        } else {
+            to.variable("u32", "position");
+            let _ = writeln!(to.fetched, "            position = *at_position;");
+            format!(
+                "            f32 sine, cosine;\n            \
+                 rope_angle(p.turn{i}, position, per_position, &sine, &cosine);\n"
+            )
+        };
         let product = turn.product;
         self.product(to, product, "other", "bias_of_other", &format!("at + {column}"), &col);
         let _ = write!(
             to.written,
-            "            f32 sine, cosine;\n            \
-             rope_angle(p.turn{i}, position, per_position, &sine, &cosine);\n            \
-             const f32 turned{i}_value = {second} ? rope_second(to_f32(other), to_f32(product{product}), sine, cosine)\n                \
+            "{angle}            const f32 turned{i}_value = {second} ? rope_second(to_f32(other), to_f32(product{product}), sine, cosine)\n                \
              : rope_first(to_f32(product{product}), to_f32(other), sine, cosine);\n            \
              const E turned{i} = from_f32<E>(turned{i}_value);\n"
         );

@@ -8,28 +8,45 @@ struct Case {
     std::vector<u8> tiles, activations;
 };
 
-// Of 16 columns. The second group's are those of the second tile.
+// Of 48 columns, 16 at a time.
+const u32 TILES = 6;
 template <class F, typename E, u32 ROWS> std::vector<f32> product(const Case& of) {
-    using Product = thin::BlockProduct<E, F, ROWS, thin::SLICES, 1, false, F::UNIT == 256>;
-    static typename Product::Parts parts;
-    block.run(thin::SLICES * WARP, [&] {
+    // Of one row, weights of two passes are on their way: no warp has more units of a pass in the tests.
+    constexpr u32 SLICES = sizeof(E) == 4 ? thin::SLICES + 1 : thin::SLICES;
+    constexpr u32 PASSES = ROWS == 1 ? 2 : 0, DEPTH = ROWS > 1 ? 1 : F::UNIT == 256 ? 2 : 6, AT_ONCE = PASSES > 0 ? PASSES : 1;
+    using Product = thin::BlockProduct<E, F, ROWS, SLICES, DEPTH, PASSES, false, F::UNIT == 256>;
+    static typename Product::Parts parts[TILES / 2];
+    block.run(SLICES * WARP, [&] {
         Product product(of.k);
-        for (u32 tile = 0; tile < 2; ++tile) product.set_tile(tile, of.tiles.data(), tile, true);
-        product.begin();
-        product.run((const E*)of.activations.data(), of.k, of.m, [] { return false; });
-        product.share(parts);
+        auto aim = [&](u32 tile) {
+            for (u32 g = 0; g < 2; ++g) product.set_tile(g, of.tiles.data(), tile + g, true);
+        };
+        for (u32 pass = 0; pass < AT_ONCE; ++pass) {
+            aim(2 * pass);
+            product.begin(pass);
+        }
+        for (u32 tile = 0; tile < TILES; tile += 2) {
+            product.run((const E*)of.activations.data(), of.k, of.m, tile / 2 % AT_ONCE, [&] {
+                const u32 later = tile + 2 * AT_ONCE;
+                if (later < TILES) aim(later);
+                return later < TILES;
+            });
+            product.share(parts[tile / 2]);
+        }
     });
     std::vector<f32> y;
     for (u32 row = 0; row < of.m; ++row) {
-        for (u32 column = 0; column < Product::WIDTH; ++column) y.push_back(Product::sum(parts, row, column));
+        for (u32 column = 0; column < TILES * blocks::TILE; ++column) {
+            y.push_back(Product::sum(parts[column / Product::WIDTH], row, column % Product::WIDTH));
+        }
     }
     return y;
 }
 
 template <class F> std::vector<f32> values(const Case& of) {
     const u32 units = (of.k + F::UNIT - 1) / F::UNIT;
-    std::vector<f32> y(16 * of.k);
-    for (u32 i = 0; i < 16 * units * blocks::LANES; ++i) {
+    std::vector<f32> y(TILES * blocks::TILE * of.k);
+    for (u32 i = 0; i < TILES * blocks::TILE * units * blocks::LANES; ++i) {
         const u32 lane = i % blocks::LANES, unit = i / blocks::LANES % units, row = i / blocks::LANES / units;
         const u8* const tile = of.tiles.data() + (row / blocks::TILE * units + unit) * (blocks::TILE * F::BYTES);
         typename F::Held held;
