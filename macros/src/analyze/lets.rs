@@ -321,14 +321,14 @@ impl Analysis<'_, '_> {
     }
 
     /// Returns whether a `let` gives another name to a `&mut` of the pending run, for code after a boundary: host code makes the
-    /// `&mut` again behind the run, and can pass it on then.
+    /// `&mut` again behind the run, and can pass it on then, also to the names that follow.
     fn passes_on_exclusive(&self, found: &Let<'_>, from: &[Statement], run: &[Statement]) -> bool {
         let Some(name) = syntax::plain_name(&found.init.expr).map(ToString::to_string) else { return false };
         let made = run.iter().rev().find(|s| s.binds(&name));
-        let bounded = from[1..].iter().position(|s| s.has_boundary || s.leaves).map(|at| &from[at + 1..]);
-        let later = Sequence::of(bounded.unwrap_or_default());
+        let Some(at) = from[1..].iter().position(|s| s.has_boundary || s.leaves) else { return false };
+        let later = Sequence::of(&from[at + 1..]);
         made.is_some_and(makes_exclusive)
-            && found.statement.binds.iter().any(|b| later.has(&b.ident.to_string()))
+            && renamings(found.statement, &from[1..=at]).iter().any(|name| later.has(name))
     }
 
     /// Adds a `let` that host code evaluates; `rest` are the statements after it.
@@ -460,6 +460,20 @@ fn written_type(local: &Local) -> Option<syn::Type> {
 pub(super) fn makes_exclusive(statement: &Statement) -> bool {
     let init = statement.local().and_then(|local| local.init.as_ref());
     init.is_some_and(|init| borrows_mutably(&init.expr))
+}
+
+/// Returns the names that a `let` binds, and those that the statements behind it give to the same values.
+fn renamings(first: &Statement, rest: &[Statement]) -> HashSet<String> {
+    let bound = |s: &Statement| s.binds.iter().map(|b| b.ident.to_string()).collect::<Vec<_>>();
+    let mut names: HashSet<String> = bound(first).into_iter().collect();
+    for statement in rest {
+        let init = statement.local().and_then(|local| local.init.as_ref());
+        let renamed = init.and_then(|init| syntax::plain_name(&init.expr)).map(ToString::to_string);
+        if renamed.is_some_and(|name| names.contains(&name)) {
+            names.extend(bound(statement));
+        }
+    }
+    names
 }
 
 /// Returns whether an `if` chooses a `&mut` by a condition that makes calls and binds no names.

@@ -55,7 +55,7 @@ const ALL: [(&str, Bench); 17] = [
     ("decode", decode::run),
 ];
 /// What `batches` starts, and the models of `decode`.
-const PARTS: [(&str, Bench); 7] = [
+const PARTS: [(&str, Bench); 8] = [
     ("descending-first", batches::descending_first),
     ("descending", batches::descending),
     ("ascending", batches::ascending),
@@ -63,6 +63,7 @@ const PARTS: [(&str, Bench); 7] = [
     ("decode-gpt", decode::gpt),
     ("decode-smollm", decode::smollm),
     ("decode-blocks", decode::blocks),
+    ("prefill-blocks", decode::prompts),
 ];
 
 fn main() -> ExitCode {

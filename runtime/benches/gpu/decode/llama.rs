@@ -50,6 +50,7 @@ struct Model<T: Float> {
     norm: Param<T>,
 }
 
+/// `h` has the tokens of all sequences, of each as many as `positions`, `[sequences, tokens]`, has; `rows` are theirs in the cache.
 #[graphable]
 fn layer<T: Float>(
     h: &Tensor<T>,
@@ -57,12 +58,12 @@ fn layer<T: Float>(
     rows: &Tensor<u32>,
     l: &Layer<T>,
 ) -> Result<Tensor<T>> {
-    let b = h.dim(0);
+    let (b, sequences, tokens) = (h.dim(0), positions.dim(0), positions.dim(1));
     let x = ops::rms_norm(h, &l.norm, 1e-5)?;
     let heads = |w: &Weight<T>| {
         let part = ops::linear(&x, w)?;
         let count = part.dim(1) / HEAD;
-        ops::reshape(&part, (b, 1, count, HEAD))
+        ops::reshape(&part, (sequences, tokens, count, HEAD))
     };
     let rope = RopeConfig { theta: 500_000.0, style: RopeStyle::HalfSplit, dim: None };
     let (q, k, v) = (heads(&l.q)?, heads(&l.k)?, heads(&l.v)?);
@@ -100,6 +101,30 @@ fn forward<T: Float>(
     for l in &model.layers {
         h = layer(&h, positions, rows, l)?;
     }
+    let logits = ops::linear(&ops::rms_norm(&h, &model.norm, 1e-5)?, &model.embed)?;
+    ops::argmax(&logits, 1)
+}
+
+/// The tokens of one prompt, and the token that follows it: `positions` are `[1, T]`, and `last` is the index of the last token, `[1]`.
+#[graphable]
+fn prefill<T: Float>(
+    #[host]
+    #[dims(T)]
+    tokens: &Tensor<u32>,
+    #[host]
+    #[dims(1, T)]
+    positions: &Tensor<u32>,
+    #[host]
+    #[dims(1)]
+    last: &Tensor<u32>,
+    model: &Model<T>,
+) -> Result<Tensor<u32>> {
+    let rows = ops::reshape(positions, (tokens.dim(0),))?;
+    let mut h = ops::embedding(tokens, &model.embed)?;
+    for l in &model.layers {
+        h = layer(&h, positions, &rows, l)?;
+    }
+    let h = ops::gather(&h, 0, last)?;
     let logits = ops::linear(&ops::rms_norm(&h, &model.norm, 1e-5)?, &model.embed)?;
     ops::argmax(&logits, 1)
 }
@@ -229,6 +254,29 @@ impl<K: Kind, T: Float> Decoder for Llama<K, T> {
     fn call(&self, step: &Step<'_>, batch: usize, position: u32) -> Result<()> {
         let (tokens, positions) = (vec![1u32; batch], vec![position; batch]);
         drop(self.graph.call(step, &tokens, &positions, &rows(batch, position), &self.model)?);
+        Ok(())
+    }
+}
+
+/// A model of a kind that reads a prompt, and its graph.
+pub(super) struct Prompt<K, T: Float> {
+    model: Model<T>,
+    graph: PrefillGraph<T>,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind, T: Float> Prompt<K, T> {
+    pub(super) const NAME: &'static str = K::NAME;
+
+    pub(super) fn new(rt: &mut Runtime) -> Result<Self> {
+        let model = model(rt, 1, K::SIZES.0, [K::FORMAT, K::HEAD])?;
+        Ok(Self { model, graph: PrefillGraph::builder().mode(Mode::Full).build(rt)?, kind: PhantomData })
+    }
+
+    /// Queues a prompt of so many tokens.
+    pub(super) fn call(&self, step: &Step<'_>, tokens: usize) -> Result<()> {
+        let positions: Vec<u32> = (0..tokens as u32).collect();
+        drop(self.graph.call(step, &vec![1; tokens], &positions, &[tokens as u32 - 1], &self.model)?);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! biases and GELU in the shape of GPT-2 XL in bf16, and SmolLM2-135M's shape in f32.
 //!
 //! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
-//! position. `decode-blocks` has the first and the last of them with matrices in blocks. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
+//! position. `decode-blocks` has the first and the last of them with matrices in blocks, and `prefill-blocks` the first with a prompt of 512 tokens. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
 //! environment, the recordings are printed, with what passes did and refused; `GRAPHABLE_BENCH_PASSES=all,none` measures these alone, and
 //! `GRAPHABLE_BENCH_MODELS=llama-1b,smollm2-135m` these models.
 
@@ -80,10 +80,14 @@ fn measure<D: Decoder>(batch: usize, setting: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether a model is measured.
+fn is_asked(name: &str) -> bool {
+    std::env::var("GRAPHABLE_BENCH_MODELS").map_or(true, |asked| asked.split(',').any(|one| one == name))
+}
+
 fn model<D: Decoder>() -> Result<()> {
     let settings = settings()?;
-    if std::env::var("GRAPHABLE_BENCH_MODELS").is_ok_and(|asked| asked.split(',').all(|name| name != D::NAME))
-    {
+    if !is_asked(D::NAME) {
         return Ok(());
     }
     for batch in [1, 8] {
@@ -135,6 +139,36 @@ pub(crate) fn blocks() -> Result<()> {
     model::<llama::Llama<llama::SmolLM2Bf16, bf16>>()?;
     model::<llama::Llama<llama::SmolLM2Q8Bf16, bf16>>()?;
     model::<llama::Llama<llama::SmolLM2Q41Bf16, bf16>>()
+}
+
+/// Microseconds of a prompt of 512 tokens.
+fn prompt<K: llama::Kind>() -> Result<()> {
+    const TOKENS: usize = 512;
+    let name = llama::Prompt::<K, bf16>::NAME;
+    if !is_asked(name) {
+        return Ok(());
+    }
+    let mut rt = Runtime::new(Device::cuda(0))?;
+    let model = llama::Prompt::<K, bf16>::new(&mut rt)?;
+    for _ in 0..3 {
+        let step = rt.step()?;
+        model.call(&step, TOKENS)?;
+        step.synchronize()?;
+    }
+    let step = rt.step()?;
+    let total = per_call(7, 10, |_| model.call(&step, TOKENS), || step.synchronize())?.1;
+    println!("{{\"figure\":\"prefill\",\"case\":\"{name}\",\"tokens\":{TOKENS},\"total_us\":{total:.1}}}");
+    Ok(())
+}
+
+/// Prompts read by models with matrices in blocks, beside floats.
+pub(crate) fn prompts() -> Result<()> {
+    prompt::<llama::Llama1B>()?;
+    prompt::<llama::Llama1BQ8>()?;
+    prompt::<llama::Llama1BQ6K>()?;
+    prompt::<llama::Llama1BQ4K>()?;
+    prompt::<llama::Llama1BF8>()?;
+    prompt::<llama::Llama1BI4>()
 }
 
 pub(crate) fn gpt() -> Result<()> {

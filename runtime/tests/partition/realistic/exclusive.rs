@@ -94,6 +94,21 @@ fn renamed(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     ops::add(&h, &ops::add(&ops::scale(&pair.0, 10.0)?, &ops::scale(&pair.1, 100.0)?)?)
 }
 
+/// A second and a third name, of which code behind the boundary has the last.
+#[graphable]
+fn renamed_twice(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let mut h = ops::neg(x)?;
+    let r = &mut h;
+    *r = ops::scale(r, 2.0)?;
+    let s = r;
+    let t = s;
+    *t = ops::add(t, x)?;
+    let twice = #[eager]
+    mix(t)?;
+    *t = ops::add(t, &twice)?;
+    ops::neg(&h)
+}
+
 fn missing(reason: &str) -> Error {
     Error::Argument { op: "layer", reason: reason.into() }
 }
@@ -128,6 +143,12 @@ fn counted(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
     mix(&h)?;
     *counter *= 10;
     ops::scale(&h, calls as f32)
+}
+
+#[test]
+fn a_reference_with_a_third_name_is_written_through_behind_a_boundary() {
+    // h -2, -1; twice -2, h -3.
+    gives!(RenamedTwiceGraph, 3.0, |g, step, x, _m| g.call(&step, &x));
 }
 
 #[test]
