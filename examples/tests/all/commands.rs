@@ -175,6 +175,13 @@ fn generate_takes_hugging_face_folders() {
     assert_eq!(dtype, "bf16", "what the file stores");
     assert_eq!(tokens(&folder.path().join("model.safetensors"), &["--mode", "full"]).0, want);
     assert_eq!(tokens(folder.path(), &["--dtype", "f32"]).1, "f32");
+    assert_eq!(tokens(folder.path(), &["--dtype", "q8_0"]).1, "f32");
+    assert_eq!(tokens(folder.path(), &["--dtype", "q8_0", "--activations", "bf16"]).1, "bf16");
+    let path = folder.path().display().to_string();
+    let args = ["--prompt", "hello", "--model", &path, "--max-new-tokens", "1", "--device", "cpu"];
+    let output = generate(&[&args[..], &["--activations", "f16"]].concat());
+    let notes = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && notes.contains("--activations has no effect"), "{notes}");
 
     let says = |wanted: &[&str]| {
         let err = refused(&generate(&["--prompt", "hi", "--model", &folder.path().display().to_string()]));

@@ -266,8 +266,6 @@ pub(super) struct Prompt<K, T: Float> {
 }
 
 impl<K: Kind, T: Float> Prompt<K, T> {
-    pub(super) const NAME: &'static str = K::NAME;
-
     pub(super) fn new(rt: &mut Runtime) -> Result<Self> {
         let model = model(rt, 1, K::SIZES.0, [K::FORMAT, K::HEAD])?;
         Ok(Self { model, graph: PrefillGraph::builder().mode(Mode::Full).build(rt)?, kind: PhantomData })

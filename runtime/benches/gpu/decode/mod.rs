@@ -144,7 +144,7 @@ pub(crate) fn blocks() -> Result<()> {
 /// Microseconds of a prompt of 512 tokens.
 fn prompt<K: llama::Kind>() -> Result<()> {
     const TOKENS: usize = 512;
-    let name = llama::Prompt::<K, bf16>::NAME;
+    let name = K::NAME;
     if !is_asked(name) {
         return Ok(());
     }

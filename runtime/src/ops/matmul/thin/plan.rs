@@ -165,6 +165,12 @@ impl Plan {
         self.weights.len() / self.together
     }
 
+    /// Returns whether the warps of a block take turns at the results: each group of columns is another warp's, which alone waits for the
+    /// sums of the others. It has threads for those of one row.
+    pub(super) fn takes_turns(&self) -> bool {
+        self.m == 1
+    }
+
     /// The turn of a set's product, with its number.
     pub(super) fn turn(&self, set: usize) -> Option<(usize, &Turn)> {
         self.turns.iter().enumerate().find(|(_, turn)| turn.product == set * self.together)

@@ -181,12 +181,13 @@ impl Body<'_> {
     fn elements(&self) -> String {
         let Results { declared, found, fetched, .. } = &self.results;
         let declared: String = declared.iter().map(String::as_str).collect();
-        let (first, of_turn) = match self.takes_turns() {
+        // The last warp's turn is first: where warps do not divide the units, the first ones have more.
+        let (first, of_turn) = match self.plan.takes_turns() {
             true => (self.variant.slices - 1, "thread -= turn * WARP;\n        "),
             false => (0, ""),
         };
         // Threads without an element would keep them, as far as the compiler knows.
-        let forgotten = match self.plan.turns.is_empty() || self.plan.m > 1 {
+        let forgotten = match self.plan.turns.is_empty() || !self.plan.takes_turns() {
             true => "",
             false => "        at_position = nullptr;\n        per_position = 0;\n",
         };
@@ -222,18 +223,12 @@ impl Body<'_> {
         )
     }
 
-    /// Returns whether the results of each group are another warp's, which alone waits for the others' sums: it must have threads for all of
-    /// them. It is the last warp's turn first, since of units that warps do not divide, the first ones have more.
-    fn takes_turns(&self) -> bool {
-        self.plan.m == 1
-    }
-
     /// One group of columns after the other.
     fn groups(&self) -> String {
         let (slices, passes) = (self.variant.slices, self.variant.passes.max(1));
         let threads = self.variant.threads();
         let pass = if self.plan.format.is_some() { "pass, " } else { "" };
-        let (parts, meet, turn) = match self.takes_turns() {
+        let (parts, meet, turn) = match self.plan.takes_turns() {
             true => (
                 slices,
                 format!("thin::meet(turn, {threads}u, turn == Product::warp());"),

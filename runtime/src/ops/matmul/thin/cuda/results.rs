@@ -132,7 +132,7 @@ impl Element<'_> {
              at_position = rope_position(p.turn{i}, row, pair);\n            \
              per_position = turns_of(p.turn{i}, p.turn{i}.log2_theta, pair);\n"
         );
-        let angle = if self.plan.m == 1 {
+        let angle = if self.plan.takes_turns() {
             // Found before the products, and in shared memory meanwhile, where each warp has its own, as they take turns.
             let Fused { slices, groups, .. } = self.variant;
             let size = format!("[{slices}][{groups} * thin::COLUMNS]");
