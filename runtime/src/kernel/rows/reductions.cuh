@@ -365,15 +365,25 @@ template <class C, class R, class F> DEVICE u32 count(const C& cx, const R& row,
 
 const u32 NONE = 0xffffffffu;
 
+template <typename N> constexpr bool HAS_NAN = false;
+template <> constexpr bool HAS_NAN<f32> = true;
+template <> constexpr bool HAS_NAN<f64> = true;
+
 template <class C, class R, typename N, class B> DEVICE u32 best(const C& cx, const R& row, N worst, const B& better) {
     using Best = Tuple2<N, u32>;
+    // Where nothing was found, the value is the worst one, which is not better than any.
     auto choose = [&](const Best& a, const Best& b) {
-        const bool takes = b.v1 != NONE && (better(b.v0, a.v0) || (a.v0 == b.v0 && b.v1 < a.v1));
-        return takes ? b : a;
+        return better(b.v0, a.v0) || (a.v0 == b.v0 && b.v1 < a.v1) ? b : a;
     };
+    // A lane has its values in their order: later ones must be better. If all are as bad as the worst one, none is found, and the first one
+    // is meant; but with NaN, the first one may be NaN, which is not found.
     const Best found = folded<true>(
         cx, enumerate(row), Best{worst, NONE},
-        [&](const Best& best, const Tuple2<u32, N>& value) { return choose(best, Best{value.v1, value.v0}); }, choose);
+        [&](const Best& best, const Tuple2<u32, N>& value) {
+            const bool is_first = HAS_NAN<N> && best.v1 == NONE && value.v1 == best.v0;
+            return better(value.v1, best.v0) || is_first ? Best{value.v1, value.v0} : best;
+        },
+        choose);
     return found.v1 == NONE ? 0u : found.v1;
 }
 
