@@ -1,6 +1,6 @@
 """Runs our figures and PyTorch's on one GPU, in one command, and prints the ratios.
 
-`compare.py BENCH_BINARY [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [transposes] [attention] [numerics] [decode]`; the binary is what
+`compare.py BENCH_BINARY [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [transposes] [attention] [numerics] [decode] [prefill]`; the binary is what
 `cargo bench -p graphable --bench gpu --no-run` names.
 """
 

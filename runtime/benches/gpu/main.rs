@@ -35,7 +35,7 @@ mod twins;
 
 type Bench = fn() -> Result<(), Error>;
 
-const ALL: [(&str, Bench); 17] = [
+const ALL: [(&str, Bench); 18] = [
     ("calls", calls::run),
     ("partition", partition::run),
     ("small", small::run),
@@ -53,6 +53,7 @@ const ALL: [(&str, Bench); 17] = [
     ("numerics", numerics::run),
     ("loading", loading::run),
     ("decode", decode::run),
+    ("prefill", decode::prefill),
 ];
 /// What `batches` starts, and the models of `decode`.
 const PARTS: [(&str, Bench); 8] = [
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
     }
     if let Some(unknown) = named.iter().find(|n| ALL.iter().all(|(name, _)| name != n)) {
         eprintln!(
-            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, transposes, attention, numerics, loading, decode"
+            "no figure `{unknown}`; there are calls, partition, small, batches, copies, current, chains, kernels, rows, norms, indexed, conv, transposes, attention, numerics, loading, decode, prefill"
         );
         return ExitCode::from(2);
     }

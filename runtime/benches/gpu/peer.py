@@ -1,4 +1,4 @@
-"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [transposes] [attention] [numerics] [decode]`."""
+"""The same figures by PyTorch, one JSON object a line. `peer.py [calls] [partition] [small] [batches] [chains] [kernels] [rows] [conv] [transposes] [attention] [numerics] [decode] [prefill]`."""
 
 import gc
 import json
@@ -488,7 +488,8 @@ if __name__ == "__main__":
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     known = {"calls": calls, "partition": partition, "small": small, "batches": batches, "kernels": kernels,
              "chains": chains, "rows": rows, "conv": conv, "transposes": transposes, "attention": attention, "numerics": numerics,
-             "decode": lambda: peer_decode.decode(say, per_call)}
+             "decode": lambda: peer_decode.decode(say, per_call),
+             "prefill": lambda: peer_decode.prefill(say, per_call)}
     chosen = sys.argv[1:] or list(known)
     if not torch.cuda.is_available():
         sys.exit("skipped: PyTorch sees no GPU")

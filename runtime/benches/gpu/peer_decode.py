@@ -127,3 +127,56 @@ def decode(say, per_call):
                     del graph, kept
             del embed, norm, stack
             torch.cuda.empty_cache()
+
+
+def prompt_layer(layer, x, cos, sin):
+    """A layer of Llama over a whole prompt, which begins a sequence: its keys and values go to the cache."""
+    t, d = x.shape
+    y = F.rms_norm(x, (d,), layer.norm, 1e-5)
+
+    def rotate(heads):
+        first, second = heads.chunk(2, -1)
+        return heads * cos + torch.cat((-second, first), -1) * sin
+
+    q, k, v = (F.linear(y, w).view(1, t, -1, HEAD).transpose(1, 2) for w in (layer.q, layer.k, layer.v))
+    q, k = rotate(q), rotate(k)
+    layer.cache.keys[:, :, :t] = k
+    layer.cache.values[:, :, :t] = v
+    a = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    x = x + F.linear(a.transpose(1, 2).reshape(t, -1), layer.out)
+    y = F.rms_norm(x, (d,), layer.ffn_norm, 1e-5)
+    return x + F.linear(F.silu(F.linear(y, layer.gate)) * F.linear(y, layer.up), layer.down)
+
+
+def prefill(say, per_call):
+    name = "llama-1b"
+    _, layers, dim, heads, kv, ffn, vocabulary, dtype = MODELS[name]
+    embed, norm = zeros(vocabulary, dim, dtype=dtype), zeros(dim, dtype=dtype)
+    stack = [LlamaLayer(1, dim, heads, kv, ffn, dtype) for _ in range(layers)]
+    angles = torch.outer(torch.arange(CONTEXT).float(), 5e5 ** -(torch.arange(0, HEAD, 2).float() / HEAD))
+    angles = torch.cat((angles, angles), -1)
+    cos, sin = angles.cos().to("cuda", dtype), angles.sin().to("cuda", dtype)
+    for count in (512, 2048):
+        torch._dynamo.reset()
+        step = torch.compile(prompt_layer, dynamic=False)
+        head = torch.compile(lambda x: F.linear(F.rms_norm(x, (dim,), norm, 1e-5), embed).argmax(-1), dynamic=False)
+        tokens = torch.ones(count, dtype=torch.long, device="cuda")
+
+        def prompt():
+            x = F.embedding(tokens, embed)
+            for layer in stack:
+                x = step(layer, x, cos[:count], sin[:count])
+            return head(x[-1:])
+
+        with torch.no_grad():
+            side = torch.cuda.Stream()
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    prompt()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                kept = prompt()
+            _, total = per_call(7, 10, lambda i: graph.replay(), torch.cuda.synchronize)
+        say(figure="prefill", case=f"{name}, {count} tokens", what="torch.compile", total_us=total)
+        del graph, kept

@@ -2,7 +2,8 @@
 //! biases and GELU in the shape of GPT-2 XL in bf16, and SmolLM2-135M's shape in f32.
 //!
 //! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
-//! position. `decode-blocks` has the first and the last of them with matrices in blocks, and `prefill-blocks` the first with a prompt of 512 tokens. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
+//! position. `decode-blocks` has the first and the last of them with matrices in blocks, and `prefill-blocks` the first with a prompt of 512 tokens;
+//! `prefill` reads prompts of 512 and 2048 tokens with it in bf16. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
 //! environment, the recordings are printed, with what passes did and refused; `GRAPHABLE_BENCH_PASSES=all,none` measures these alone, and
 //! `GRAPHABLE_BENCH_MODELS=llama-1b,smollm2-135m` these models.
 
@@ -141,9 +142,8 @@ pub(crate) fn blocks() -> Result<()> {
     model::<llama::Llama<llama::SmolLM2Q41Bf16, bf16>>()
 }
 
-/// Microseconds of a prompt of 512 tokens.
-fn prompt<K: llama::Kind>() -> Result<()> {
-    const TOKENS: usize = 512;
+/// Microseconds until the last token's logits of a prompt are there.
+fn prompt<K: llama::Kind>(tokens: usize) -> Result<()> {
     let name = K::NAME;
     if !is_asked(name) {
         return Ok(());
@@ -152,23 +152,29 @@ fn prompt<K: llama::Kind>() -> Result<()> {
     let model = llama::Prompt::<K, bf16>::new(&mut rt)?;
     for _ in 0..3 {
         let step = rt.step()?;
-        model.call(&step, TOKENS)?;
+        model.call(&step, tokens)?;
         step.synchronize()?;
     }
     let step = rt.step()?;
-    let total = per_call(7, 10, |_| model.call(&step, TOKENS), || step.synchronize())?.1;
-    println!("{{\"figure\":\"prefill\",\"case\":\"{name}\",\"tokens\":{TOKENS},\"total_us\":{total:.1}}}");
+    let total = per_call(7, 10, |_| model.call(&step, tokens), || step.synchronize())?.1;
+    println!("{{\"figure\":\"prefill\",\"case\":\"{name}, {tokens} tokens\",\"total_us\":{total:.1}}}");
     Ok(())
+}
+
+/// Prompts read by a model in floats.
+pub(crate) fn prefill() -> Result<()> {
+    prompt::<llama::Llama1B>(512)?;
+    prompt::<llama::Llama1B>(2048)
 }
 
 /// Prompts read by models with matrices in blocks, beside floats.
 pub(crate) fn prompts() -> Result<()> {
-    prompt::<llama::Llama1B>()?;
-    prompt::<llama::Llama1BQ8>()?;
-    prompt::<llama::Llama1BQ6K>()?;
-    prompt::<llama::Llama1BQ4K>()?;
-    prompt::<llama::Llama1BF8>()?;
-    prompt::<llama::Llama1BI4>()
+    prompt::<llama::Llama1B>(512)?;
+    prompt::<llama::Llama1BQ8>(512)?;
+    prompt::<llama::Llama1BQ6K>(512)?;
+    prompt::<llama::Llama1BQ4K>(512)?;
+    prompt::<llama::Llama1BF8>(512)?;
+    prompt::<llama::Llama1BI4>(512)
 }
 
 pub(crate) fn gpt() -> Result<()> {

@@ -41,6 +41,35 @@ template <typename Counts> DEVICE double base_of(const RopeParams& p, Counts cou
     return p.log2_theta + p.exponent * log2(p.growth * length / p.original - (p.growth - 1.0));
 }
 
+// Elements that a thread loads at a time, as one word: of more, there are too few registers.
+const u32 PACK = 4;
+using Word = Raw<sizeof(T) * PACK>;
+
+// Returns whether heads are whole words, in `x` and in `y`.
+DEVICE bool has_packs(const RopeParams& p) {
+    const u64 elements = p.half | p.size | p.strides[0] | p.strides[1] | p.strides[2];
+    return p.strides[3] == 1 && elements % PACK == 0 && (p.x | p.y) % sizeof(Word) == 0;
+}
+
+// Turns pairs of a head, of which both elements are read before one is written.
+DEVICE void turn_packs(const T* in, T* out, u32 other, bool interleaved, const f32* sines, const f32* cosines) {
+    Pack<T, PACK> from[2], to[2];
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) from[i].raw = *(const Word*)(in + i * other);
+#pragma unroll
+    for (u32 i = 0; i < PACK; ++i) {
+        // Of interleaved pairs, each word has half of them.
+        T& first = interleaved ? to[i / (PACK / 2)].v[i * 2 % PACK] : to[0].v[i];
+        T& second = interleaved ? to[i / (PACK / 2)].v[i * 2 % PACK + 1] : to[1].v[i];
+        const f32 a = to_f32(interleaved ? from[i / (PACK / 2)].v[i * 2 % PACK] : from[0].v[i]);
+        const f32 z = to_f32(interleaved ? from[i / (PACK / 2)].v[i * 2 % PACK + 1] : from[1].v[i]);
+        first = from_f32<T>(rope_first(a, z, sines[i], cosines[i]));
+        second = from_f32<T>(rope_second(a, z, sines[i], cosines[i]));
+    }
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) *(Word*)(out + i * other) = to[i].raw;
+}
+
 // Writes the rotated heads of row `row` of `x` to `y`, which holds all heads of one row. The whole block
 // calls; heads are dealt out over grid.y. `divisor` is that of the frequency of a pair.
 template <typename Divisor> DEVICE void turn(const RopeParams& p, double log2_base, u64 row, T* y, Divisor divisor) {
@@ -59,6 +88,17 @@ template <typename Divisor> DEVICE void turn(const RopeParams& p, double log2_ba
             rope_angle(p, *rope_position(p, row, from + i), turns, &sines[i], &cosines[i]);
         }
         __syncthreads();
+        if (has_packs(p)) {
+            const u32 packs = n / PACK;
+            for (u32 e = threadIdx.x; e < (u32)heads * packs; e += THREADS) {
+                const u32 head = e / packs, i = (e - head * packs) * PACK;
+                const T* const in = x + head * p.strides[2];
+                T* const out = y + head * p.size;
+                if (p.interleaved) turn_packs(in + 2 * (from + i), out + 2 * (from + i), PACK, true, sines + i, cosines + i);
+                else turn_packs(in + from + i, out + from + i, p.half, false, sines + i, cosines + i);
+            }
+            continue;
+        }
         for (u64 e = threadIdx.x; e < heads * n; e += THREADS) {
             const u64 head = e / n;
             const u32 i = (u32)(e - head * n);
