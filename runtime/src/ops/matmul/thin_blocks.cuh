@@ -3,11 +3,12 @@
 // As in `thin.cuh`, a block of threads has groups of 8 columns, and its warps share K: of the units of the format, warp `i` of 8 takes every
 // eighth from the `i`-th on; of 16, which share a large K, every sixteenth, and of 9 every ninth. Four lanes have a column. Of each run of 32 elements, a
 // lane adds what it has in the order of K (or, with 16-bit floats, the tensor cores add what the four lanes have); that times the scale is
-// added to the lane's sum. Minima times sums of activations are added for a unit, in the order of its runs, or with 16-bit floats pairs of its
-// eight runs, and then subtracted; where scales and minima are in steps, so are the sums of a unit, which are multiplied by these before they
-// are added. At the end the four lanes are added pairwise, and then the warps in order. So the order of a sum depends on K, the element type
-// and the format alone. Integers are exact in every type, so that a product differs from one with the values of the blocks only in how f32
-// rounds.
+// added to the lane's sum. Minima times sums of activations are added for a unit, in the order of its runs, and then subtracted; where scales
+// and minima are in steps, so are the sums of a unit, which are multiplied by these before they are added. On tensor cores, such a unit,
+// which has eight runs, is four quarters, each of the runs `q` and `q + 4`, and each quarter has a sum of its own.
+// At the end the four lanes, or the four quarters, are added pairwise, and then the warps in order. So the order of a sum depends on K, the
+// element type and the format alone. Integers are exact in every type, so that a product differs from one with the values of the blocks only
+// in how f32 rounds.
 #pragma once
 
 namespace thin {
@@ -130,6 +131,8 @@ template <typename E, bool SHARED> struct Activations {
     const E* from;
     DEVICE void set(const E* at) { from = at; }
     template <u32 BYTES> DEVICE Raw<BYTES> load(u32 at) const { return *(const Raw<BYTES>*)(from + at); }
+    // Those from `at` on, or others.
+    DEVICE Activations or_else(bool is_mine, u32 at, const E* others) const { return {is_mine ? from + at : others}; }
 };
 template <typename E> struct Activations<E, true> {
     u32 from;
@@ -145,6 +148,9 @@ template <typename E> struct Activations<E, true> {
                 : "=r"(raw.w[0]), "=r"(raw.w[1]), "=r"(raw.w[2]), "=r"(raw.w[3]) : "r"(place));
         }
         return raw;
+    }
+    DEVICE Activations or_else(bool is_mine, u32 at, const E* others) const {
+        return {is_mine ? from + at * (u32)sizeof(E) : (u32)__cvta_generic_to_shared(others)};
     }
 };
 
@@ -164,8 +170,10 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
     // Rows of which a lane has sums: with tensor cores, two of eight.
     static constexpr u32 EACH = MMA ? (ROWS > 1 ? 2 : 1) : ROWS;
     static constexpr u32 SUMS = (MMA ? HELD : 1) * GROUPS * EACH;
-    // Minima of a unit of eight runs are added by pairs of runs, of which each of the four lanes can have one: of one row, they do.
-    static constexpr bool PAIRS = MMA && F::MINIMA && F::STEPS, OF_LANES = PAIRS && ROWS == 1;
+    // Of one row, each of the four lanes of a column has a quarter of each unit: the other lanes have no use for its scales.
+    static constexpr u32 QUARTERS = MMA && F::STEPS ? 4 : 1;
+    static constexpr bool OF_LANES = QUARTERS > 1 && ROWS == 1;
+    static_assert(QUARTERS == 1 || RUNS == 8 && WHOLE, "a quarter is two runs, which are there");
     const u32 k;
     // Bytes of the tiles of eight columns.
     const u32 of_tiles;
@@ -178,9 +186,21 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
     // A row that is not there is another one, whose sums nobody reads.
     Activations<E, SHARED> a[HELD];
     typename F::Held held[DEPTH][GROUPS];
-    f32 sums[SUMS];
+    f32 sums[OF_LANES ? 1 : QUARTERS][SUMS];
 
-    DEVICE BlockProduct(u64 k) : k((u32)k), of_tiles(units((u32)k) * TILE_BYTES), all((i32)units((u32)k) - (i32)warp()) {}
+    DEVICE BlockProduct(u64 k) : k((u32)k), of_tiles(units((u32)k) * TILE_BYTES), all((i32)units((u32)k) - (i32)warp()) {
+        if constexpr (OF_LANES) {
+            if (threadIdx.x < F::UNIT * sizeof(E) / 4) zeros()[threadIdx.x] = 0;
+            // Otherwise they meet before they read the row.
+            if (!SHARED) __syncthreads();
+        }
+    }
+
+    // As many zeros as a unit has elements, for all threads.
+    static DEVICE u32* zeros() {
+        __shared__ __align__(16) u32 all[F::UNIT * sizeof(E) / 4];
+        return all;
+    }
 
     static DEVICE u32 units(u32 k) { return (k + F::UNIT - 1) / F::UNIT; }
 
@@ -218,11 +238,11 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
     DEVICE bool is_run(u32 at) const { return WHOLE || at < k; }
 
     // The lane's elements of a run that begins at `at`, of the tensor cores' row.
-    DEVICE void load_pairs(u32 h, u32 at, u32 (&to)[2][2]) const {
+    DEVICE void load_pairs(const Activations<E, SHARED>& from, u32 at, u32 (&to)[2][2]) const {
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
             Raw<8> raw = {{0, 0}};
-            if (is_run(at)) raw = a[h].template load<8>(at + i * 16);
+            if (is_run(at)) raw = from.template load<8>(at + i * 16);
             to[i][0] = raw.w[0];
             to[i][1] = raw.w[1];
         }
@@ -247,14 +267,14 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
 #pragma unroll
         for (u32 h = 0; h < HELD; ++h) {
             u32 y[2][2];
-            load_pairs(h, at, y);
+            load_pairs(a[h], at, y);
 #pragma unroll
             for (u32 part = 0; part < PARTS; ++part) {
                 f32 products[4] = {0, 0, 0, 0}, all[4] = {0, 0, 0, 0};
 #pragma unroll
                 for (u32 i = part; i < (F::SPLIT ? part + 1 : 2); ++i) {
                     Mma<E>::add(products, x[0][i][0], x[1][i][0], x[0][i][1], x[1][i][1], y[i][0], y[i][1]);
-                    if (F::MINIMA && !OF_LANES) add_all(all, y[i]);
+                    if (F::MINIMA) add_all(all, y[i]);
                 }
 #pragma unroll
                 for (u32 g = 0; g < GROUPS; ++g) {
@@ -264,7 +284,7 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
                     for (u32 j = 0; j < EACH; ++j) {
                         const u32 i = (h * GROUPS + g) * EACH + j;
                         sums[i] = __fmaf_rn(scale, products[g * 2 + j], sums[i]);
-                        if (F::MINIMA && !OF_LANES) minima[i] = __fmaf_rn(F::minimum(of, run, part), all[g * 2 + j], minima[i]);
+                        if (F::MINIMA) minima[i] = __fmaf_rn(F::minimum(of, run, part), all[g * 2 + j], minima[i]);
                     }
                 }
             }
@@ -277,26 +297,56 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
         Mma<E>::add(all, UNITS, UNITS, UNITS, UNITS, y[0], y[1]);
     }
 
-    // The minima of a unit, of one row: where the tensor cores could have eight rows, they have the eight runs.
-    template <class R> DEVICE void minima_of_lanes(const R& one, const R& other, u32 at, f32 (&minima)[SUMS]) const {
-        u32 y[2][2];
-        load_pairs(0, at + lane() / 4 * 32, y);
-        f32 all[PARTS][4] = {};
+    // Adds a unit, of one row, to the sums. Of the eight columns that the tensor cores multiply by, every other one has a quarter of the row and
+    // zeros, so that each lane gets the sums of its own quarter.
+    template <class R> DEVICE void multiply_quarters(const R& one, const R& other, u32 at) {
+        const u32 column = lane() / 4;
+        Activations<E, SHARED> quarters[QUARTERS];
 #pragma unroll
-        for (u32 i = 0; i < 2; ++i) add_all(all[i % PARTS], y[i]);
+        for (u32 q = 0; q < QUARTERS; ++q) quarters[q] = a[0].or_else(column == q * 2, at, (const E*)zeros());
+        f32 products[2][PARTS][4] = {}, all[PARTS][4] = {};
+#pragma unroll
+        for (u32 run = 0; run < RUNS; ++run) {
+            u32 y[2][2];
+            load_pairs(quarters[run % QUARTERS], run * 32, y);
+            u32 x[GROUPS][2][2];
+            halves<E, F>(one, run, lane() % 4, x[0]);
+            halves<E, F>(other, run, lane() % 4, x[1]);
+#pragma unroll
+            for (u32 i = 0; i < 2; ++i) {
+                Mma<E>::add(products[run / QUARTERS][i % PARTS], x[0][i][0], x[1][i][0], x[0][i][1], x[1][i][1], y[i][0], y[i][1]);
+            }
+        }
+        if (F::MINIMA) {
+            // Columns are runs, in the order that gives a lane both of its quarter.
+            u32 y[2][2];
+            load_pairs(a[0], at + (column / 2 + column % 2 * QUARTERS) * 32, y);
+#pragma unroll
+            for (u32 i = 0; i < 2; ++i) add_all(all[i % PARTS], y[i]);
+        }
 #pragma unroll
         for (u32 g = 0; g < GROUPS; ++g) {
-            f32 pair = 0;
-            u32 of[PARTS];
-            F::minima_of_pair(g == 0 ? one : other, lane() % 4, of);
+            const R& of = g == 0 ? one : other;
+            u32 scales[PARTS], least[PARTS];
+            F::scales_of(of, lane() % 4, scales);
+            if (F::MINIMA) F::minima_of(of, lane() % 4, least);
+            f32 steps = 0, minima = 0;
 #pragma unroll
-            for (u32 j = 0; j < 2; ++j) {
+            for (u32 run = 0; run < 2; ++run) {
 #pragma unroll
-                for (u32 part = 0; part < PARTS; ++part) pair = __fmaf_rn(blocks::half(of[part] >> j * 16), all[part][j], pair);
+                for (u32 part = 0; part < PARTS; ++part) {
+                    steps = __fmaf_rn(blocks::half(scales[part] >> run * 16), products[run][part][g * 2], steps);
+                    if (F::MINIMA) minima = __fmaf_rn(blocks::half(least[part] >> run * 16), all[part][run], minima);
+                }
             }
-            pair += __shfl_xor_sync(FULL, pair, 1);
-            minima[g] = pair + __shfl_xor_sync(FULL, pair, 2);
+            add_steps(of, steps, minima, sums[0][g]);
         }
+    }
+
+    // Adds what is in steps of a unit.
+    template <class R> static DEVICE void add_steps(const R& of, f32 steps, f32 minima, f32& sum) {
+        sum = __fmaf_rn(F::step(of), steps, sum);
+        if (F::MINIMA) sum = __fmaf_rn(-F::step_of_minima(of), minima, sum);
     }
 
     template <class R>
@@ -340,32 +390,27 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
 
     // Adds a unit, of which the activations begin at `at`, to the sums.
     template <class R> DEVICE void multiply_unit(const R& one, const R& other, u32 at) {
-        f32 steps[SUMS], minima[SUMS];
+        if constexpr (OF_LANES) multiply_quarters(one, other, at);
+        else multiply_rows(one, other, at);
+    }
+
+    template <class R> DEVICE void multiply_rows(const R& one, const R& other, u32 at) {
 #pragma unroll
-        for (u32 i = 0; i < SUMS; ++i) steps[i] = minima[i] = 0;
-        f32 pairs[2][SUMS];
+        for (u32 q = 0; q < QUARTERS; ++q) {
+            f32 steps[SUMS], minima[SUMS];
 #pragma unroll
-        for (u32 run = 0; run < RUNS; ++run) {
-            f32 (&to)[SUMS] = F::STEPS ? steps : sums;
-            if constexpr (MMA) multiply_on_tensor_cores(one, other, run, at + run * 32, to, minima);
-            else multiply(one, other, run, at + run * 32, to, minima);
-            if (!PAIRS || OF_LANES || run % 2 == 0) continue;
+            for (u32 i = 0; i < SUMS; ++i) steps[i] = minima[i] = 0;
+#pragma unroll
+            for (u32 run = q; run < RUNS; run += QUARTERS) {
+                f32 (&to)[SUMS] = F::STEPS ? steps : sums[0];
+                if constexpr (MMA) multiply_on_tensor_cores(one, other, run, at + run * 32, to, minima);
+                else multiply(one, other, run, at + run * 32, to, minima);
+            }
 #pragma unroll
             for (u32 i = 0; i < SUMS; ++i) {
-                f32& sum = pairs[run / 4 % 2][i];
-                sum = run % 4 == 1 ? minima[i] : sum + minima[i];
-                minima[i] = run + 1 < RUNS ? 0.f : pairs[0][i] + sum;
-            }
-        }
-        if constexpr (OF_LANES) minima_of_lanes(one, other, at, minima);
-#pragma unroll
-        for (u32 i = 0; i < SUMS; ++i) {
-            const R& of = i / EACH % GROUPS == 0 ? one : other;
-            if constexpr (F::STEPS) {
-                sums[i] = __fmaf_rn(F::step(of), steps[i], sums[i]);
-                if (F::MINIMA) sums[i] = __fmaf_rn(-F::step_of_minima(of), minima[i], sums[i]);
-            } else if (F::MINIMA) {
-                sums[i] = __fsub_rn(sums[i], minima[i]);
+                const R& of = i / EACH % GROUPS == 0 ? one : other;
+                if constexpr (F::STEPS) add_steps(of, steps[i], minima[i], sums[q][i]);
+                else if (F::MINIMA) sums[q][i] = __fsub_rn(sums[q][i], minima[i]);
             }
         }
     }
@@ -380,7 +425,10 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
             a[h].set(from + (mine < count ? mine : count - 1) * row + lane() % 4 * 4);
         }
 #pragma unroll
-        for (u32 i = 0; i < SUMS; ++i) sums[i] = 0;
+        for (auto& of : sums) {
+#pragma unroll
+            for (u32 i = 0; i < SUMS; ++i) of[i] = 0;
+        }
         i32 rest = all;
         u32 at = warp() * F::UNIT;
         // The same number of times for all lanes of a warp.
@@ -416,18 +464,31 @@ template <typename E, class F, u32 ROWS, u32 SLICES, u32 DEPTH, u32 PASSES, bool
     // What the warps exchange. A row is the columns of both groups.
     typedef f32 Parts[SLICES][ROWS][WIDTH];
 
+    // The sum of all quarters, which the lanes have, or each lane.
+    DEVICE f32 of_quarters(u32 i) const {
+        if constexpr (OF_LANES) {
+            const f32 pair = sums[0][i] + __shfl_xor_sync(FULL, sums[0][i], 1);
+            return pair + __shfl_xor_sync(FULL, pair, 2);
+        } else if constexpr (QUARTERS > 1) {
+            return (sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i]);
+        } else {
+            return sums[0][i];
+        }
+    }
+
     // Adds what the lanes of a column have, for the other warps.
     DEVICE void share(Parts& parts) const {
         if constexpr (MMA) {
 #pragma unroll
             for (u32 i = 0; i < SUMS; ++i) {
                 const u32 row = i / (GROUPS * EACH) * 8 + lane() % 4 * 2 + i % EACH;
-                if (row < ROWS) parts[warp()][row][i / EACH % GROUPS * COLUMNS + lane() / 4] = sums[i] * (F::FLOATS ? 1.f : Integers<E>::TIMES);
+                const f32 sum = of_quarters(i);
+                if (row < ROWS) parts[warp()][row][i / EACH % GROUPS * COLUMNS + lane() / 4] = sum * (F::FLOATS ? 1.f : Integers<E>::TIMES);
             }
         } else {
 #pragma unroll
             for (u32 i = 0; i < SUMS; ++i) {
-                f32 sum = sums[i];
+                f32 sum = sums[0][i];
                 sum += __shfl_xor_sync(FULL, sum, 1);
                 sum += __shfl_xor_sync(FULL, sum, 2);
                 if (lane() % 4 == i % 4) parts[warp()][i % ROWS][i / ROWS * COLUMNS + lane() / 4] = sum;

@@ -5,7 +5,9 @@
 // row has elements 4 l to 4 l + 3 and 16 + 4 l to 16 + 4 l + 3: `quads` has them as bytes, from which `OFFSET` is subtracted, or, with
 // `ZEROS`, the integer of the run in `zeros`. The second and the third of four are in each other's place, so that the first two are in the
 // halves of a word by a mask. Element = scale * integer - minimum; 32 elements share both, or each 16 have their own (`SPLIT`), and both are
-// in steps of the unit's (`STEPS`); `minima_of_pair` has those of two runs at a time. Where elements are floats of 8 bits (`FLOATS`), these take the place of the integers, in their order.
+// in steps of the unit's (`STEPS`). Of such a unit, which has eight runs, `scales_of` and `minima_of` have those of the runs `q` and `q + 4` in
+// halves, as so many of the least floats, for each part. Where elements are floats of 8 bits (`FLOATS`), these take the place of the
+// integers, in their order.
 #pragma once
 
 namespace blocks {
@@ -36,11 +38,13 @@ DEVICE f32 half(u32 bits) {
 }
 // Byte `i` less `zero`, as so many of the least floats of 16 bits: in units of 1 / LEAST.
 const f32 LEAST = 16777216.f;
-DEVICE f32 byte(u32 word, u32 i, u32 zero = 0) {
-    u32 pair = word >> i % 2 * 8 & 0x00ff00ffu;
+DEVICE u32 less(u32 pair, u32 zero) {
     if (zero != 0) asm("sub.f16x2 %0, %1, %2;" : "=r"(pair) : "r"(pair), "r"(zero * 0x10001u));
-    return half(pair >> i / 2 * 16);
+    return pair;
 }
+DEVICE f32 byte(u32 word, u32 i, u32 zero = 0) { return half(less(word >> i % 2 * 8 & 0x00ff00ffu, zero) >> i / 2 * 16); }
+// Byte `i` of each of two words, in halves.
+DEVICE u32 two_bytes(u32 low, u32 high, u32 i) { return __byte_perm(low, high, i * 0x1111u + 0x4400u) & 0x00ff00ffu; }
 // The low four bits as bit 4 of a byte each, in the order of `quads`.
 DEVICE u32 fifths(u32 bits) { return ((bits & 0xfu) * 0x00208041u & 0x01010101u) << 4; }
 
@@ -251,6 +255,12 @@ struct INT4 : Nibbles {
 struct Large {
     static constexpr u32 UNIT = 256;
     static constexpr bool FLOATS = false, ZEROS = false, NIBBLES = false, STEPS = true;
+    // Of sixteen bytes, two for each run, those of the runs `q` and `q + 4`, for each part.
+    static DEVICE void of_groups(const u32 (&bytes)[4], u32 q, u32 (&to)[2]) {
+        const u32 low = q < 2 ? bytes[0] : bytes[1], high = q < 2 ? bytes[2] : bytes[3];
+#pragma unroll
+        for (u32 part = 0; part < 2; ++part) to[part] = two_bytes(low, high, q % 2 * 2 + part);
+    }
 };
 
 struct Q2_K : Large {
@@ -281,11 +291,15 @@ struct Q2_K : Large {
         const u32 group = run * 2 + part;
         return byte(h.scales[group / 4] >> 4 & 0x0f0f0f0fu, group % 4);
     }
-    static DEVICE void minima_of_pair(const Held& h, u32 pair, u32 (&to)[2]) {
-        const u32 low = pair % 2 == 0 ? h.scales[0] : h.scales[1], high = pair % 2 == 0 ? h.scales[2] : h.scales[3];
-        const u32 word = (pair < 2 ? low : high) >> 4;
-        to[0] = word & 0x000f000fu;
-        to[1] = word >> 8 & 0x000f000fu;
+    static DEVICE void scales_of(const Held& h, u32 q, u32 (&to)[2]) {
+        of_groups(h.scales, q, to);
+#pragma unroll
+        for (u32 part = 0; part < 2; ++part) to[part] &= 0x000f000fu;
+    }
+    static DEVICE void minima_of(const Held& h, u32 q, u32 (&to)[2]) {
+        of_groups(h.scales, q, to);
+#pragma unroll
+        for (u32 part = 0; part < 2; ++part) to[part] = to[part] >> 4 & 0x000f000fu;
     }
 };
 
@@ -328,11 +342,14 @@ struct Q3_K : Large {
         const u32 group = run * 2 + part;
         return byte(r.scales[group / 4], group % 4, 32);
     }
+    static DEVICE void scales_of(const Ready& r, u32 q, u32 (&to)[2]) {
+        of_groups(r.scales, q, to);
+#pragma unroll
+        for (u32 part = 0; part < 2; ++part) to[part] = less(to[part], 32);
+    }
     static DEVICE f32 minimum(const Ready&, u32, u32) { return 0; }
+    static DEVICE void minima_of(const Ready&, u32, u32 (&)[2]) {}
 };
-
-// Two bytes of a word, the first two or the last, in the lower byte of halves.
-DEVICE u32 two_bytes(u32 word, bool are_last) { return __byte_perm(word, 0u, are_last ? 0x4342u : 0x4140u); }
 
 // Scales and minima of six bits, eight of each.
 struct Sixes {
@@ -344,8 +361,6 @@ struct Sixes {
           minima{head[2] & 0x3f3f3f3fu, head[3] >> 4 & 0x0f0f0f0fu | head[2] >> 2 & 0x30303030u} {}
     DEVICE f32 scale(u32 run) const { return byte(scales[run / 4], run % 4); }
     DEVICE f32 minimum(u32 run) const { return byte(minima[run / 4], run % 4); }
-    // Those of the pair of runs `pair`, as the bits of halves.
-    DEVICE void minima_of_pair(u32 pair, u32 (&to)[1]) const { to[0] = two_bytes(pair < 2 ? minima[0] : minima[1], pair % 2 == 1); }
 };
 
 struct Q4_K : Large {
@@ -374,8 +389,9 @@ struct Q4_K : Large {
     static DEVICE f32 step(const Ready& r) { return half(r.of.d) * LEAST; }
     static DEVICE f32 step_of_minima(const Ready& r) { return half(r.of.d >> 16) * LEAST; }
     static DEVICE f32 scale(const Ready& r, u32 run, u32) { return r.of.scale(run); }
+    static DEVICE void scales_of(const Ready& r, u32 q, u32 (&to)[1]) { to[0] = two_bytes(r.of.scales[0], r.of.scales[1], q); }
     static DEVICE f32 minimum(const Ready& r, u32 run, u32) { return r.of.minimum(run); }
-    static DEVICE void minima_of_pair(const Ready& r, u32 pair, u32 (&to)[1]) { r.of.minima_of_pair(pair, to); }
+    static DEVICE void minima_of(const Ready& r, u32 q, u32 (&to)[1]) { to[0] = two_bytes(r.of.minima[0], r.of.minima[1], q); }
 };
 
 struct Q5_K : Large {
@@ -405,8 +421,9 @@ struct Q5_K : Large {
     static DEVICE f32 step(const Ready& r) { return half(r.of.d) * LEAST; }
     static DEVICE f32 step_of_minima(const Ready& r) { return half(r.of.d >> 16) * LEAST; }
     static DEVICE f32 scale(const Ready& r, u32 run, u32) { return r.of.scale(run); }
+    static DEVICE void scales_of(const Ready& r, u32 q, u32 (&to)[1]) { to[0] = two_bytes(r.of.scales[0], r.of.scales[1], q); }
     static DEVICE f32 minimum(const Ready& r, u32 run, u32) { return r.of.minimum(run); }
-    static DEVICE void minima_of_pair(const Ready& r, u32 pair, u32 (&to)[1]) { r.of.minima_of_pair(pair, to); }
+    static DEVICE void minima_of(const Ready& r, u32 q, u32 (&to)[1]) { to[0] = two_bytes(r.of.minima[0], r.of.minima[1], q); }
 };
 
 struct Q6_K : Large {
@@ -439,7 +456,13 @@ struct Q6_K : Large {
         const u32 group = run * 2 + part;
         return byte(h.scales[group / 4] ^ 0x80808080u, group % 4, 128);
     }
+    static DEVICE void scales_of(const Held& h, u32 q, u32 (&to)[2]) {
+        of_groups(h.scales, q, to);
+#pragma unroll
+        for (u32 part = 0; part < 2; ++part) to[part] = less(to[part] ^ 0x00800080u, 128);
+    }
     static DEVICE f32 minimum(const Held&, u32, u32) { return 0; }
+    static DEVICE void minima_of(const Held&, u32, u32 (&)[2]) {}
 };
 
 // Four floats of 8 bits as floats of 16.

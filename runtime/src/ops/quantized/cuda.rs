@@ -32,6 +32,8 @@ const COLUMNS: usize = 256;
 const ALIGN: u64 = 256;
 /// Threads of a warp.
 const WARP: u32 = 32;
+/// Elements of a row that a warp expands for the rows of a tile, as in `quantized.cu`: whole units of every format.
+const SPAN: usize = 256;
 
 /// Mirrors `ExpandParams` of `quantized.cu`.
 #[repr(C)]
@@ -41,7 +43,8 @@ struct ExpandParams {
     y: u64,
     rows: u64,
     k: u64,
-    units: u64,
+    units: u32,
+    spans: u32,
     tiles: u64,
 }
 
@@ -221,14 +224,16 @@ fn copy(format: BlockFormat, gpu: &mut dyn Submit, from: &View, to: &View) -> Re
 /// Writes the rows of the weight from `first` on that `to`, `[K, N]`, has the columns for.
 fn expand(format: BlockFormat, gpu: &mut dyn Submit, weight: &View, first: usize, to: &View) -> Result<()> {
     let &[k, rows] = to.layout.shape() else { unreachable!("a weight is a matrix") };
-    let units = tiles::units(format, k) as u64;
+    // At most `MOST_EXPANDED`, and some columns: numbers of 32 bits are enough.
+    let (units, spans) = (tiles::units(format, k) as u32, k.div_ceil(SPAN) as u32);
     let tiles = rows.div_ceil(TILE) as u64;
     // There are bytes of whole tiles before `first`, which is a multiple of their rows.
     let before = tiles::bytes(format, [first, k]).unwrap_or_default() as u64;
     let (rows, k) = (rows as u64, k as u64);
-    let params = ExpandParams { w: weight.addr + before, y: to.addr, rows, k, units, tiles };
+    let params = ExpandParams { w: weight.addr + before, y: to.addr, rows, k, units, spans, tiles };
     let kernels = kernels(format);
-    let grid = Grid::line(gpu.props().blocks_for(tiles * units * u64::from(WARP), THREADS), THREADS);
+    let grid =
+        Grid::line(gpu.props().blocks_for(tiles * u64::from(spans) * u64::from(WARP), THREADS), THREADS);
     submit(gpu, Kernel::of(kernels.source, to.dtype, kernels.expand), grid, &params)
 }
 

@@ -4,8 +4,22 @@
 #include "common.cuh"
 #include "blocks.cuh"
 
-// Writes the lane's elements of a unit to a row, of which `left` elements follow the beginning of the unit. Each operation is rounded,
-// as on the host.
+// Four of the lane's elements of a run, the first or the second of them. Each operation is rounded, as on the host.
+template <class F, class R> DEVICE Raw<sizeof(T) * 4> values(const R& ready, u32 run, u32 i, u32 quad) {
+    const u32 part = F::SPLIT ? i : 0;
+    f32 q[4];
+    blocks::integers<F>(quad, F::ZEROS ? 0u : blocks::zeros_of<F>(ready, run), q);
+    Pack<T, 4> pack;
+#pragma unroll
+    for (u32 j = 0; j < 4; ++j) {
+        f32 value = __fmul_rn(blocks::scale_of<F>(ready, run, part), q[j]);
+        if (F::MINIMA || F::ZEROS) value = __fsub_rn(value, blocks::minimum_of<F>(ready, run, part));
+        pack.v[j] = from_f32<T>(value);
+    }
+    return pack.raw;
+}
+
+// Writes the lane's elements of a unit to a row, of which `left` elements follow the beginning of the unit.
 template <class F> DEVICE void write(const typename F::Held& held, u32 lane, T* y, u32 left) {
     const auto& ready = F::ready(held);
 #pragma unroll
@@ -16,40 +30,89 @@ template <class F> DEVICE void write(const typename F::Held& held, u32 lane, T* 
         F::quads(ready, run, lane, quads);
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
-            const u32 part = F::SPLIT ? i : 0;
-            f32 q[4];
-            blocks::integers<F>(quads[i], F::ZEROS ? 0u : blocks::zeros_of<F>(ready, run), q);
-            Pack<T, 4> pack;
-#pragma unroll
-            for (u32 j = 0; j < 4; ++j) {
-                f32 value = __fmul_rn(blocks::scale_of<F>(ready, run, part), q[j]);
-                if (F::MINIMA || F::ZEROS) value = __fsub_rn(value, blocks::minimum_of<F>(ready, run, part));
-                pack.v[j] = from_f32<T>(value);
-            }
-            *(Raw<sizeof(T) * 4>*)(y + run * 32 + i * 16 + lane * 4) = pack.raw;
+            *(Raw<sizeof(T) * 4>*)(y + run * 32 + i * 16 + lane * 4) = values<F>(ready, run, i, quads[i]);
         }
     }
 }
 
 struct ExpandParams {
-    u64 w;      // the first tile
-    u64 y;      // rows, contiguous
+    u64 w;       // the first tile
+    u64 y;       // rows, contiguous
     u64 rows;
     u64 k;
-    u64 units;  // of a row
+    u32 units;   // of a row
+    u32 spans;   // of a row, each of `SPAN` elements
     u64 tiles;
 };
 
-// A warp has a unit of a tile.
+// Elements of a row that a warp has, for each of the rows of a tile.
+const u32 SPAN = 256;
+// Elements of 128 bytes: a warp writes so many of a row at a time. Of 16 bits, lanes have 32 bytes of a row beside each other, and the
+// second-level cache takes as long for these as for four times as many.
+const u32 LINE = 128 / sizeof(T);
+// Elements of 16 bytes.
+const u32 WORD = 16 / sizeof(T);
+
+// The lines of the rows of a tile, in words. A row has its words in another order, so that those that lanes write at a time are in different
+// banks.
+struct Lines {
+    Raw<16> words[blocks::TILE][LINE / WORD];
+
+    static DEVICE u32 order(u32 row) { return (row & 1) << 2 | row & 2 | row >> 2 & 1; }
+    DEVICE T* at(u32 row, u32 element) { return (T*)&words[row][element / WORD ^ order(row)] + element % WORD; }
+};
+
+// A warp has a span of a tile: all of its weights are asked for before the first one is used.
 template <class F> DEVICE void expand(const ExpandParams& p) {
-    const u32 lane = threadIdx.x % blocks::LANES, place = threadIdx.x / blocks::LANES % blocks::TILE;
-    const u64 apart = (u64)gridDim.x * (blockDim.x / WARP);
-    for (u64 i = blockIdx.x * (u64)(blockDim.x / WARP) + threadIdx.x / WARP; i < p.tiles * p.units; i += apart) {
-        const u64 tile = i / p.units, unit = i - tile * p.units, row = tile * blocks::TILE + place;
-        if (row >= p.rows) continue;
-        typename F::Held held;
-        F::load(held, typename F::At((const u8*)p.w + i * (blocks::TILE * F::BYTES), place, lane), 0);
-        write<F>(held, lane, (T*)p.y + row * p.k + unit * F::UNIT, (u32)(p.k - unit * F::UNIT));
+    constexpr u32 EACH = SPAN / F::UNIT, OF_UNIT = F::UNIT / LINE, RUNS = LINE / 32;
+    // One is written while the other may still be read.
+    __shared__ Lines lines[256 / WARP][2];
+    const u32 in_warp = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 lane = in_warp % blocks::LANES, place = in_warp / blocks::LANES;
+    const u32 apart = gridDim.x * (blockDim.x / WARP), spans = (u32)p.tiles * p.spans;
+    for (u32 i = blockIdx.x * (blockDim.x / WARP) + warp; i < spans; i += apart) {
+        const u32 tile = i / p.spans, span = i - tile * p.spans, first = span * EACH;
+        const u64 row = (u64)tile * blocks::TILE;
+        const u8* const w = (const u8*)p.w + ((u64)tile * p.units + first) * (blocks::TILE * F::BYTES);
+        const typename F::At at(w, place, lane);
+        typename F::Held held[EACH] = {};
+#pragma unroll
+        for (u32 u = 0; u < EACH; ++u) {
+            if (row + place < p.rows && first + u < p.units) F::load(held[u], at, u * (blocks::TILE * F::BYTES));
+        }
+        const u32 left = (u32)(p.k - (u64)span * SPAN);
+        T* const y = (T*)p.y + row * p.k + (u64)span * SPAN;
+#pragma unroll
+        for (u32 u = 0; u < EACH; ++u) {
+            const auto& ready = F::ready(held[u]);
+#pragma unroll
+            for (u32 line = 0; line < OF_UNIT; ++line) {
+                const u32 begin = u * F::UNIT + line * LINE;
+                if (begin >= left) break;
+                Lines& to = lines[warp][(u * OF_UNIT + line) % 2];
+#pragma unroll
+                for (u32 r = 0; r < RUNS; ++r) {
+                    const u32 run = line * RUNS + r;
+                    u32 quads[2];
+                    F::quads(ready, run, lane, quads);
+#pragma unroll
+                    for (u32 i = 0; i < 2; ++i) {
+                        *(Raw<sizeof(T) * 4>*)to.at(place, r * 32 + i * 16 + lane * 4) = values<F>(ready, run, i, quads[i]);
+                    }
+                }
+                __syncwarp();
+                // Eight lanes have a row.
+                const u32 element = in_warp % 8 * WORD;
+#pragma unroll
+                for (u32 h = 0; h < 2; ++h) {
+                    const u32 r = in_warp / 8 + h * 4;
+                    if (row + r >= p.rows || begin + element >= left) continue;
+                    *(Raw<16>*)(y + r * p.k + begin + element) = *(const Raw<16>*)to.at(r, element);
+                }
+            }
+        }
+        // The lines of the last ones are read before others are written.
+        __syncwarp();
     }
 }
 

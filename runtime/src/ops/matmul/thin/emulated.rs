@@ -34,15 +34,13 @@ const INSTRUCTIONS: [(&str, &str); 7] = [
 /// The kernels' text for the program.
 fn text() -> String {
     let expand = include_str!("../../quantized/quantized.cu");
-    let (_, write) = expand.split_once("template <class F> DEVICE void write").unwrap();
-    let (write, _) = write.split_once("struct ExpandParams").unwrap();
-    let mut text = [
-        include_str!("../../quantized/blocks.cuh"),
-        include_str!("../thin_blocks.cuh"),
-        "#define T f32\ntemplate <class F> DEVICE void write",
-        write,
-    ]
-    .concat();
+    let begins = "template <class F, class R> DEVICE Raw<sizeof(T) * 4> values";
+    let (_, expand) = expand.split_once(begins).unwrap();
+    let (expand, _) = expand.split_once("struct RowsParams").unwrap();
+    let mut text = [include_str!("../../quantized/blocks.cuh"), include_str!("../thin_blocks.cuh")].concat();
+    for ty in ["f32", "f16", "bf16"] {
+        text += &format!("#define T {ty}\nnamespace as_{ty} {{\n{begins}{expand}}}\n#undef T\n");
+    }
     for (begins, instead) in INSTRUCTIONS {
         let from = text.find(begins).unwrap_or_else(|| panic!("no instruction begins with {begins}"));
         let to = from + text[from..].find(");\n").unwrap() + 2;
@@ -135,6 +133,21 @@ impl Weights {
         self.case("values 0", 0, &[], self.values.iter().map(|v| (f64::from(*v), 0.0)).collect())
     }
 
+    /// The first rows, as floats of each type, and zeros behind them.
+    fn expanded(&self, rng: &mut StdRng) -> [Case; 3] {
+        let rows = rng.random_range(1..=COLUMNS);
+        let round: [(&str, fn(f32) -> f32); 3] = [
+            ("f32", |v| v),
+            ("f16", |v| f16::from_f32(v).to_f32()),
+            ("bf16", |v| bf16::from_f32(v).to_f32()),
+        ];
+        round.map(|(ty, round)| {
+            let values = self.values[..rows * self.k].iter().map(|v| (f64::from(round(*v)), 0.0));
+            let expected = values.chain(vec![(0.0, 0.0); self.k]).collect();
+            self.case(&format!("expanded_{ty} 0"), rows, &[], expected)
+        })
+    }
+
     /// A product by a kernel of up to `most` rows, and of its last row by that of one.
     fn products(&self, rng: &mut StdRng, ty: &str, most: usize) -> [Case; 2] {
         let (k, m) = (self.k, rng.random_range(1..=most));
@@ -191,6 +204,7 @@ fn kernels_of_blocks_compute_what_the_blocks_mean() {
         for &format in BlockFormat::ALL {
             let weights = Weights::new(&mut rng, format);
             cases.push(weights.values());
+            cases.extend(weights.expanded(&mut rng));
             for (ty, most) in [("f32", 4), ("f16", 16), ("bf16", 8)] {
                 cases.extend(weights.products(&mut rng, ty, most));
             }

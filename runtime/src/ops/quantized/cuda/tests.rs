@@ -62,7 +62,8 @@ fn many_rows_are_multiplied_by_floats_in_a_bounded_workspace() {
             assert_eq!(p.w - W, tiles::bytes(format, [next, k]).unwrap() as u64);
             assert!(next.is_multiple_of(TILE));
             assert!(p.rows * p.k * dtype.size() as u64 <= bytes);
-            assert_eq!((p.tiles, p.units), (p.rows.div_ceil(8), tiles::units(format, k) as u64));
+            let of_a_row = (tiles::units(format, k) as u32, k.div_ceil(SPAN) as u32);
+            assert_eq!((p.tiles, (p.units, p.spans)), (p.rows.div_ceil(8), of_a_row));
             next += p.rows as usize;
         }
         assert_eq!(next, n, "{format}");

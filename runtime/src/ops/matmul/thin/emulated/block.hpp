@@ -23,6 +23,8 @@ typedef float f32;
 typedef double f64;
 
 #define DEVICE inline
+#define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define WARP 32u
 #define FULL 0xffffffffu
 // Of an architecture with tensor cores, and without conversions from 8 bits.
@@ -154,7 +156,7 @@ struct Block {
     }
 };
 inline Block block;
-inline struct { u32 x; } threadIdx;
+inline struct { u32 x; } threadIdx, blockIdx, blockDim, gridDim;
 
 inline void enter() {
     block.body();
@@ -183,6 +185,7 @@ inline void Block::run(u32 count, std::function<void()> of_thread) {
 }
 
 inline void __syncthreads() { block.synchronize(); }
+inline void __syncwarp() { block.exchange({}); }
 inline f32 __shfl_xor_sync(u32, f32 x, u32 by) {
     return block.exchange({{}, {x}})[block.current % WARP ^ by].sums[0];
 }

@@ -16,6 +16,8 @@ template <class F, typename E, u32 ROWS> std::vector<f32> product(const Case& of
     constexpr u32 PASSES = ROWS == 1 ? 2 : 0, DEPTH = ROWS > 1 ? 1 : F::UNIT == 256 ? 2 : 6, AT_ONCE = PASSES > 0 ? PASSES : 1;
     using Product = thin::BlockProduct<E, F, ROWS, SLICES, DEPTH, PASSES, false, F::UNIT == 256>;
     static typename Product::Parts parts[TILES / 2];
+    // Memory of a block is not zero when the block begins.
+    if constexpr (Product::OF_LANES) memset(Product::zeros(), 0xff, F::UNIT * sizeof(E));
     block.run(SLICES * WARP, [&] {
         Product product(of.k);
         auto aim = [&](u32 tile) {
@@ -51,14 +53,34 @@ template <class F> std::vector<f32> values(const Case& of) {
         const u8* const tile = of.tiles.data() + (row / blocks::TILE * units + unit) * (blocks::TILE * F::BYTES);
         typename F::Held held;
         F::load(held, typename F::At(tile, row % blocks::TILE, lane), 0);
-        write<F>(held, lane, &y[row * of.k + unit * F::UNIT], of.k - unit * F::UNIT);
+        as_f32::write<F>(held, lane, &y[row * of.k + unit * F::UNIT], of.k - unit * F::UNIT);
     }
     return y;
 }
 
+// Fewer rows than those of whole tiles, and some behind them, which stay as they were.
+#define EXPAND(T)                                                                                                                        \
+    template <class F> std::vector<f32> expanded_##T(const Case& of) {                                                                   \
+        const u32 units = (of.k + F::UNIT - 1) / F::UNIT, spans = (of.k + as_##T::SPAN - 1) / as_##T::SPAN;                              \
+        std::vector<Raw<16>> y((of.m + 1) * of.k * sizeof(T) / 16);                                                                      \
+        const as_##T::ExpandParams p = {u64(of.tiles.data()), u64(y.data()), of.m, of.k, units, spans, (of.m + 7) / 8};                  \
+        blockDim.x = 256, gridDim.x = 2;                                                                                                 \
+        for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) block.run(blockDim.x, [&] { as_##T::expand<F>(p); });                 \
+        const T* const from = (const T*)y.data();                                                                                        \
+        std::vector<f32> values;                                                                                                         \
+        for (u32 i = 0; i < (of.m + 1) * of.k; ++i) values.push_back(to_f32(from[i]));                                                   \
+        return values;                                                                                                                   \
+    }
+EXPAND(f32)
+EXPAND(f16)
+EXPAND(bf16)
+
 typedef std::vector<f32> (*Compute)(const Case&);
 template <class F> void add(std::map<std::string, Compute>& known, const std::string& format) {
     known[format + " values 0"] = values<F>;
+    known[format + " expanded_f32 0"] = expanded_f32<F>;
+    known[format + " expanded_f16 0"] = expanded_f16<F>;
+    known[format + " expanded_bf16 0"] = expanded_bf16<F>;
     known[format + " f32 1"] = product<F, f32, 1>;
     known[format + " f32 4"] = product<F, f32, 4>;
     known[format + " f16 1"] = product<F, f16, 1>;
