@@ -32,7 +32,13 @@ fn bytes(values: &[f32]) -> Vec<u8> {
 }
 
 /// An adapter of these modules of a family's weights: its folder, and the weights with it.
-fn adapter(name: &str, family: &str, modules: &[&str], rank: usize, rooted: bool) -> (Folder, Vec<u8>) {
+pub(crate) fn adapter(
+    name: &str,
+    family: &str,
+    modules: &[&str],
+    rank: usize,
+    rooted: bool,
+) -> (Folder, Vec<u8>) {
     const ALPHA: f64 = 6.0;
     let mut rng = StdRng::seed_from_u64(name.len() as u64 + rank as u64);
     let (mut matrices, mut merged): (Vec<Named>, Vec<Named>) = (Vec::new(), Vec::new());
@@ -68,7 +74,7 @@ fn adapter(name: &str, family: &str, modules: &[&str], rank: usize, rooted: bool
     (folder, folders::serialise(&merged))
 }
 
-fn session(files: &impl Checkpoint, mode: Mode) -> Session<f32> {
+pub(crate) fn session(files: &impl Checkpoint, mode: Mode) -> Session<f32> {
     let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
     Session::load(files, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap()
 }

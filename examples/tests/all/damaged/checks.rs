@@ -7,7 +7,12 @@ use graphable::{
     load::{Quantization, QuantizedTensors, SafeTensors, TensorSource},
 };
 use graphable_examples::{
-    Error, checkpoint::Checkpoint, gguf::Gguf, llama::Config, tokenizer::ChatTokenizer,
+    Error,
+    chat::{Message, Template},
+    checkpoint::Checkpoint,
+    gguf::Gguf,
+    llama::{AdapterFile, Config, Session},
+    tokenizer::ChatTokenizer,
 };
 
 const TEXTS: [&str; 3] = ["", "hello  world\n", "<s>\u{1F469}\u{200D}\u{1F467} \u{2581}<|im_end|>\0"];
@@ -146,6 +151,37 @@ pub(crate) fn tokenizer(folder: &Scratch, bytes: &[u8]) -> bool {
     folder.write("generation_config.json", br#"{"eos_token_id": [0, 1, 2]}"#);
     let tokenizer = accepted(ChatTokenizer::from_folder(&folder.0));
     tokenizer.inspect(encodes).is_some()
+}
+
+/// What stands beside `tokenizer.json`: which tokens begin and end, and a chat template, which ends whatever it is.
+pub(crate) fn settings(folder: &Scratch, tokenizer: &[u8], settings: &[u8], generation: &[u8]) -> bool {
+    folder.write("tokenizer.json", tokenizer);
+    folder.write("tokenizer_config.json", settings);
+    folder.write("generation_config.json", generation);
+    let Some(tokenizer) = accepted(ChatTokenizer::from_folder(&folder.0)) else { return false };
+    encodes(&tokenizer);
+    if let Some(template) = accepted(Template::from_folder(&folder.0, &tokenizer)) {
+        accepted(template.render(&[Message::user("hello")]));
+    }
+    true
+}
+
+/// An adapter for a model that has room for one: refused when it is opened or loaded, or computed with.
+pub(crate) fn adapter(folder: &Scratch, session: &mut Session<f32>, config: &[u8], weights: &[u8]) -> bool {
+    folder.write("adapter_config.json", config);
+    folder.write("adapter_model.safetensors", weights);
+    let file = match AdapterFile::open(&folder.0) {
+        Ok(file) => file,
+        Err(e) => {
+            let text = e.to_string();
+            // Of the runtime's errors, the remedy is a part.
+            assert!(text.contains("help:") || text.contains("again"), "{text}");
+            return false;
+        }
+    };
+    let loaded = session.load_adapter(0, &file);
+    assert!(matches!(loaded, Ok(()) | Err(Error::Graph(_))), "{loaded:?}");
+    loaded.is_ok()
 }
 
 /// The sizes of a model that has the tensors of a Llama model with two layers.

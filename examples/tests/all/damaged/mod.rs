@@ -1,19 +1,72 @@
 //! Files of models that are cut off, extended, or changed at random: a typed error or a file that can be used, and never more memory
 //! than a small multiple of the file.
+//!
+//! `GRAPHABLE_FUZZ_SECONDS=600` lets each test go on for so long, with changes that no shorter run has made, and says how many it made;
+//! `GRAPHABLE_FUZZ_SEED=2` makes others.
 
 mod checks;
 
-use graphable_examples::gguf::Gguf;
+use std::{
+    env,
+    io::{self, Write as _},
+    time::{Duration, Instant},
+};
+
+use graphable::Mode;
+use graphable_examples::{checkpoint::Files, gguf::Gguf, llama::AdapterFile};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
 use self::checks::Scratch;
 use crate::{
+    adapters::{adapter, session},
     allocations::peak,
     folders::{serialise, tensors},
     gguf_builder::{Builder, Meta},
     tiny,
 };
+
+/// The number in a variable, if it is set.
+fn number(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+/// The rounds of a test, and what it has found.
+struct Rounds {
+    name: &'static str,
+    random: StdRng,
+    seconds: Option<u64>,
+    accepted: usize,
+    refused: usize,
+}
+
+impl Rounds {
+    fn new(name: &'static str, seed: u64) -> Self {
+        let random = StdRng::seed_from_u64(seed ^ number("GRAPHABLE_FUZZ_SEED").unwrap_or(0) << 32);
+        Self { name, random, seconds: number("GRAPHABLE_FUZZ_SECONDS"), accepted: 0, refused: 0 }
+    }
+
+    /// Runs so many rounds of one of `files` files, or as many as the time allows. Each says whether what it damaged was accepted.
+    fn run(&mut self, files: usize, count: usize, mut round: impl FnMut(&mut StdRng, usize) -> bool) {
+        let end = self.seconds.map(|all| Instant::now() + Duration::from_secs(all) / files as u32);
+        for i in 0.. {
+            if end.map_or(i == count, |end| i % 16 == 0 && Instant::now() >= end) {
+                break;
+            }
+            *(if round(&mut self.random, i) { &mut self.accepted } else { &mut self.refused }) += 1;
+        }
+    }
+
+    /// Both must have been met, at least so often.
+    fn end(self, accepted: usize, refused: usize) {
+        let Self { name, seconds, .. } = self;
+        let found = format!("{name}: {} accepted, {} refused", self.accepted, self.refused);
+        if seconds.is_some() {
+            let _ = writeln!(io::stderr(), "{found}");
+        }
+        assert!(self.accepted > accepted && self.refused > refused, "{found}");
+    }
+}
 
 /// Runs `check`, which must not take more than a small multiple of its input.
 fn bounded(bytes: &[u8], times: usize, check: impl FnOnce(&[u8]) -> bool) -> bool {
@@ -72,6 +125,17 @@ fn change(random: &mut StdRng, value: &mut Value) {
     }
 }
 
+/// A text with changed values, of every eighth round also with changed bytes.
+fn changed(random: &mut StdRng, round: usize, value: &Value) -> Vec<u8> {
+    let mut changed = value.clone();
+    (0..=round % 3).for_each(|_| change(random, &mut changed));
+    let mut bytes = changed.to_string().into_bytes();
+    if round.is_multiple_of(8) {
+        damage(random, &mut bytes);
+    }
+    bytes
+}
+
 fn other(random: &mut StdRng) -> Value {
     let all = [
         Value::Null,
@@ -104,22 +168,21 @@ fn gguf_files() {
     });
     let formats = formats.meta("flag", Meta::Bool(true)).tensor("k", &[1, 256], 12, vec![9; 144]);
     let files = [tiny::llama(0).build(), formats.build()];
-    let mut random = StdRng::seed_from_u64(18);
-    let (mut accepted, mut refused) = (0, 0);
+    let mut rounds = Rounds::new("GGUF", 18);
     for file in &files {
         assert!(bounded(file, 64, checks::gguf));
-        for round in 0..2_000 {
+        rounds.run(files.len(), 2_000, |random, round| {
             // Half of the changes are before the weights.
             let header = if round % 2 == 0 { 600.min(file.len()) } else { file.len() };
             let mut bytes = file[..header].to_vec();
-            damage(&mut random, &mut bytes);
+            damage(random, &mut bytes);
             if bytes.len() == header {
                 bytes.extend(&file[header..]);
             }
-            *(if bounded(&bytes, 64, checks::gguf) { &mut accepted } else { &mut refused }) += 1;
-        }
+            bounded(&bytes, 64, checks::gguf)
+        });
     }
-    assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
+    rounds.end(500, 500);
 }
 
 /// Headers that take as much memory as they can: what reading one takes is bounded by its bytes, not by the largest array.
@@ -172,27 +235,24 @@ fn folders_in_shards() {
         [&lengths.concat(), index.as_bytes(), a, b].concat()
     };
     assert!(checks::shards(&folder, &pack(&index.to_string(), &a, &b)));
-    let mut random = StdRng::seed_from_u64(19);
-    let (mut accepted, mut refused) = (0, 0);
-    for round in 0..1_500 {
+    let mut rounds = Rounds::new("shards", 19);
+    rounds.run(1, 1_500, |random, round| {
         let (mut index, mut a, mut b) = (index.clone(), a.clone(), b.clone());
         match round % 3 {
-            0 => change(&mut random, &mut index),
-            1 => damage(&mut random, &mut a),
-            _ => damage(&mut random, &mut b),
+            0 => change(random, &mut index),
+            1 => damage(random, &mut a),
+            _ => damage(random, &mut b),
         }
         let bytes = pack(&index.to_string(), &a, &b);
-        let check = |bytes: &[u8]| checks::shards(&folder, bytes);
-        *(if bounded(&bytes, 64, check) { &mut accepted } else { &mut refused }) += 1;
-    }
-    assert!(accepted > 50 && refused > 500, "{accepted} accepted, {refused} refused");
+        bounded(&bytes, 64, |bytes| checks::shards(&folder, bytes))
+    });
+    rounds.end(50, 500);
 }
 
 /// Layers that are quantised, with the configuration that says how.
 #[test]
 fn quantised_weights() {
-    let mut random = StdRng::seed_from_u64(22);
-    let (mut accepted, mut refused) = (0, 0);
+    let mut rounds = Rounds::new("quantised weights", 22);
     for (config, weights) in [
         (include_str!("../../quantized/awq.json"), &include_bytes!("../../quantized/awq.safetensors")[..]),
         (include_str!("../../quantized/gptq.json"), include_bytes!("../../quantized/gptq.safetensors")),
@@ -201,53 +261,98 @@ fn quantised_weights() {
     ] {
         let parsed: Value = serde_json::from_str(config).unwrap();
         let header = 8 + u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
-        for round in 0..400 {
+        rounds.run(4, 400, |random, round| {
             let (mut config, mut bytes) = (parsed.clone(), weights.to_vec());
             if round % 4 == 0 {
-                change(&mut random, &mut config);
+                change(random, &mut config);
             } else {
                 // Most of it is the header, which says what lies where.
                 let mut first = bytes[..header].to_vec();
-                damage(&mut random, &mut first);
+                damage(random, &mut first);
                 bytes.splice(..header, first);
             }
             let config = config.to_string();
-            let check = |bytes: &[u8]| checks::quantised(config.as_bytes(), bytes);
-            *(if bounded(&bytes, 64, check) { &mut accepted } else { &mut refused }) += 1;
-        }
+            bounded(&bytes, 64, |bytes| checks::quantised(config.as_bytes(), bytes))
+        });
         assert!(checks::quantised(config.as_bytes(), weights));
     }
-    assert!(accepted > 50 && refused > 500, "{accepted} accepted, {refused} refused");
+    rounds.end(50, 500);
 }
 
 #[test]
 fn tokenizers() {
     let folder = Scratch::new("tokenizer");
-    let mut random = StdRng::seed_from_u64(20);
-    let (mut accepted, mut refused) = (0, 0);
+    let mut rounds = Rounds::new("tokenizers", 20);
     for text in [
         include_str!("../../tokenizers/bytes/tokenizer.json"),
         include_str!("../../tokenizers/pieces/tokenizer.json"),
     ] {
         let parsed: Value = serde_json::from_str(text).unwrap();
         assert!(checks::tokenizer(&folder, text.as_bytes()));
-        for round in 0..150 {
-            let mut changed = parsed.clone();
-            (0..=round % 3).for_each(|_| change(&mut random, &mut changed));
-            let mut bytes = changed.to_string().into_bytes();
-            if round % 8 == 0 {
-                damage(&mut random, &mut bytes);
-            }
-            *(if checks::tokenizer(&folder, &bytes) { &mut accepted } else { &mut refused }) += 1;
-        }
+        rounds.run(2, 150, |random, round| checks::tokenizer(&folder, &changed(random, round, &parsed)));
     }
-    assert!(accepted > 10 && refused > 100, "{accepted} accepted, {refused} refused");
+    rounds.end(10, 100);
+}
+
+/// Beside a tokenizer that is whole.
+#[test]
+fn settings_of_tokenizers() {
+    let folder = Scratch::new("settings");
+    let tokenizer = include_bytes!("../../tokenizers/bytes/tokenizer.json");
+    let settings = json!({
+        "eos_token": "<|im_end|>", "bos_token": { "content": "<|im_start|>", "special": true }, "model_max_length": 1e30,
+        "chat_template": [
+            { "name": "default", "template": "{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}" },
+            { "name": "tool_use", "template": "{{ tools }}" },
+        ],
+    });
+    let generation = json!({ "eos_token_id": [0, 1, 2], "do_sample": true, "temperature": 0.7 });
+    let pair = |one: &Value, other: &Value| [one, other].map(|value| value.to_string().into_bytes());
+    let [one, other] = pair(&settings, &generation);
+    assert!(checks::settings(&folder, tokenizer, &one, &other));
+    let mut rounds = Rounds::new("settings of tokenizers", 23);
+    rounds.run(1, 200, |random, round| {
+        let [mut one, mut other] = pair(&settings, &generation);
+        let (changed, value) = if round % 3 == 0 { (&mut other, &generation) } else { (&mut one, &settings) };
+        *changed = self::changed(random, round, value);
+        checks::settings(&folder, tokenizer, &one, &other)
+    });
+    rounds.end(10, 10);
+}
+
+#[test]
+fn adapters() {
+    let (good, _) = adapter("damaged", "llama", &["q_proj", "down_proj"], 2, false);
+    let read = |name: &str| std::fs::read(good.path().join(name)).unwrap();
+    let (config, weights) = (read("adapter_config.json"), read("adapter_model.safetensors"));
+    let parsed: Value = serde_json::from_slice(&config).unwrap();
+    let header = 8 + u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
+    let model = crate::families::folder("damaged-adapters", "llama", "llama");
+    let mut session = session(&Files::open(model.path()).unwrap(), Mode::None);
+    session.use_adapters(&[AdapterFile::open(good.path()).unwrap()], 1).unwrap();
+    let folder = Scratch::new("adapter");
+    assert!(checks::adapter(&folder, &mut session, &config, &weights));
+    let mut rounds = Rounds::new("adapters", 24);
+    rounds.run(1, 400, |random, round| {
+        let (mut config, mut bytes) = (config.clone(), weights.clone());
+        if round % 3 == 0 {
+            config = changed(random, round, &parsed);
+        } else {
+            let mut first = bytes[..header].to_vec();
+            damage(random, &mut first);
+            bytes.splice(..header, first);
+        }
+        bounded(&bytes, 64, |bytes| checks::adapter(&folder, &mut session, &config, bytes))
+    });
+    rounds.end(10, 100);
+    // The model is usable, whatever was refused.
+    assert!(checks::adapter(&folder, &mut session, &config, &weights));
+    assert!(session.logits(&[3, 14, 15]).unwrap().iter().all(|logit| logit.is_finite()));
 }
 
 #[test]
 fn configs() {
-    let mut random = StdRng::seed_from_u64(21);
-    let (mut accepted, mut refused) = (0, 0);
+    let mut rounds = Rounds::new("config.json", 21);
     for text in [
         include_str!("../../families/llama/config.json"),
         include_str!("../../families/llama-dynamic/config.json"),
@@ -258,15 +363,7 @@ fn configs() {
         include_str!("../../families/qwen3/config.json"),
     ] {
         let parsed: Value = serde_json::from_str(text).unwrap();
-        for round in 0..800 {
-            let mut changed = parsed.clone();
-            (0..=round % 3).for_each(|_| change(&mut random, &mut changed));
-            let mut bytes = changed.to_string().into_bytes();
-            if round % 8 == 0 {
-                damage(&mut random, &mut bytes);
-            }
-            *(if bounded(&bytes, 64, checks::config) { &mut accepted } else { &mut refused }) += 1;
-        }
+        rounds.run(7, 800, |random, round| bounded(&changed(random, round, &parsed), 64, checks::config));
     }
-    assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
+    rounds.end(500, 500);
 }

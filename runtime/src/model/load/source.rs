@@ -60,8 +60,7 @@ pub trait TensorSource {
 
     /// Returns the weight with that name in blocks, for a field of type [`Weight`](crate::Weight); `None` if there is none, or it is
     /// not stored in blocks: then [`tensor`](Self::tensor) is asked for it. A source that returns blocks should also return their
-    /// values as floats there: those are loaded on devices that do not compute with blocks, such as GPUs, and for tensors that do
-    /// not have two dimensions.
+    /// values as floats there: those are loaded for fields of other types, and for tensors that do not have two dimensions.
     ///
     /// # Errors
     /// As [`tensor`](Self::tensor).

@@ -124,7 +124,9 @@ fn explain(error: &SafeTensorError, bytes: &[u8]) -> String {
             "has {have} bytes and announces a header of {header}; it is truncated or no safetensors file: fetch it again"
         ),
         SafeTensorError::HeaderTooLarge => {
-            format!("announces a header of {header} bytes; it is not a safetensors file")
+            format!(
+                "announces a header of {header} bytes; it is not a safetensors file, or damaged: fetch it again"
+            )
         }
         SafeTensorError::MetadataIncompleteBuffer => {
             format!("has {have} bytes, which is not what its header says; it is truncated: fetch it again")
@@ -135,7 +137,7 @@ fn explain(error: &SafeTensorError, bytes: &[u8]) -> String {
         SafeTensorError::TensorInvalidInfo => {
             "is damaged: a tensor has more or fewer bytes than its shape and type need; fetch it again".into()
         }
-        other => format!("is damaged, or no safetensors file: {other}"),
+        other => format!("is damaged or no safetensors file ({other}): fetch it again"),
     }
 }
 
