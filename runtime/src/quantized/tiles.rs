@@ -122,6 +122,27 @@ pub(crate) fn arrange(format: BlockFormat, shape: [usize; 2], blocks: &[u8]) -> 
     Some(all)
 }
 
+/// Bytes of a weight that are put in tiles at a time, or more if eight rows have more.
+pub(crate) const AT_ONCE: usize = 8 << 20;
+
+/// Returns the rows of `blocks`, which are those of `shape`, in tiles, of which at most some `most` bytes are made at a time: together they
+/// are what [`arrange`] returns. `None` if that is larger than there can be.
+pub(crate) fn pieces(
+    format: BlockFormat,
+    [rows, width]: [usize; 2],
+    blocks: &[u8],
+    most: usize,
+) -> Option<impl Iterator<Item = Vec<u8>>> {
+    bytes(format, [rows, width])?;
+    let row = format.row_bytes(width)?;
+    let at_once = (most / (TILE * row).max(1)).max(1) * TILE;
+    let pieces = (0..if row == 0 { 0 } else { rows }).step_by(at_once);
+    Some(pieces.filter_map(move |first| {
+        let end = rows.min(first + at_once);
+        arrange(format, [end - first, width], &blocks[first * row..end * row])
+    }))
+}
+
 /// Returns the blocks of `shape`, row by row, of which `tiles` are the bytes in tiles: the inverse of [`arrange`]. `None` if `tiles`
 /// has another length.
 pub(crate) fn restore(format: BlockFormat, shape: [usize; 2], tiles: &[u8]) -> Option<Vec<u8>> {
@@ -266,6 +287,8 @@ mod tests {
                     Some(blocks.clone()),
                     "{case} {format} {rows} {width}"
                 );
+                let pieces = pieces(format, [rows, width], &blocks, rng.random_range(0..4000)).unwrap();
+                assert!(pieces.flatten().eq(tiles.iter().copied()), "{case} {format} {rows} {width}");
                 assert_eq!(restore(format, [rows + 8, width.max(64)], &tiles), None);
                 for row in 0..rows.next_multiple_of(TILE) {
                     // Of zeros that were never blocks, Q8_0 has -128, of a scale of 0.

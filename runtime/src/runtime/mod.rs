@@ -24,7 +24,7 @@ use std::{
     any::Any,
     borrow::Cow,
     cell::{Cell, RefCell},
-    fmt,
+    fmt, iter,
     ops::Range,
     sync::Arc,
     time::Duration,
@@ -329,11 +329,22 @@ impl Runtime {
 
     /// Allocates owned memory, zeroed or filled with `init`.
     pub(crate) fn allocate_owned(&self, bytes: u64, init: Option<Cow<'_, [u8]>>) -> Result<Arc<Owned>> {
+        let init = init.map(iter::once);
         self.allocate(bytes, init, |memory, retire| Owned::new(self.id, memory, None, retire))
     }
 
     /// Allocates memory that no operation writes, zeroed or filled with `init`.
     pub(crate) fn allocate_constant(&self, bytes: u64, init: Option<Cow<'_, [u8]>>) -> Result<Arc<Owned>> {
+        self.allocate_constant_of(bytes, init.map(iter::once))
+    }
+
+    /// Allocates memory that no operation writes, zeroed or filled with pieces that follow each other and are as long as it: each is made
+    /// when the one before it has been written.
+    pub(crate) fn allocate_constant_of<'a>(
+        &self,
+        bytes: u64,
+        init: Option<impl Iterator<Item = Cow<'a, [u8]>>>,
+    ) -> Result<Arc<Owned>> {
         let placed = |core: &mut Core| core.memory.place_weight(core.stream.backend_mut(), bytes);
         self.allocate_in(bytes, init, placed, |memory, retire| Owned::constant(self.id, memory, retire))
     }
@@ -379,7 +390,8 @@ impl Runtime {
 
     /// Allocates zeroed memory for a graph object, with its id and name.
     pub(crate) fn allocate_static(&self, bytes: u64, graph: Caller) -> Result<Arc<Owned>> {
-        self.allocate(bytes, None, |memory, retire| Owned::new(self.id, memory, Some(graph), retire))
+        let zeroed = None::<iter::Empty<_>>;
+        self.allocate(bytes, zeroed, |memory, retire| Owned::new(self.id, memory, Some(graph), retire))
     }
 
     /// Gives an identity to a value that recordings are to keep, and to be evicted with.
@@ -402,20 +414,20 @@ impl Runtime {
         core.stream.backend_mut().host_log(words)
     }
 
-    fn allocate(
+    fn allocate<'a>(
         &self,
         bytes: u64,
-        init: Option<Cow<'_, [u8]>>,
+        init: Option<impl Iterator<Item = Cow<'a, [u8]>>>,
         owned: impl FnOnce(SharedMemory, Arc<RetireQueue<OwnerId>>) -> Arc<Owned>,
     ) -> Result<Arc<Owned>> {
         self.allocate_in(bytes, init, |_| Ok(None), owned)
     }
 
     /// Allocates memory that `place` returns, or else of its own.
-    fn allocate_in(
+    fn allocate_in<'a>(
         &self,
         bytes: u64,
-        init: Option<Cow<'_, [u8]>>,
+        init: Option<impl Iterator<Item = Cow<'a, [u8]>>>,
         place: impl FnOnce(&mut Core) -> Result<Option<SharedMemory>>,
         owned: impl FnOnce(SharedMemory, Arc<RetireQueue<OwnerId>>) -> Arc<Owned>,
     ) -> Result<Arc<Owned>> {
@@ -430,8 +442,11 @@ impl Runtime {
             }
             None => core.stream.backend_mut().alloc(bytes.max(1))?,
         };
-        if let Some(bytes) = init {
-            core.stream.write_bytes(memory.addr(), bytes)?;
+        let mut at = memory.addr();
+        for piece in init.into_iter().flatten() {
+            let len = piece.len() as u64;
+            core.stream.write_bytes(at, piece)?;
+            at += len;
         }
         let owned = owned(memory, Arc::clone(&self.retire));
         // Taken after the allocation: earlier owners of these addresses are in the queue by then.

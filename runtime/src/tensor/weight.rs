@@ -1,6 +1,6 @@
 //! Weights of either kind: floats, or blocks.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 use super::{AsOperand, Operand, sealed::Sealed};
 use crate::{
@@ -20,8 +20,9 @@ use crate::{
 ///
 /// [`ops::linear`](crate::ops::linear), [`ops::linear_bias`](crate::ops::linear_bias) and
 /// [`ops::embedding`](crate::ops::embedding) take it, so one model of `Weight`s can have floats or blocks, whichever its source has:
-/// see [`Loader::weight`](crate::load::Loader::weight). Like a parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, part of
-/// [`Runtime::memory`](crate::Runtime::memory) and of estimates with its real bytes. Another weight is another key.
+/// see [`Loader::weight`](crate::load::Loader::weight). Like a parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, and part of
+/// [`Runtime::memory`](crate::Runtime::memory) with its real bytes, which an estimate of captures
+/// ([`Runtime::estimate_memory`](crate::Runtime::estimate_memory)) comes on top of. Another weight is another key.
 ///
 /// **Accuracy.** The values of blocks are exactly those of [`BlockFormat::dequantize`]. On the CPU, a product quantises its
 /// activations as well, to 8 bits with a scale for every 32: each activation is off by at most about a 254th of the largest one
@@ -96,30 +97,38 @@ impl<T: Float> Weight<T> {
         let (shape, layout) = layout_of("Weight::blocks", shape, format)?;
         let blocks = blocks.into();
         check_bytes("Weight::blocks", shape, format, layout.count(), blocks.len())?;
-        let stored = if rt.blocks_in_tiles() { in_tiles(shape, format, &blocks)? } else { blocks };
-        Self::stored(rt, shape, format, layout, stored)
+        if rt.blocks_in_tiles() {
+            return Self::in_tiles(rt, shape, format, layout, &blocks);
+        }
+        let bytes = blocks.len();
+        let owned = rt.allocate_constant(bytes as u64, Some(blocks.into()))?;
+        Ok(Self::of(owned, shape, format, layout, bytes, false))
     }
 
-    /// A weight whose memory has these bytes.
-    fn stored(
+    /// A weight in the memory of a device that has tiles, of which a piece at a time is on the host.
+    fn in_tiles(
         rt: &Runtime,
         shape: [usize; 2],
         format: BlockFormat,
         layout: Layout,
-        stored: Vec<u8>,
+        blocks: &[u8],
     ) -> Result<Self> {
-        let bytes = stored.len();
-        let owned = rt.allocate_constant(bytes as u64, Some(stored.into()))?;
-        let is_in_tiles = rt.blocks_in_tiles();
-        Ok(Self(Kind::Blocks(Blocks {
-            owned,
-            format,
-            shape,
-            layout,
-            bytes,
-            is_in_tiles,
-            _type: PhantomData,
-        })))
+        let too_large = || Error::TooLarge { shape: shape[..].into() };
+        let bytes = tiles::bytes(format, shape).ok_or_else(too_large)?;
+        let pieces = tiles::pieces(format, shape, blocks, tiles::AT_ONCE).ok_or_else(too_large)?;
+        let owned = rt.allocate_constant_of(bytes as u64, Some(pieces.map(Cow::Owned)))?;
+        Ok(Self::of(owned, shape, format, layout, bytes, true))
+    }
+
+    fn of(
+        owned: Arc<Owned>,
+        shape: [usize; 2],
+        format: BlockFormat,
+        layout: Layout,
+        bytes: usize,
+        is_in_tiles: bool,
+    ) -> Self {
+        Self(Kind::Blocks(Blocks { owned, format, shape, layout, bytes, is_in_tiles, _type: PhantomData }))
     }
 }
 
@@ -153,26 +162,12 @@ impl<T: Float> Weight<T> {
             }
         };
         if rt.blocks_in_tiles() {
-            return Self::stored(rt, shape, format, layout, in_tiles(shape, format, blocks)?);
+            return Self::in_tiles(rt, shape, format, layout, blocks);
         }
         let bytes = blocks.len();
         let owned = rt.map_constant(file, range)?;
-        let is_in_tiles = false;
-        Ok(Self(Kind::Blocks(Blocks {
-            owned,
-            format,
-            shape,
-            layout,
-            bytes,
-            is_in_tiles,
-            _type: PhantomData,
-        })))
+        Ok(Self::of(owned, shape, format, layout, bytes, false))
     }
-}
-
-/// The blocks of `shape` in the order of a device's memory that has tiles.
-fn in_tiles(shape: [usize; 2], format: BlockFormat, blocks: &[u8]) -> Result<Vec<u8>> {
-    tiles::arrange(format, shape, blocks).ok_or_else(|| Error::TooLarge { shape: shape[..].into() })
 }
 
 /// The shape, and the layout of its bytes.

@@ -136,12 +136,12 @@ impl Weights {
     /// The first rows, as floats of each type, and zeros behind them.
     fn expanded(&self, rng: &mut StdRng) -> [Case; 3] {
         let rows = rng.random_range(1..=COLUMNS);
-        let round: [(&str, fn(f32) -> f32); 3] = [
-            ("f32", |v| v),
-            ("f16", |v| f16::from_f32(v).to_f32()),
-            ("bf16", |v| bf16::from_f32(v).to_f32()),
-        ];
-        round.map(|(ty, round)| {
+        ["f32", "f16", "bf16"].map(|ty| {
+            let round = |v: f32| match ty {
+                "f32" => v,
+                "f16" => f16::from_f32(v).to_f32(),
+                _ => bf16::from_f32(v).to_f32(),
+            };
             let values = self.values[..rows * self.k].iter().map(|v| (f64::from(round(*v)), 0.0));
             let expected = values.chain(vec![(0.0, 0.0); self.k]).collect();
             self.case(&format!("expanded_{ty} 0"), rows, &[], expected)
