@@ -23,11 +23,8 @@ impl ChatTokenizer {
             at(format!("cannot be understood: {e}"), "fetch it again, or use a model with another tokenizer")
         };
         let parsed: Value = serde_json::from_slice(&text).map_err(|e| damaged(&e))?;
-        let spelling = Spelling::of(&parsed["decoder"]).ok_or_else(|| {
-            at(
-                "its `decoder` is neither byte-level nor made of pieces".into(),
-                "use a model with a BPE tokenizer",
-            )
+        let spelling = spelling(&parsed).map_err(|reason| {
+            at(reason.into(), "use a model with a BPE tokenizer that is byte-level or made of pieces")
         })?;
         let mut encoder = Tokenizer::from_bytes(&text).map_err(|e| damaged(&e))?;
         // A tokenizer for training may cut its texts.
@@ -69,6 +66,20 @@ impl ChatTokenizer {
             encoder,
             bytes,
         })
+    }
+}
+
+/// How the tokens of a `tokenizer.json` are spelt.
+///
+/// # Errors
+/// What it has that neither kind of tokenizer has.
+fn spelling(tokenizer: &Value) -> Result<Spelling, &'static str> {
+    let spelling = Spelling::of(&tokenizer["decoder"])
+        .ok_or("its `decoder` is neither byte-level nor made of pieces")?;
+    match tokenizer["model"]["continuing_subword_prefix"].as_str() {
+        None | Some("") => Ok(spelling),
+        // The library cuts it off tokens that may be shorter.
+        Some(_) => Err("its tokens continue words by a prefix (`continuing_subword_prefix`)"),
     }
 }
 

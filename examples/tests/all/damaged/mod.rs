@@ -289,6 +289,10 @@ fn tokenizers() {
     ] {
         let parsed: Value = serde_json::from_str(text).unwrap();
         assert!(checks::tokenizer(&folder, text.as_bytes()));
+        // Longer than most tokens, off which it would be cut.
+        let mut prefixed = parsed.clone();
+        prefixed["model"]["continuing_subword_prefix"] = json!("another");
+        assert!(!checks::tokenizer(&folder, prefixed.to_string().as_bytes()));
         rounds.run(2, 150, |random, round| checks::tokenizer(&folder, &changed(random, round, &parsed)));
     }
     rounds.end(10, 100);
