@@ -14,7 +14,7 @@ impl ChatTokenizer {
     ///
     /// # Errors
     /// If `tokenizer.json` is missing or cannot be read; if it is neither byte-level nor made of pieces as SentencePiece has
-    /// them; if no token ends an answer.
+    /// them, or has a prefix for tokens within words; if no token ends an answer.
     pub fn from_folder(folder: &Path) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         let at = |reason: String, help: &str| Error::File { path: path.clone(), reason, help: help.into() };

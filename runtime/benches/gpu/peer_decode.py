@@ -85,6 +85,23 @@ MODELS = {
 }
 
 
+def replayed(call, count, per_call):
+    """Microseconds of a call in a CUDA graph of its own, of so many calls."""
+    with torch.no_grad():
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                call()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            # Kept as long as the graph.
+            kept = call()
+        _, total = per_call(7, count, lambda i: graph.replay(), torch.cuda.synchronize)
+    del graph, kept
+    return total
+
+
 def decode(say, per_call):
     torch.backends.cuda.matmul.allow_tf32 = False
     for name, (kind, layers, dim, heads, kv, ffn, vocabulary, dtype) in MODELS.items():
@@ -113,18 +130,8 @@ def decode(say, per_call):
                             x = step(layer, x, at, mask, cos[at], sin[at], end)
                         return head(x)
 
-                    with torch.no_grad():
-                        side = torch.cuda.Stream()
-                        with torch.cuda.stream(side):
-                            for _ in range(3):
-                                token()
-                        torch.cuda.synchronize()
-                        graph = torch.cuda.CUDAGraph()
-                        with torch.cuda.graph(graph):
-                            kept = token()
-                        _, total = per_call(7, 30, lambda i: graph.replay(), torch.cuda.synchronize)
+                    total = replayed(token, 30, per_call)
                     say(figure="decode", case=f"{name} batch {batch} position {position}", what=what, total_us=total)
-                    del graph, kept
             del embed, norm, stack
             torch.cuda.empty_cache()
 
@@ -168,15 +175,5 @@ def prefill(say, per_call):
                 x = step(layer, x, cos[:count], sin[:count])
             return head(x[-1:])
 
-        with torch.no_grad():
-            side = torch.cuda.Stream()
-            with torch.cuda.stream(side):
-                for _ in range(3):
-                    prompt()
-            torch.cuda.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                kept = prompt()
-            _, total = per_call(7, 10, lambda i: graph.replay(), torch.cuda.synchronize)
+        total = replayed(prompt, 10, per_call)
         say(figure="prefill", case=f"{name}, {count} tokens", what="torch.compile", total_us=total)
-        del graph, kept

@@ -1,8 +1,7 @@
 //! Files of models that are cut off, extended, or changed at random: a typed error or a file that can be used, and never more memory
 //! than a small multiple of the file.
 //!
-//! `GRAPHABLE_FUZZ_SECONDS=600` lets each test go on for so long, with changes that no shorter run has made, and says how many it made;
-//! `GRAPHABLE_FUZZ_SEED=2` makes others.
+//! With `GRAPHABLE_FUZZ_SECONDS=600`, each test runs for that long and prints its counts; `GRAPHABLE_FUZZ_SEED=2` selects other inputs.
 
 mod checks;
 
@@ -93,6 +92,14 @@ fn damage(random: &mut StdRng, bytes: &mut Vec<u8>) {
             _ => bytes.extend((0..random.random_range(1..100)).map(|i| i as u8)),
         }
     }
+}
+
+/// Changes the header of a safetensors file, which says what lies where.
+fn damage_header(random: &mut StdRng, bytes: &mut Vec<u8>) {
+    let header = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
+    let mut first = bytes[..header].to_vec();
+    damage(random, &mut first);
+    bytes.splice(..header, first);
 }
 
 /// Changes a value anywhere in a text: it becomes another one, is taken out, or occurs twice.
@@ -260,16 +267,12 @@ fn quantised_weights() {
         (include_str!("../../quantized/blocks.json"), include_bytes!("../../quantized/blocks.safetensors")),
     ] {
         let parsed: Value = serde_json::from_str(config).unwrap();
-        let header = 8 + u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
         rounds.run(4, 400, |random, round| {
             let (mut config, mut bytes) = (parsed.clone(), weights.to_vec());
             if round % 4 == 0 {
                 change(random, &mut config);
             } else {
-                // Most of it is the header, which says what lies where.
-                let mut first = bytes[..header].to_vec();
-                damage(random, &mut first);
-                bytes.splice(..header, first);
+                damage_header(random, &mut bytes);
             }
             let config = config.to_string();
             bounded(&bytes, 64, |bytes| checks::quantised(config.as_bytes(), bytes))
@@ -330,7 +333,6 @@ fn adapters() {
     let read = |name: &str| std::fs::read(good.path().join(name)).unwrap();
     let (config, weights) = (read("adapter_config.json"), read("adapter_model.safetensors"));
     let parsed: Value = serde_json::from_slice(&config).unwrap();
-    let header = 8 + u64::from_le_bytes(*weights.first_chunk().unwrap()) as usize;
     let model = crate::families::folder("damaged-adapters", "llama", "llama");
     let mut session = session(&Files::open(model.path()).unwrap(), Mode::None);
     session.use_adapters(&[AdapterFile::open(good.path()).unwrap()], 1).unwrap();
@@ -342,9 +344,7 @@ fn adapters() {
         if round % 3 == 0 {
             config = changed(random, round, &parsed);
         } else {
-            let mut first = bytes[..header].to_vec();
-            damage(random, &mut first);
-            bytes.splice(..header, first);
+            damage_header(random, &mut bytes);
         }
         bounded(&bytes, 64, |bytes| checks::adapter(&folder, &mut session, &config, bytes))
     });
