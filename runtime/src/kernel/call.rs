@@ -335,11 +335,8 @@ impl<'s> Call<'s> {
 
     /// Returns, for each argument that is a random number, how many before it draw from the same generator.
     ///
-    /// With several, that depends on which of them are one.
+    /// With several, that depends on which of them are one, which the key says.
     pub(super) fn ahead(&self) -> SmallVec<[u32; 2]> {
-        if self.generators().nth(1).is_some() {
-            self.scope.compares_generators();
-        }
         let ahead = self.generators().enumerate().map(|(i, state)| {
             let before = self.generators().take(i).filter(|other| other.addr == state.addr);
             before.count() as u32

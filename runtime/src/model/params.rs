@@ -233,6 +233,10 @@ impl<T: Params + ?Sized> ParamField for T {
 /// A host value that a `#[config]` field can hold: compared by value on every call (floats by bits).
 ///
 /// Derive it for structs and enums of such values.
+///
+/// Maps and sets are compared by their entries. The order in which a `HashMap` or `HashSet` is iterated is not in the key, because it differs
+/// between equal ones: a segment whose operations depend on an order iterates a `BTreeMap` or a `Vec`. Nor is the identity of an
+/// allocation, which `Arc::ptr_eq` compares.
 #[diagnostic::on_unimplemented(
     message = "[G059] `{Self}` cannot be a `#[config]` field",
     label = "not comparable by value",

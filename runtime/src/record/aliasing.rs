@@ -1,9 +1,11 @@
-//! The only properties of addresses that a body can observe: whether tensors refer to the same memory, and, in a kernel with
-//! several random numbers, whether two generators are one. A key must determine the answers.
+//! The only properties of addresses that a body can observe: whether tensors refer to the same memory, and whether two
+//! parameters, states or generators are one. A key must determine the answers.
 //!
 //! Exact addresses determine it. A copied live-in has no address in its key, and a padded input is in a
 //! buffer of its own whatever was passed; so for bodies that query it, the way their live-ins overlap selects
-//! the group and the recording.
+//! the group and the recording. What a group has learned must hold for all of its keys, whatever their addresses: so which
+//! of their owned live-ins are one selects the group of every body. Nothing says whether a body looks at that. It may compare
+//! the handles of tied weights, of which the runtime sees nothing.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -11,7 +13,7 @@ use smallvec::SmallVec;
 use super::{call::CallState, recorder::Recorder, replay::results_are_free};
 use crate::{
     memory::{Memory, Origin, Placement, SlotId},
-    tree::{Alias, Aliases, Compared, GroupId, GroupKey, Identity, Recording, Tree},
+    tree::{Alias, Aliases, GroupId, GroupKey, Identity, Recording, Tree},
     value::key::{KeyTensor, KeyWriter},
     value::raw::RawTensor,
 };
@@ -102,19 +104,18 @@ impl Overlaps<'_> {
         aliases
     }
 
-    /// Returns what selects the group of a body that compares these.
-    pub(super) fn of_group(&self, key: &KeyWriter, compared: Compared) -> Aliases {
-        let mut aliases = if compared.memory { self.of(key) } else { Aliases::new() };
-        if !compared.generators {
-            return aliases;
-        }
-        // The keys of recordings have the addresses of generators; what a group has learned must hold for all of its keys.
+    /// Returns what selects the group of a body that asks whether tensors refer to the same memory.
+    pub(super) fn of_asking_group(&self, key: &KeyWriter) -> Aliases {
+        let mut aliases = tied(key);
+        aliases.push(Alias::Asked);
+        aliases.extend(self.of(key));
+        // The keys of recordings have the addresses of owned memory.
         let mut first = FxHashMap::default();
         for (operand, of) in (0..).zip(&key.operands) {
             let Some(owner) = of.owner else { continue };
-            let with = *first.entry((owner, of.addr)).or_insert(operand);
-            if with != operand {
-                aliases.push(Alias::Shared { operand, with, distance: 0 });
+            let (with, addr) = *first.entry(owner).or_insert((operand, of.addr));
+            if addr != of.addr {
+                aliases.push(Alias::Shared { operand, with, distance: of.addr.wrapping_sub(addr) });
             }
         }
         aliases
@@ -147,8 +148,8 @@ impl Overlaps<'_> {
 
     /// The group of a key, if there is one.
     pub(crate) fn known_group(&self, tree: &Tree, identity: Identity, key: &KeyWriter) -> Option<GroupId> {
-        let shape = &key.shape;
-        let group = tree.known_group(GroupKey { identity, shape, aliases: None })?;
+        let (shape, tied) = (&key.shape, tied(key));
+        let group = tree.known_group(GroupKey { identity, shape, aliases: some(&tied) })?;
         match self.apart(tree, group, key) {
             None => Some(group),
             Some(aliases) => tree.known_group(GroupKey { identity, shape, aliases: Some(&aliases) }),
@@ -157,8 +158,8 @@ impl Overlaps<'_> {
 
     /// The group of a key, made if it is new.
     pub(crate) fn group(&self, tree: &mut Tree, identity: Identity, key: &KeyWriter) -> GroupId {
-        let shape = &key.shape;
-        let group = tree.group(GroupKey { identity, shape, aliases: None });
+        let (shape, tied) = (&key.shape, tied(key));
+        let group = tree.group(GroupKey { identity, shape, aliases: some(&tied) });
         match self.apart(tree, group, key) {
             None => group,
             Some(aliases) => tree.group(GroupKey { identity, shape, aliases: Some(&aliases) }),
@@ -168,10 +169,27 @@ impl Overlaps<'_> {
     /// Returns the words of a separate group, if the body queried addresses and these live-ins overlap
     /// differently.
     fn apart(&self, tree: &Tree, group: GroupId, key: &KeyWriter) -> Option<Aliases> {
-        let (compared, warmed) = tree.group_of(group).aliases.as_ref()?;
-        let aliases = self.of_group(key, *compared);
+        let warmed = tree.group_of(group).aliases.as_ref()?;
+        let aliases = self.of_asking_group(key);
         (**warmed != *aliases).then_some(aliases)
     }
+}
+
+/// Returns which live-ins are the same owned memory: tied weights, one state or generator given twice.
+fn tied(key: &KeyWriter) -> Aliases {
+    let (mut first, mut tied) = (FxHashMap::default(), Aliases::new());
+    for (operand, of) in (0..).zip(&key.operands) {
+        let Some(owner) = of.owner else { continue };
+        let with = *first.entry((owner, of.addr)).or_insert(operand);
+        if with != operand {
+            tied.push(Alias::Shared { operand, with, distance: 0 });
+        }
+    }
+    tied
+}
+
+fn some(aliases: &Aliases) -> Option<&[Alias]> {
+    (!aliases.is_empty()).then_some(aliases)
 }
 
 /// Returns, for each live-in, the index of the first one that refers to the same address or to overlapping

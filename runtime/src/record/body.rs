@@ -18,7 +18,7 @@ use crate::{
     base::{plan::Site, reason::FallbackReason},
     memory::pool::StateId,
     observe::occurrence::Occurrence,
-    tree::{Compared, GroupId, Identity, RecordingIndex, Release, TraceOp},
+    tree::{GroupId, Identity, RecordingIndex, Release, TraceOp},
     value::{
         entry::{Encoder, Entry},
         key::KeyWriter,
@@ -255,12 +255,11 @@ impl BodyRunner<'_> {
 
     /// Learns whether the body asks for addresses.
     pub(super) fn learn_aliases<S>(&mut self, run: &Run<S>, key: &KeyWriter) {
-        let compared = Compared { memory: run.asked.get(), generators: run.compares_generators.get() };
-        if let (true, Some(group)) = (compared.memory || compared.generators, run.group) {
+        if let (true, Some(group)) = (run.asked.get(), run.group) {
             let overlaps = Overlaps { memory: &*self.replayer.launcher.memory, call: &*self.call };
-            let aliases = overlaps.of_group(key, compared);
+            let aliases = overlaps.of_asking_group(key);
             let known = &mut self.replayer.tree.group_mut(group).aliases;
-            known.get_or_insert_with(|| (compared, aliases.as_slice().into()));
+            known.get_or_insert_with(|| aliases.as_slice().into());
         }
     }
 

@@ -72,13 +72,6 @@ impl Recorder {
         }
     }
 
-    /// The body that runs depends on which of its generators are one.
-    pub(crate) fn compares_generators(&self) {
-        if let Some(run) = self.run() {
-            run.compares_generators.set(true);
-        }
-    }
-
     pub(crate) fn run_mut(&mut self) -> Option<&mut Run> {
         match &mut self.running {
             Running::Recorded(run) => Some(run),

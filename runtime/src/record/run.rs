@@ -107,8 +107,6 @@ pub(crate) struct Common {
     pub(super) uses: Uses,
     /// The body asked whether tensors show the same memory.
     pub(super) asked: Cell<bool>,
-    /// The body depends on which of its generators are one.
-    pub(super) compares_generators: Cell<bool>,
     pub(super) owned: Vec<(OwnerId, SharedMemory)>,
     failure: Option<Failure>,
 }
@@ -180,7 +178,6 @@ impl Run {
             slots: Vec::new(),
             uses: Uses::default(),
             asked: Cell::new(false),
-            compares_generators: Cell::new(false),
             owned,
             failure: None,
         };

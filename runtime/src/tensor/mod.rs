@@ -330,11 +330,6 @@ impl<'s> Scope<'s> {
     pub(crate) fn real_count(self, symbol: u8) -> Option<View> {
         self.rt.symbol_count(symbol)
     }
-
-    /// States that what runs here depends on which of its generators are one.
-    pub(crate) fn compares_generators(self) {
-        self.rt.core.borrow().recorder.compares_generators();
-    }
 }
 
 /// The sizes that an error shows, and which of them are padded.

@@ -10,17 +10,10 @@ pub(crate) enum Alias {
     Owned { operand: u32, addr: u64 },
     /// Two live-ins are in one storage; the first begins so many bytes after the second, or before it, modulo 2^64.
     Shared { operand: u32, with: u32, distance: u64 },
+    /// The body asks whether tensors refer to the same memory, and what follows says how its live-ins overlap.
+    Asked,
     /// So many rows of a bucketed symbol are real: whether two layouts are one depends on that.
     RealSize(usize),
-}
-
-/// Comparisons that a body makes between its live-ins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Compared {
-    /// If tensors show the same memory.
-    pub(crate) memory: bool,
-    /// If generators are one.
-    pub(crate) generators: bool,
 }
 
 /// The overlaps of the live-ins of a call.

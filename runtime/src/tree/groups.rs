@@ -10,9 +10,7 @@ use std::{
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::{
-    Alias, Compared, CopiedInput, Identity, Positions, RecordingIndex, TraceOp, Tree, edge::EdgeIndex,
-};
+use super::{Alias, CopiedInput, Identity, Positions, RecordingIndex, TraceOp, Tree, edge::EdgeIndex};
 use crate::{
     base::plan::Site,
     memory::{GroupId, Ordinal},
@@ -89,8 +87,8 @@ pub(crate) struct Group {
     pub(crate) results: SmallVec<[Ordinal; 4]>,
     /// Set if it counts among the shapes of a function.
     pub(crate) counted: bool,
-    /// The comparisons that its body made between its live-ins during warm-up, and their overlap; `None` if it compared nothing.
-    pub(crate) aliases: Option<(Compared, Box<[Alias]>)>,
+    /// How its live-ins overlapped during warm-up, if its body asked whether tensors refer to the same memory.
+    pub(crate) aliases: Option<Box<[Alias]>>,
     completed: Option<CompletedWarmUps>,
     /// The last call in which it waited for another group's warm-up, and the last one in which it was
     /// recorded.

@@ -30,7 +30,7 @@ mod reported;
 mod table;
 
 pub(crate) use crate::{memory::GroupId, value::owned::Caller};
-pub(crate) use alias::{Alias, Aliases, Compared};
+pub(crate) use alias::{Alias, Aliases};
 pub(crate) use bounds::ResultBounds;
 pub(crate) use edge::{CopiedInput, MovedOperand, Positions};
 use edge::{EdgeIndex, EdgeState};

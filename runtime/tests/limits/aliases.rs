@@ -1,6 +1,7 @@
 //! Bodies that ask whether tensors show the same memory: the answer is part of what a recording is for.
 
-use graphable::{Mode, Result, Runtime, Schedule, Step, ops};
+use graphable::{Mode, Param, Result, Runtime, Schedule, Step, ops};
+use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{moves::blocks, support::*};
 
@@ -91,6 +92,45 @@ fn random_aliases() {
             }
             assert!(mode == Mode::None || moves == usize::MAX || rt.stats().replays > 20, "{:?}", rt.stats());
             assert!(moves == usize::MAX || rt.stats().fallbacks == 0, "{:?}", rt.stats());
+        }
+    }
+}
+
+/// Parameters and kept values, some of them given twice, and views of them, beside tensors. Their addresses are in every key, but what
+/// is learned from a warm-up is for several addresses.
+#[test]
+fn random_aliases_of_parameters() {
+    let mut rng = StdRng::seed_from_u64(11);
+    for mode in MODES {
+        for audit_every in [0, 2] {
+            let mut rt = runtime();
+            let graph = graph(&mut rt, mode, usize::MAX, audit_every, None);
+            let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
+            let params = [Param::new(&rt, &[12], &values).unwrap(), Param::new(&rt, &[12], &values).unwrap()];
+            let kept = {
+                let step = rt.step().unwrap();
+                step.keep(&step.tensor(&[12], &values).unwrap()).unwrap()
+            };
+            for round in 0..200 {
+                let step = rt.step().unwrap();
+                let t = step.tensor(&[12], &values).unwrap();
+                let sources: Vec<T<'_>> = params
+                    .iter()
+                    .map(|param| step.scope().view(param).unwrap())
+                    .chain([kept.view(step.scope()).unwrap(), t])
+                    .collect();
+                let mut pick = || {
+                    let (source, from) = (rng.random_range(0..sources.len()), [0, 2][rng.random_range(0..2)]);
+                    (ops::narrow(&sources[source], 0, from, 4).unwrap(), 100 * source + from, from)
+                };
+                let (x, y, z) = (pick(), pick(), pick());
+                let [a, b, c] = [x.2, y.2, z.2].map(|from| &values[from..from + 4]);
+                let expected = meaning(a, b, c, x.1 == y.1, x.1 + 2 == z.1);
+                let got = call(&graph, &step, [&x.0, &y.0, &z.0]);
+                assert_eq!(got, expected, "{mode} round {round}: {} {} {}", x.1, y.1, z.1);
+            }
+            assert!(mode == Mode::None || rt.stats().replays > 20, "{:?}", rt.stats());
+            assert_eq!(rt.stats().fallbacks, 0);
         }
     }
 }

@@ -235,3 +235,43 @@ fn objects_as_parameters() {
         }
     }
 }
+
+/// A model whose weights may be tied, and a body that looks at the handles.
+#[derive(Params)]
+struct Tied {
+    weight: Rc<Param<f32>>,
+    tied: Rc<Param<f32>>,
+}
+
+#[graphable]
+fn tells_tied(x: &Tensor<f32>, model: &Tied) -> Result<Tensor<f32>> {
+    let mut h = ops::neg(x)?;
+    if Rc::ptr_eq(&model.weight, &model.tied) {
+        h = ops::scale(&h, 10.0)?;
+    }
+    ops::mul(&h, &*model.weight)
+}
+
+/// Whether weights are tied is part of what a warm-up is for.
+#[test]
+fn tied_weights_are_told_apart() {
+    for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+        let mut rt = runtime();
+        let graph = TellsTiedGraph::builder().mode(mode).build(&mut rt).unwrap();
+        let param = |value: f32| Rc::new(Param::new(&rt, &[1], &[value]).unwrap());
+        let (p, q) = (param(1.0), param(2.0));
+        let model = |weight: &Rc<Param<f32>>, tied: &Rc<Param<f32>>| Tied {
+            weight: weight.clone(),
+            tied: tied.clone(),
+        };
+        let models = [model(&p, &p), model(&p, &q), model(&q, &q), model(&q, &p)];
+        let expected = [-10.0, -1.0, -20.0, -2.0];
+        for at in [0, 0, 0, 1, 1, 1, 0, 1, 2, 3, 2, 3, 2, 3, 0, 1] {
+            let step = rt.step().unwrap();
+            let x = step.tensor(&[1], &[1.0]).unwrap();
+            let y = graph.call(&step, &x, &models[at]).unwrap();
+            assert_eq!(step.read(&y).unwrap(), [expected[at]], "{mode}, model {at}");
+        }
+        assert_eq!(rt.stats().fallbacks, 0);
+    }
+}
