@@ -55,8 +55,8 @@ const ALL: [(&str, Bench); 18] = [
     ("decode", decode::run),
     ("prefill", decode::prefill),
 ];
-/// What `batches` starts, and the models of `decode`.
-const PARTS: [(&str, Bench); 8] = [
+/// What `batches` starts, the models of `decode`, and what `weights.py` starts.
+const PARTS: [(&str, Bench); 9] = [
     ("descending-first", batches::descending_first),
     ("descending", batches::descending),
     ("ascending", batches::ascending),
@@ -65,6 +65,7 @@ const PARTS: [(&str, Bench); 8] = [
     ("decode-smollm", decode::smollm),
     ("decode-blocks", decode::blocks),
     ("prefill-blocks", decode::prompts),
+    ("weights", decode::formats),
 ];
 
 fn main() -> ExitCode {

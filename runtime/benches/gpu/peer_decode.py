@@ -12,8 +12,10 @@ CONTEXT, HEAD = 2048, 64
 POSITIONS = 100, 1900
 
 
-def zeros(*shape, dtype):
-    return nn.Parameter(torch.zeros(*shape, dtype=dtype, device="cuda"), requires_grad=False)
+def weights(*shape, dtype):
+    """Matrices are random and vectors ones, as ours are."""
+    values = torch.ones(shape) if len(shape) == 1 else torch.empty(shape, device="cuda").uniform_(-0.03, 0.03)
+    return nn.Parameter(values.to("cuda", dtype), requires_grad=False)
 
 
 class Cache(nn.Module):
@@ -36,7 +38,7 @@ class Cache(nn.Module):
 class LlamaLayer(nn.Module):
     def __init__(self, batch, dim, heads, kv, ffn, dtype):
         super().__init__()
-        w = lambda *shape: zeros(*shape, dtype=dtype)
+        w = lambda *shape: weights(*shape, dtype=dtype)
         self.norm, self.ffn_norm = w(dim), w(dim)
         self.q, self.k, self.v = w(heads * HEAD, dim), w(kv * HEAD, dim), w(kv * HEAD, dim)
         self.out, self.gate, self.up, self.down = w(dim, heads * HEAD), w(ffn, dim), w(ffn, dim), w(dim, ffn)
@@ -60,7 +62,7 @@ class LlamaLayer(nn.Module):
 class GptLayer(nn.Module):
     def __init__(self, batch, dim, heads, kv, ffn, dtype):
         super().__init__()
-        w = lambda *shape: zeros(*shape, dtype=dtype)
+        w = lambda *shape: weights(*shape, dtype=dtype)
         self.norm, self.ffn_norm, self.norm_bias, self.ffn_norm_bias = w(dim), w(dim), w(dim), w(dim)
         self.q, self.k, self.v, self.out = w(dim, dim), w(dim, dim), w(dim, dim), w(dim, dim)
         self.q_bias, self.k_bias, self.v_bias, self.out_bias = w(dim), w(dim), w(dim), w(dim)
@@ -106,7 +108,7 @@ def decode(say, per_call):
     torch.backends.cuda.matmul.allow_tf32 = False
     for name, (kind, layers, dim, heads, kv, ffn, vocabulary, dtype) in MODELS.items():
         for batch in (1, 8):
-            embed, norm = zeros(vocabulary, dim, dtype=dtype), zeros(dim, dtype=dtype)
+            embed, norm = weights(vocabulary, dim, dtype=dtype), weights(dim, dtype=dtype)
             stack = [kind(batch, dim, heads, kv, ffn, dtype) for _ in range(layers)]
             angles = torch.outer(torch.arange(CONTEXT).float(), 5e5 ** -(torch.arange(0, HEAD, 2).float() / HEAD))
             angles = torch.cat((angles, angles), -1)
@@ -158,7 +160,7 @@ def prompt_layer(layer, x, cos, sin):
 def prefill(say, per_call):
     name = "llama-1b"
     _, layers, dim, heads, kv, ffn, vocabulary, dtype = MODELS[name]
-    embed, norm = zeros(vocabulary, dim, dtype=dtype), zeros(dim, dtype=dtype)
+    embed, norm = weights(vocabulary, dim, dtype=dtype), weights(dim, dtype=dtype)
     stack = [LlamaLayer(1, dim, heads, kv, ffn, dtype) for _ in range(layers)]
     angles = torch.outer(torch.arange(CONTEXT).float(), 5e5 ** -(torch.arange(0, HEAD, 2).float() / HEAD))
     angles = torch.cat((angles, angles), -1)

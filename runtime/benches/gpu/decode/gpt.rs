@@ -2,7 +2,11 @@
 
 use graphable::{Mode, Runtime, bf16, graphable, ops::AttentionMask, prelude::*};
 
-use super::{CONTEXT, Decoder, rows, weights};
+use super::{
+    CONTEXT, Decoder,
+    random::{Random, ones},
+    rows, weights,
+};
 
 const DIM: usize = 1600;
 const LAYERS: usize = 48;
@@ -106,11 +110,12 @@ impl Decoder for Gpt {
     const NAME: &'static str = "gpt2-xl";
 
     fn new(rt: &mut Runtime, batch: usize) -> Result<Self> {
-        let weight = |shape: &[usize]| Param::<bf16>::zeros(rt, shape);
+        let random = Random::new();
+        let weight = |shape: &[usize]| random.floats::<bf16>(rt, shape);
         let linear = |n: usize, k: usize| -> Result<_> {
             Ok(Linear { weight: weight(&[n, k])?, bias: weight(&[n])? })
         };
-        let norm = || -> Result<_> { Ok(Norm { weight: weight(&[DIM])?, bias: weight(&[DIM])? }) };
+        let norm = || -> Result<_> { Ok(Norm { weight: ones(rt, DIM)?, bias: weight(&[DIM])? }) };
         let cache = || State::<bf16>::zeros(rt, &[batch * CONTEXT, HEADS, HEAD]);
         let layer = |_| {
             Ok(Layer {

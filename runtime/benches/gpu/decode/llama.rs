@@ -8,7 +8,11 @@ use graphable::{
     prelude::*,
 };
 
-use super::{CONTEXT, Decoder, rows, weights};
+use super::{
+    CONTEXT, Decoder,
+    random::{Random, ones},
+    rows, weights,
+};
 
 /// The sizes of a model.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +133,7 @@ fn prefill<T: Float>(
     ops::argmax(&logits, 1)
 }
 
-/// With matrices in blocks of a format, or as floats, and the table of embeddings, which is the head as well, in another or the same.
+/// With random matrices in blocks of a format, or of floats, and the table of embeddings, which is the head as well, in another or the same.
 fn model<T: Float>(
     rt: &Runtime,
     batch: usize,
@@ -137,15 +141,9 @@ fn model<T: Float>(
     [format, head]: [Option<BlockFormat>; 2],
 ) -> Result<Model<T>> {
     let Sizes { dim, layers, heads, key_heads, ffn, vocabulary } = sizes;
-    let norm = || Param::<T>::zeros(rt, &[dim]);
-    let stored = |format: Option<BlockFormat>, shape: &[usize; 2]| match format {
-        None => Param::<T>::zeros(rt, shape).map(Weight::from),
-        Some(format) => {
-            let row = format.row_bytes(shape[1]).unwrap_or_default();
-            Weight::blocks(rt, shape, format, vec![0; shape[0] * row])
-        }
-    };
-    let weight = |shape: &[usize; 2]| stored(format, shape);
+    let random = Random::new();
+    let norm = || ones(rt, dim);
+    let weight = |shape: &[usize; 2]| random.weight(rt, shape, format);
     let cache = || State::<T>::zeros(rt, &[batch * CONTEXT, key_heads, HEAD]);
     let layer = |_| {
         Ok(Layer {
@@ -163,7 +161,7 @@ fn model<T: Float>(
         })
     };
     Ok(Model {
-        embed: stored(head, &[vocabulary, dim])?,
+        embed: random.weight(rt, &[vocabulary, dim], head)?,
         layers: (0..layers).map(layer).collect::<Result<_>>()?,
         norm: norm()?,
     })

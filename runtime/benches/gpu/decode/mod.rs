@@ -3,12 +3,14 @@
 //!
 //! Products are written as a model has them: q, k, v, gate and up are parameters of their own. One recording serves every
 //! position. `decode-blocks` has the first and the last of them with matrices in blocks, and `prefill-blocks` the first with a prompt of 512 tokens;
-//! `prefill` reads prompts of 512 and 2048 tokens with it in bf16. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
+//! `weights` has what `weights.py` compares: the first with matrices in blocks, a token at batch 1 and a prompt. `prefill` reads prompts of 512 and 2048
+//! tokens with it in bf16. Weights are random. The caches have 2048 rows; a call at position 100 or 1900 reads the rows up to there. With `GRAPHABLE_BENCH_TREE` in the
 //! environment, the recordings are printed, with what passes did and refused; `GRAPHABLE_BENCH_PASSES=all,none` measures these alone, and
 //! `GRAPHABLE_BENCH_MODELS=llama-1b,smollm2-135m` these models.
 
 mod gpt;
 mod llama;
+mod random;
 
 use graphable::{Device, ParamKind, ParamVisitor, Passes, Runtime, bf16, prelude::*};
 
@@ -87,11 +89,15 @@ fn is_asked(name: &str) -> bool {
 }
 
 fn model<D: Decoder>() -> Result<()> {
+    batches::<D>(&[1, 8])
+}
+
+fn batches<D: Decoder>(sizes: &[usize]) -> Result<()> {
     let settings = settings()?;
     if !is_asked(D::NAME) {
         return Ok(());
     }
-    for batch in [1, 8] {
+    for &batch in sizes {
         for setting in &settings {
             measure::<D>(batch, setting)?;
         }
@@ -175,6 +181,24 @@ pub(crate) fn prompts() -> Result<()> {
     prompt::<llama::Llama1BQ4K>(512)?;
     prompt::<llama::Llama1BF8>(512)?;
     prompt::<llama::Llama1BI4>(512)
+}
+
+/// A token at batch 1, and a prompt of 512.
+fn token_and_prompt<K: llama::Kind>() -> Result<()> {
+    batches::<llama::Llama<K, bf16>>(&[1])?;
+    prompt::<K>(512)
+}
+
+/// What `weights.py` compares.
+pub(crate) fn formats() -> Result<()> {
+    token_and_prompt::<llama::Llama1B>()?;
+    token_and_prompt::<llama::Llama1BQ8>()?;
+    token_and_prompt::<llama::Llama1BF8>()?;
+    token_and_prompt::<llama::Llama1BQ6K>()?;
+    token_and_prompt::<llama::Llama1BQ4K>()?;
+    token_and_prompt::<llama::Llama1BQ4KHead>()?;
+    token_and_prompt::<llama::Llama1BI4>()?;
+    token_and_prompt::<llama::Llama1BI4Head>()
 }
 
 pub(crate) fn gpt() -> Result<()> {
