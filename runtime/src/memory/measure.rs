@@ -16,6 +16,15 @@ pub(crate) struct ArenaBytes {
     pub(crate) eager: u64,
 }
 
+/// Bytes of memory with an identity that is still used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OwnedBytes {
+    /// Static inputs and host blocks of graph objects.
+    pub(crate) of_graphs: u64,
+    /// Parameters, weights in blocks and state.
+    pub(crate) of_user: u64,
+}
+
 /// The state that a discarded capture must not change.
 #[derive(Debug)]
 pub(crate) struct MemoryAside {
@@ -92,9 +101,13 @@ impl Memory {
         self.lent_peak
     }
 
-    /// Returns the size of the static inputs and host blocks of graph objects, in bytes.
-    pub(crate) fn static_bytes(&self) -> u64 {
-        let all = self.owned.iter();
-        all.filter(|owned| owned.graph.is_some()).map(|owned| owned.memory.len()).sum()
+    /// Returns the sizes of what has an identity: buffers of graph objects, parameters, state.
+    pub(crate) fn owned_bytes(&self) -> OwnedBytes {
+        let mut bytes = OwnedBytes::default();
+        for owned in self.owned.iter() {
+            let of = if owned.graph.is_some() { &mut bytes.of_graphs } else { &mut bytes.of_user };
+            *of += owned.memory.len();
+        }
+        bytes
     }
 }

@@ -39,7 +39,7 @@ use crate::{
     },
 };
 
-pub(crate) use self::measure::{ArenaBytes, MemoryAside};
+pub(crate) use self::measure::{ArenaBytes, MemoryAside, OwnedBytes};
 use crate::observe::memory::{ArenaUsage, MemoryArena};
 pub(crate) use crate::value::raw::SlotId;
 pub(crate) use alive::{Alive, EntryBlock};

@@ -147,6 +147,9 @@ pub struct CaptureMemory {
     pub eager_bytes: u64,
     /// Bytes of static inputs.
     pub static_bytes: u64,
+    /// Bytes of parameters, weights in blocks and state that are there when the plan ends, in addition to those that were there before:
+    /// what a plan takes that loads a model and keeps it.
+    pub owned_bytes: u64,
     /// Bytes of executables.
     pub executable_bytes: u64,
 }
@@ -154,7 +157,10 @@ pub struct CaptureMemory {
 impl CaptureMemory {
     /// Returns the total.
     pub fn total_bytes(&self) -> u64 {
-        self.pool_bytes + self.result_bytes + self.eager_bytes + self.static_bytes + self.executable_bytes
+        let Self {
+            pool_bytes, result_bytes, eager_bytes, static_bytes, owned_bytes, executable_bytes, ..
+        } = self;
+        pool_bytes + result_bytes + eager_bytes + static_bytes + owned_bytes + executable_bytes
     }
 
     /// Returns by how much this estimate exceeds what the plan `took`, as a fraction of that; negative if it

@@ -67,7 +67,8 @@ impl Runtime {
     /// discarded, and the rest is extrapolated: the arenas are shared, so they need as much as the largest
     /// combination, and each further recording is assumed to need an executable like that of the second.
     /// Afterwards everything is as before, even if a capture fails or panics: recordings, memory, counters,
-    /// state. Therefore the plan must not call [`preallocate`](Self::preallocate), [`trim`](Self::trim),
+    /// state. What the plan loads for good is loaded: parameters that outlive it are counted
+    /// ([`CaptureMemory::owned_bytes`]) and stay. Therefore the plan must not call [`preallocate`](Self::preallocate), [`trim`](Self::trim),
     /// [`reset`](Self::reset), [`measure_memory`](Self::measure_memory), or this method.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     Error, Result,
-    memory::{ArenaBytes, Extent, Memory, MemoryAside},
+    memory::{ArenaBytes, Extent, Memory, MemoryAside, OwnedBytes},
     observe::{log::Log, memory::CaptureMemory},
     record::{CallHistory, CallState},
     tree::Tree,
@@ -31,7 +31,7 @@ struct DryRun {
 pub(crate) struct Measure {
     marks: ArenaBytes,
     committed: ArenaBytes,
-    static_bytes: u64,
+    owned: OwnedBytes,
     recordings: u64,
     executable_bytes: u64,
 }
@@ -41,9 +41,9 @@ impl Measure {
     pub(crate) fn begin(memory: &mut Memory, tree: &Tree) -> Self {
         let marks = memory.high_water();
         memory.forget_high_water();
-        let (committed, static_bytes) = (memory.committed(), memory.static_bytes());
+        let (committed, owned) = (memory.committed(), memory.owned_bytes());
         let (recordings, executable_bytes) = tree.recorded();
-        Self { marks, committed, static_bytes, recordings, executable_bytes }
+        Self { marks, committed, owned, recordings, executable_bytes }
     }
 
     /// Restores the overall high-water marks.
@@ -54,13 +54,14 @@ impl Measure {
     /// Returns the memory that was needed since then.
     pub(crate) fn taken(&self, memory: &Memory, tree: &Tree) -> CaptureMemory {
         let (recordings, executable_bytes) = tree.recorded();
-        let marks = memory.high_water();
+        let (marks, owned) = (memory.high_water(), memory.owned_bytes());
         CaptureMemory {
             recordings: recordings.saturating_sub(self.recordings),
             pool_bytes: marks.pool,
             result_bytes: marks.results,
             eager_bytes: marks.eager,
-            static_bytes: memory.static_bytes().saturating_sub(self.static_bytes),
+            static_bytes: owned.of_graphs.saturating_sub(self.owned.of_graphs),
+            owned_bytes: owned.of_user.saturating_sub(self.owned.of_user),
             executable_bytes: executable_bytes.saturating_sub(self.executable_bytes),
         }
     }

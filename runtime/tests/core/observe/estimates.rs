@@ -1,6 +1,9 @@
 //! What captures will take, before they are made.
 
-use graphable::{CaptureMemory, Event, MemoryStats, Mode, Result, Runtime, Schedule, State, Stats, ops};
+use graphable::{
+    BlockFormat, CaptureMemory, Event, MemoryStats, Mode, Result, Runtime, Schedule, State, Stats, Weight,
+    ops,
+};
 
 use crate::support::*;
 
@@ -113,6 +116,40 @@ fn an_estimate_is_near_what_captures_take() {
         assert_eq!((again.recordings, again.executable_bytes, again.static_bytes), (0, 0, 0));
         still_usable(&mut rt);
     }
+}
+
+/// A weight of eight rows in each format.
+fn weights(rt: &Runtime) -> Result<Vec<Weight<f32>>> {
+    let values: Vec<f32> = (0..8 * 256).map(|i| (i % 31) as f32 - 15.0).collect();
+    let weight = |&format: &BlockFormat| Weight::blocks(rt, &[8, 256], format, format.quantize(&values)?);
+    BlockFormat::ALL.iter().map(weight).collect()
+}
+
+#[test]
+fn what_a_plan_loads_is_a_part_of_its_memory() {
+    let mut rt = runtime();
+    let before = rt.memory().owned_bytes;
+    let mut kept = Vec::new();
+    let mut plan = |rt: &mut Runtime| {
+        kept.push(weights(rt)?);
+        Ok(())
+    };
+    let expected = rt.estimate_memory(&mut plan).unwrap();
+    let bytes = rt.memory().owned_bytes - before;
+    assert_eq!((expected.owned_bytes, expected.total_bytes()), (bytes, bytes));
+    let took = rt.measure_memory(&mut plan).unwrap();
+    assert_eq!((took.owned_bytes, took.total_bytes()), (bytes, bytes));
+    assert!(bytes >= kept[0].iter().map(Weight::bytes).sum(), "{bytes}");
+    let gone = rt.estimate_memory(|rt| weights(rt).map(drop)).unwrap();
+    assert_eq!(gone.owned_bytes, 0);
+    // Those that an estimate made are weights like others.
+    let step = rt.step().unwrap();
+    let read = |weight: &Weight<f32>| weight.read_blocks(&step).unwrap().wait().unwrap();
+    for (one, other) in kept[0].iter().zip(&kept[1]) {
+        assert_eq!(read(one), read(other), "{:?}", one.format());
+    }
+    drop(step);
+    still_usable(&mut rt);
 }
 
 #[test]
