@@ -33,7 +33,7 @@ pub use crate::{
     },
     memory::{Live, Tables},
     model::{
-        load::{LoadParam, LoadParams, LoadState, Loader},
+        load::{LoadParam, LoadParams, LoadState, Loader, Saver},
         params::{ConfigValue, ParamField, ParamVisitor, Params},
     },
     tensor::{

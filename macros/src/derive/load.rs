@@ -1,4 +1,4 @@
-//! `#[params(config = …)]`: loading a struct by tensor name.
+//! `#[params(config = …)]`: loading a struct by tensor name, and saving it under the same names.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -10,12 +10,21 @@ use super::{
     local, private,
 };
 
-/// The way in which one field is loaded.
+/// The way in which one field is loaded and saved.
 pub(super) struct FieldPlan {
     /// An expression of type `Option<field type>`.
     value: TokenStream,
+    /// A statement that saves the field, which is bound by reference; nothing if it does not come from the file.
+    save: TokenStream,
     /// The bound that it needs if the field's type depends on a type parameter.
     bound: Option<TokenStream>,
+}
+
+impl FieldPlan {
+    /// Of a field that is not in the file.
+    fn made(value: TokenStream, bound: Option<TokenStream>) -> Self {
+        Self { value, save: TokenStream::new(), bound }
+    }
 }
 
 /// Reports attributes that state how to load a struct which is not loaded.
@@ -59,7 +68,7 @@ pub(super) fn plan(
 fn plan_field(field: &Field<'_>, own: &ParamsAttr, role: &Role, errors: &mut Errors) -> Option<FieldPlan> {
     match role {
         Role::Config(_, Some(value)) => {
-            Some(FieldPlan { value: quote!(::core::option::Option::Some(#value)), bound: None })
+            Some(FieldPlan::made(quote!(::core::option::Option::Some(#value)), None))
         }
         Role::Config(attr, None) => {
             errors.push(
@@ -74,10 +83,7 @@ fn plan_field(field: &Field<'_>, own: &ParamsAttr, role: &Role, errors: &mut Err
         Role::State(attr, args) => plan_state(field, attr, args, errors),
         Role::Param(attr, args) => plan_param(field, own, attr.to_token_stream(), args, errors),
         Role::Plain if last_segment(field.ty()).is_some_and(|s| s.ident == "PhantomData") => {
-            Some(FieldPlan {
-                value: quote!(::core::option::Option::Some(::core::marker::PhantomData)),
-                bound: None,
-            })
+            Some(FieldPlan::made(quote!(::core::option::Option::Some(::core::marker::PhantomData)), None))
         }
         Role::Plain => plan_param(field, own, field.ty().to_token_stream(), &Args::default(), errors),
     }
@@ -97,14 +103,12 @@ fn plan_state(field: &Field<'_>, attr: impl ToTokens, args: &Args, errors: &mut 
     let one = |ty: &Type, name: TokenStream| quote_spanned!(field.span()=> <#ty as #p::LoadState>::load_state(#l, #name, &(#shape)));
     let Some(len) = &args.len else {
         let ty = field.ty();
-        return Some(FieldPlan { value: one(ty, quote!(#name)), bound: Some(quote!(#ty: #p::LoadState)) });
+        return Some(FieldPlan::made(one(ty, quote!(#name)), Some(quote!(#ty: #p::LoadState))));
     };
     let inner = inner(field, "Vec", "len", errors)?;
     let (template, value) = (format!("{name}.{{}}"), one(inner, n.to_token_stream()));
-    Some(FieldPlan {
-        value: quote!(#l.list::<#inner>(#template, #len, |#l, #n| #value)),
-        bound: Some(quote!(#inner: #p::LoadState)),
-    })
+    let list = quote!(#l.list::<#inner>(#template, #len, |#l, #n| #value));
+    Some(FieldPlan::made(list, Some(quote!(#inner: #p::LoadState))))
 }
 
 fn plan_param(
@@ -116,9 +120,28 @@ fn plan_param(
 ) -> Option<FieldPlan> {
     let name = name(field, args, errors)?;
     check_type(field, &at, args, errors)?;
-    let (p, l, n) = (private(), local("l"), local("n"));
+    let item = item(field, args, errors)?;
+    let (l, n, s, i) = (local("l"), local("n"), local("s"), local("i"));
+    let item_name = if args.len.is_some() { n.to_token_stream() } else { quote!(#name) };
+    let One { load, save, bound } = one(field, own, item, &item_name, args, errors)?;
+    let binding = &field.binding;
+    let (value, save) = match (&args.len, &args.optional) {
+        (Some(len), _) => (
+            quote!(#l.list::<#item>(#name, #len, |#l, #n| #load)),
+            quote!(#s.list::<#item>(#name, #binding, |#s, #n, #i| #save);),
+        ),
+        (None, Some(_)) => (
+            quote!(#l.optional::<#item>(#name, |#l| #load)),
+            quote!(if let ::core::option::Option::Some(#i) = #binding { #save; }),
+        ),
+        (None, None) => (load, quote!({ let #i = #binding; #save; })),
+    };
+    Some(FieldPlan { value, save, bound })
+}
 
-    let (item, is_list) = match (&args.len, &args.optional) {
+/// Returns the type of what is loaded: that of the field, or of what it contains.
+fn item<'a>(field: &'a Field<'a>, args: &Args, errors: &mut Errors) -> Option<&'a Type> {
+    match (&args.len, &args.optional) {
         (Some(_), Some(optional)) => {
             errors.push(
                 Code::LoadContradiction,
@@ -126,15 +149,33 @@ fn plan_param(
                 "a list is not optional",
                 "a list that may be absent has the length 0: put that into `len = …`",
             );
-            return None;
+            None
         }
-        (Some(_), None) => (inner(field, "Vec", "len", errors)?, true),
-        (None, Some(_)) => (inner(field, "Option", "optional", errors)?, false),
-        (None, None) => (field.ty(), false),
-    };
+        (Some(_), None) => inner(field, "Vec", "len", errors),
+        (None, Some(_)) => inner(field, "Option", "optional", errors),
+        (None, None) => Some(field.ty()),
+    }
+}
 
-    let item_name = if is_list { n.to_token_stream() } else { quote!(#name) };
-    let (one, bound) = match (&args.shape, &args.config) {
+/// One tensor, or one struct of a field.
+struct One {
+    load: TokenStream,
+    /// Saves `__i`.
+    save: TokenStream,
+    bound: Option<TokenStream>,
+}
+
+fn one(
+    field: &Field<'_>,
+    own: &ParamsAttr,
+    item: &Type,
+    name: &TokenStream,
+    args: &Args,
+    errors: &mut Errors,
+) -> Option<One> {
+    let (p, l, s, i) = (private(), local("l"), local("s"), local("i"));
+    let nested = quote_spanned!(field.span()=> #s.nested::<#item>(#name, #i));
+    Some(match (&args.shape, &args.config) {
         (Some(_), Some(config)) => {
             errors.push(
                 Code::LoadContradiction,
@@ -144,28 +185,26 @@ fn plan_param(
             );
             return None;
         }
-        (Some(shape), None) => (
-            quote_spanned!(field.span()=> <#item as #p::LoadParam>::load_param(#l, #item_name, &(#shape))),
-            Some(quote!(#item: #p::LoadParam)),
-        ),
+        (Some(shape), None) => One {
+            load: quote_spanned!(field.span()=> <#item as #p::LoadParam>::load_param(#l, #name, &(#shape))),
+            save: quote_spanned!(field.span()=> <#item as #p::LoadParam>::save_param(#i, #s, #name)),
+            bound: Some(quote!(#item: #p::LoadParam)),
+        },
         (None, None) => {
             let (config, own) = (config(), &own.config);
-            (
-                quote_spanned!(field.span()=> #l.nested::<#item>(#item_name, #config)),
-                Some(quote!(#item: #p::LoadParams<Config = #own>)),
-            )
+            One {
+                load: quote_spanned!(field.span()=> #l.nested::<#item>(#name, #config)),
+                save: nested,
+                bound: Some(quote!(#item: #p::LoadParams<Config = #own>)),
+            }
         }
         // The config's type is not known here, so nothing can be asked of a generic field.
-        (None, Some(config)) => {
-            (quote_spanned!(field.span()=> #l.nested::<#item>(#item_name, &(#config))), None)
-        }
-    };
-    let value = match (&args.len, &args.optional) {
-        (Some(len), _) => quote!(#l.list::<#item>(#name, #len, |#l, #n| #one)),
-        (None, Some(_)) => quote!(#l.optional::<#item>(#name, |#l| #one)),
-        (None, None) => one,
-    };
-    Some(FieldPlan { value, bound })
+        (None, Some(config)) => One {
+            load: quote_spanned!(field.span()=> #l.nested::<#item>(#name, &(#config))),
+            save: nested,
+            bound: None,
+        },
+    })
 }
 
 /// Returns the name of the tensor, or the prefix of a struct's names: as given, or that of the field.
@@ -265,9 +304,18 @@ fn config() -> Ident {
     Ident::new("config", Span::call_site())
 }
 
-/// The impl; without a plan (after errors) one that loads nothing.
+/// The impl; without a plan (after errors) one that loads and saves nothing.
 pub(super) fn expand(item: &Item<'_>, own: &ParamsAttr, plan: Option<Vec<FieldPlan>>) -> TokenStream {
-    let (p, l, config_type, config) = (private(), local("l"), &own.config, config());
+    let (p, l, s, config_type, config) = (private(), local("l"), local("s"), &own.config, config());
+    let save = plan.as_ref().map(|plan| {
+        item.visit(
+            |_| TokenStream::new(),
+            |field| {
+                let (binding, save) = (&field.binding, &plan[field.index].save);
+                if save.is_empty() { quote!(let _ = #binding;) } else { save.clone() }
+            },
+        )
+    });
     let body = match &plan {
         None => quote!(::core::option::Option::None),
         Some(plan) => {
@@ -287,6 +335,8 @@ pub(super) fn expand(item: &Item<'_>, own: &ParamsAttr, plan: Option<Vec<FieldPl
             type Config = #config_type;
             #[allow(unused_variables)]
             fn load(#l: &mut #p::Loader<'_>, #config: &Self::Config) -> ::core::option::Option<Self> { #body }
+            #[allow(unused_variables)]
+            fn save(&self, #s: &mut #p::Saver) { #save }
         },
     )
 }

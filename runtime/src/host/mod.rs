@@ -15,6 +15,8 @@ pub(crate) mod piecewise;
 pub(crate) mod pinned_log;
 pub(crate) mod ragged;
 mod rng;
+#[cfg(feature = "safetensors")]
+mod save;
 pub(crate) mod step;
 mod tiled_weights;
 mod values;

@@ -21,8 +21,8 @@ use crate::{
 /// [`ops::linear`](crate::ops::linear), [`ops::linear_bias`](crate::ops::linear_bias) and
 /// [`ops::embedding`](crate::ops::embedding) take it, so one model of `Weight`s can have floats or blocks, whichever its source has:
 /// see [`Loader::weight`](crate::load::Loader::weight). Like a parameter, it is memory with a stable address that segments read, a field of a `#[derive(Params)]` struct, and part of
-/// [`Runtime::memory`](crate::Runtime::memory) with its real bytes. An estimate of what captures take
-/// ([`Runtime::estimate_memory`](crate::Runtime::estimate_memory)) does not include it. Another weight is another key.
+/// [`Runtime::memory`](crate::Runtime::memory) with its real bytes, as it is of an estimate
+/// ([`Runtime::estimate_memory`](crate::Runtime::estimate_memory)) whose plan makes it. Another weight is another key.
 ///
 /// **Accuracy.** The values of blocks are exactly those of [`BlockFormat::dequantize`]. On the CPU, a product quantises its
 /// activations as well, to 8 bits with a scale for every 32: each activation is off by at most about a 254th of the largest one

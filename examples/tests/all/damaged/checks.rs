@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use graphable::{
-    Error as RuntimeError,
+    BlockFormat, Error as RuntimeError,
     load::{Quantization, QuantizedTensors, SafeTensors, TensorSource},
 };
 use graphable_examples::{
@@ -115,6 +115,10 @@ pub(crate) fn quantised(config: &[u8], bytes: &[u8]) -> bool {
     true
 }
 
+fn weight_bytes(shape: &[usize], format: BlockFormat) -> Option<usize> {
+    shape[0].checked_mul(format.row_bytes(shape[1])?)
+}
+
 /// A folder: the first two numbers are the lengths of the index and of its first shard; the second one follows.
 pub(crate) fn shards(folder: &Scratch, bytes: &[u8]) -> bool {
     let Some((lengths, rest)) = bytes.split_first_chunk::<4>() else { return false };
@@ -138,6 +142,10 @@ pub(crate) fn shards(folder: &Scratch, bytes: &[u8]) -> bool {
                 let tensor = tensor.expect("a tensor that was named");
                 let elements = tensor.shape.iter().product::<usize>();
                 assert_eq!(tensor.bytes.len(), elements * tensor.dtype.size());
+                if let Some(blocks) = opened.blocks(&name).expect("weights were checked") {
+                    assert_eq!(blocks.shape, tensor.shape);
+                    assert_eq!(Some(blocks.bytes.len()), weight_bytes(&blocks.shape, blocks.format));
+                }
             }
             Err(e) => assert!(e.to_string().contains("elements of type"), "{e}"),
         }

@@ -228,14 +228,27 @@ fn headers_take_at_most_sixteen_times_their_bytes() {
     }
 }
 
+/// A file as `Eager::save` writes it: a weight in blocks, whose format is in the metadata, and one in floats.
+fn with_blocks() -> Vec<u8> {
+    let blocks = vec![1; 2 * 34];
+    let floats = vec![1; 16];
+    let view = |dtype, shape, data| safetensors::tensor::TensorView::new(dtype, shape, data).unwrap();
+    let views = [
+        ("w", view(safetensors::Dtype::U8, vec![2, 34], &blocks)),
+        ("z", view(safetensors::Dtype::F32, vec![2, 2], &floats)),
+    ];
+    let formats = [("graphable.blocks".to_owned(), r#"{"w":"Q8_0"}"#.to_owned())];
+    safetensors::serialize(views, Some(formats.into())).unwrap()
+}
+
 #[test]
 fn folders_in_shards() {
     let folder = Scratch::new("shards");
     let named = |name: &str| (name.to_owned(), safetensors::Dtype::F32, vec![2, 2], vec![1u8; 16]);
-    let (a, b) = (serialise(&[named("x"), named("y")]), serialise(&[named("z")]));
+    let (a, b) = (serialise(&[named("x"), named("y")]), with_blocks());
     assert_eq!(tensors(&a).len(), 2);
-    let index = json!({ "metadata": { "total_size": 48 }, "weight_map": {
-        "x": "a.safetensors", "y": "a.safetensors", "z": "b.safetensors",
+    let index = json!({ "metadata": { "total_size": 116 }, "weight_map": {
+        "x": "a.safetensors", "y": "a.safetensors", "w": "b.safetensors", "z": "b.safetensors",
     } });
     let pack = |index: &str, a: &[u8], b: &[u8]| {
         let lengths = [index.len() as u16, a.len() as u16].map(u16::to_le_bytes);

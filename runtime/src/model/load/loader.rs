@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use rustc_hash::FxHashMap;
 
-use super::{HostBlocks, HostTensor, TensorSource, nearest::nearest};
+use super::{HostBlocks, HostTensor, Saver, TensorSource, joined, nearest::nearest};
 use crate::{
     BlockFormat, DType, Element, Error, Float, Param, Result, Runtime, State, Weight,
     base::dtype::{from_bytes, to_bytes},
@@ -30,6 +30,13 @@ pub trait LoadParams: Sized {
 
     /// Loads every field, and reports mismatches to `loader`. Returns `None` if there were any.
     fn load(loader: &mut Loader<'_>, config: &Self::Config) -> Option<Self>;
+
+    /// Adds every parameter to `saver`, under the name that `load` asks for; state is not saved. Derived code has it. By default, the
+    /// model cannot be saved, which is a problem that `saver` reports.
+    fn save(&self, saver: &mut Saver) {
+        let name = std::any::type_name::<Self>();
+        saver.problem(format!("`{name}` does not say how it is saved; implement `LoadParams::save` for it"));
+    }
 }
 
 impl<M: LoadParams> LoadParams for Box<M> {
@@ -37,6 +44,10 @@ impl<M: LoadParams> LoadParams for Box<M> {
 
     fn load(loader: &mut Loader<'_>, config: &M::Config) -> Option<Self> {
         M::load(loader, config).map(Self::new)
+    }
+
+    fn save(&self, saver: &mut Saver) {
+        (**self).save(saver);
     }
 }
 
@@ -50,17 +61,28 @@ pub trait LoadParam: Sized {
     /// Loads the tensor `name`, which must have `shape`.
     #[doc(hidden)]
     fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self>;
+    /// Adds it to what is saved.
+    #[doc(hidden)]
+    fn save_param(&self, saver: &mut Saver, name: &str);
 }
 
 impl<T: Element> LoadParam for Param<T> {
     fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self> {
         loader.param(name, shape)
     }
+
+    fn save_param(&self, saver: &mut Saver, name: &str) {
+        saver.param(name, self);
+    }
 }
 
 impl<T: Float> LoadParam for Weight<T> {
     fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self> {
         loader.weight(name, shape)
+    }
+
+    fn save_param(&self, saver: &mut Saver, name: &str) {
+        saver.weight(name, self);
     }
 }
 
@@ -250,11 +272,7 @@ impl<'a> Loader<'a> {
     }
 
     fn full(&self, name: &str) -> String {
-        match (self.prefix.as_str(), name) {
-            ("", name) => name.into(),
-            (prefix, "") => prefix.into(),
-            (prefix, name) => format!("{prefix}.{name}"),
-        }
+        joined(&self.prefix, name)
     }
 
     /// Returns what the source calls it.

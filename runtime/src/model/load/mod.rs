@@ -1,4 +1,4 @@
-//! Loading models by tensor name.
+//! Loading models by tensor name, and saving them.
 //!
 //! `#[derive(Params)]` with `#[params(config = …)]` generates the loading code from the fields' attributes:
 //!
@@ -42,6 +42,8 @@
 //! # }
 //! ```
 //!
+//! [`Eager::save`](crate::Eager::save) writes such a model to a file that can be loaded again.
+//!
 //! All mismatches between model and file are collected before anything is reported. [`SafeTensors`] reads files, folders and
 //! sharded ones, into memory or mapped; [`QuantizedTensors`] also those whose weights are quantised.
 
@@ -51,7 +53,8 @@ mod nearest;
 #[cfg(feature = "safetensors")]
 mod quantized;
 #[cfg(feature = "safetensors")]
-mod safetensors;
+pub(crate) mod safetensors;
+pub(crate) mod saver;
 mod source;
 
 pub use crate::backend::cpu::MappedFile;
@@ -63,4 +66,14 @@ pub use quantized::{PackedTensor, Packing, Quantization, QuantizedTensors};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use safetensors::SafeTensors;
+pub use saver::Saver;
 pub use source::{HostBlocks, HostTensor, TensorSource};
+
+/// Joins the names of a struct and of a field.
+fn joined(prefix: &str, name: &str) -> String {
+    match (prefix, name) {
+        ("", name) => name.into(),
+        (prefix, "") => prefix.into(),
+        (prefix, name) => format!("{prefix}.{name}"),
+    }
+}

@@ -3,6 +3,7 @@
 mod loaded;
 mod mapped;
 mod mapped_floats;
+mod saved;
 mod written;
 
 use std::ops::Range;

@@ -67,7 +67,7 @@ impl QuantizedTensors {
     /// blocks](TensorSource::blocks) in it nevertheless.
     pub fn format(&self, name: &str) -> Option<BlockFormat> {
         match self.entries.get(name)? {
-            Entry::Plain => None,
+            Entry::Plain => self.files.stored_blocks(name).map(|(format, _)| format),
             Entry::Float8 { .. } => Some(BlockFormat::F8_E4M3),
             Entry::Int4 { .. } => Some(BlockFormat::INT4),
         }
@@ -76,10 +76,13 @@ impl QuantizedTensors {
     /// Returns the sizes of a tensor, outermost first; `None` if it is not there.
     pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
         let entry = self.entries.get(name)?;
-        Some(match entry.shape() {
-            Some(shape) => shape.to_vec(),
-            None => self.files.raw(name)?.shape.to_vec(),
-        })
+        if let Some(shape) = entry.shape() {
+            return Some(shape.to_vec());
+        }
+        match self.files.stored_blocks(name) {
+            Some((_, shape)) => Some(shape),
+            None => self.files.raw(name).map(|raw| raw.shape.to_vec()),
+        }
     }
 
     /// Returns the bytes that a tensor takes in the files, with its scales; 0 if it is not there.
@@ -132,7 +135,8 @@ impl TensorSource for QuantizedTensors {
 
     fn blocks(&self, name: &str) -> Result<Option<HostBlocks<'_>>> {
         let (format, shape, blocks) = match self.entries.get(name) {
-            None | Some(Entry::Plain) => return Ok(None),
+            None => return Ok(None),
+            Some(Entry::Plain) => return self.files.blocks(name),
             Some(entry @ Entry::Float8 { .. }) => {
                 let weight = entry.float8(&self.files, name)?;
                 (BlockFormat::F8_E4M3, weight.shape, weight.blocks())

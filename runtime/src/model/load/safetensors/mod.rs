@@ -1,5 +1,6 @@
 //! The safetensors format.
 
+pub(crate) mod blocks;
 mod index;
 mod shard;
 
@@ -11,8 +12,8 @@ use std::{
 };
 
 use self::shard::{Bytes, Open, Shard};
-use super::{HostTensor, MappedFile, TensorSource, quantized::Raw};
-use crate::{Error, Result};
+use super::{HostBlocks, HostTensor, MappedFile, TensorSource, quantized::Raw};
+use crate::{BlockFormat, Error, Result};
 
 /// The end of the names of indices.
 const INDEX: &str = ".index.json";
@@ -21,6 +22,9 @@ const WHOLE: &str = "model.safetensors";
 const SHARDED: &str = "model.safetensors.index.json";
 
 /// Safetensors files of one model: one file, or several and their index.
+///
+/// Weights that [`Eager::save`](crate::Eager::save) wrote in blocks are read as blocks. For those of other programs, see
+/// [`QuantizedTensors`](super::QuantizedTensors).
 pub struct SafeTensors {
     name: String,
     shards: Vec<Shard>,
@@ -100,6 +104,12 @@ impl SafeTensors {
 }
 
 impl SafeTensors {
+    /// Returns the format and the shape of a weight in blocks.
+    pub(super) fn stored_blocks(&self, name: &str) -> Option<(BlockFormat, Vec<usize>)> {
+        let HostBlocks { format, shape, .. } = self.shards[*self.tensors.get(name)?].blocks(name)?;
+        Some((format, shape))
+    }
+
     /// Returns a tensor of any type.
     pub(super) fn raw(&self, name: &str) -> Option<Raw<'_>> {
         self.shards[*self.tensors.get(name)?].raw(name)
@@ -118,6 +128,10 @@ impl TensorSource for SafeTensors {
     fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>> {
         let Some(shard) = self.tensors.get(name) else { return Ok(None) };
         self.shards[*shard].tensor(name)
+    }
+
+    fn blocks(&self, name: &str) -> Result<Option<HostBlocks<'_>>> {
+        Ok(self.tensors.get(name).and_then(|&shard| self.shards[shard].blocks(name)))
     }
 }
 

@@ -1,15 +1,16 @@
 //! One file of the format.
 
-use std::{borrow::Cow, io, path::Path, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, io, path::Path, sync::Arc};
 
 use ::safetensors::{
     SafeTensors as View,
     tensor::{Dtype, Metadata, SafeTensorError},
 };
 
+use super::blocks;
 use crate::{
-    DType, Error, Result,
-    model::load::{HostTensor, MappedFile, quantized::Raw},
+    BlockFormat, DType, Error, Result,
+    model::load::{HostBlocks, HostTensor, MappedFile, quantized::Raw},
 };
 
 /// The number of bytes before the header, which contain its length.
@@ -31,6 +32,8 @@ pub(super) struct Shard {
     /// The offset of the elements.
     data: usize,
     pub(super) metadata: Metadata,
+    /// The formats of tensors that are in blocks.
+    blocks: BTreeMap<String, BlockFormat>,
 }
 
 impl Shard {
@@ -49,7 +52,10 @@ impl Shard {
 
     fn new(path: String, bytes: Bytes) -> Result<Self> {
         match View::read_metadata(bytes.all()) {
-            Ok((header, metadata)) => Ok(Self { path, data: PREFIX + header, metadata, bytes }),
+            Ok((header, metadata)) => {
+                let blocks = blocks::formats(&path, &metadata)?;
+                Ok(Self { path, data: PREFIX + header, metadata, blocks, bytes })
+            }
             Err(e) => Err(Error::File { reason: explain(&e, bytes.all()), path }),
         }
     }
@@ -67,7 +73,20 @@ impl Shard {
         Some(Raw { dtype: info.dtype, shape: &info.shape, bytes })
     }
 
+    /// Returns a weight that is in blocks.
+    pub(super) fn blocks(&self, name: &str) -> Option<HostBlocks<'_>> {
+        let (&format, info) = (self.blocks.get(name)?, self.metadata.info(name)?);
+        let Raw { bytes, .. } = self.raw(name)?;
+        let (shape, file) = (blocks::shape(info, format), self.bytes.file());
+        Some(HostBlocks { format, shape, bytes: Cow::Borrowed(bytes), file })
+    }
+
+    /// Returns a tensor; of a weight in blocks, its values in f32.
     pub(super) fn tensor(&self, name: &str) -> Result<Option<HostTensor<'_>>> {
+        if let Some(HostBlocks { format, shape, bytes, .. }) = self.blocks(name) {
+            let bytes = blocks::values(format, &shape, &bytes)?;
+            return Ok(Some(HostTensor { dtype: DType::F32, shape, bytes, file: None }));
+        }
         let Some(info) = self.metadata.info(name) else { return Ok(None) };
         let Some(dtype) = dtype(info.dtype) else {
             return Err(Error::Config {

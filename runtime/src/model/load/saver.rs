@@ -1,0 +1,112 @@
+//! What a model has to save, by tensor name.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::LoadParams;
+use crate::{
+    BlockFormat, DType, Element, Error, Param, Result, Weight,
+    value::{layout::Layout, owned::Owned},
+};
+
+/// The name that no tensor of a safetensors file may have.
+const RESERVED: &str = "__metadata__";
+
+/// A tensor that is to be saved: the memory of a parameter.
+#[derive(Clone)]
+#[cfg_attr(not(feature = "safetensors"), expect(dead_code, reason = "only files of this kind are written"))]
+pub(crate) struct Saved {
+    pub(crate) owned: Arc<Owned>,
+    pub(crate) dtype: DType,
+    pub(crate) layout: Layout,
+    /// Set if it is in blocks; then `layout` is that of bytes.
+    pub(crate) blocks: Option<SavedBlocks>,
+}
+
+/// A weight in blocks.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "safetensors"), expect(dead_code, reason = "as for `Saved`"))]
+pub(crate) struct SavedBlocks {
+    pub(crate) format: BlockFormat,
+    /// Rows, and elements of one.
+    pub(crate) shape: [usize; 2],
+    /// Set if they are in the order of a device.
+    pub(crate) is_in_tiles: bool,
+}
+
+/// Collects the parameters of a model under the names by which a [`Loader`](super::Loader) finds them;
+/// [`Eager::save`](crate::Eager::save) writes them to a file.
+#[derive(Default)]
+pub struct Saver {
+    prefix: String,
+    tensors: BTreeMap<String, Saved>,
+    problems: Vec<String>,
+}
+
+impl Saver {
+    /// Collects the parameters of `model`.
+    #[cfg(feature = "safetensors")]
+    pub(crate) fn of<M: LoadParams>(model: &M) -> Result<BTreeMap<String, Saved>> {
+        let mut saver = Self::default();
+        model.save(&mut saver);
+        match saver.problems.is_empty() {
+            true => Ok(saver.tensors),
+            false => Err(Error::Argument { op: "Eager::save", reason: saver.problems.join("; ") }),
+        }
+    }
+
+    /// Reports why the model cannot be saved.
+    pub fn problem(&mut self, problem: impl Into<String>) {
+        self.problems.push(problem.into());
+    }
+
+    /// Adds a parameter under `name`, below the current prefix.
+    pub fn param<T: Element>(&mut self, name: &str, param: &Param<T>) {
+        let (owned, layout) = (Arc::clone(&param.owned), param.layout);
+        self.add(name, Saved { owned, dtype: T::DTYPE, layout, blocks: None });
+    }
+
+    /// Adds a weight under `name`, below the current prefix: floats, or its blocks as they are.
+    pub fn weight<T: Element>(&mut self, name: &str, weight: &Weight<T>) {
+        if let Some(param) = weight.param() {
+            return self.param(name, param);
+        }
+        let Some((owned, format, layout)) = weight.stored_blocks() else { return };
+        let (shape, is_in_tiles) = ([weight.dim(0), weight.dim(1)], weight.is_in_tiles());
+        let blocks = Some(SavedBlocks { format, shape, is_in_tiles });
+        self.add(name, Saved { owned: Arc::clone(owned), dtype: DType::U8, layout, blocks });
+    }
+
+    /// Adds the parameters of a struct whose names start with `name`; an empty name adds no prefix.
+    pub fn nested<M: LoadParams>(&mut self, name: &str, model: &M) {
+        let full = self.full(name);
+        let outer = std::mem::replace(&mut self.prefix, full);
+        model.save(self);
+        self.prefix = outer;
+    }
+
+    /// Adds items; `{}` in `template` stands for the index.
+    pub fn list<M>(&mut self, template: &str, items: &[M], mut save: impl FnMut(&mut Self, &str, &M)) {
+        for (i, item) in items.iter().enumerate() {
+            save(self, &template.replacen("{}", &i.to_string(), 1), item);
+        }
+    }
+
+    fn full(&self, name: &str) -> String {
+        super::joined(&self.prefix, name)
+    }
+
+    fn add(&mut self, name: &str, saved: Saved) {
+        let name = self.full(name);
+        if name == RESERVED {
+            return self.problem(format!(
+                "a tensor is called `{name}`, which a safetensors file keeps for its metadata"
+            ));
+        }
+        match self.tensors.get(&name) {
+            // Tied weights are loaded by one name.
+            Some(before) if before.owned.id == saved.owned.id && before.dtype == saved.dtype => {}
+            Some(_) => self.problem(format!("two tensors of the model are called `{name}`")),
+            None => drop(self.tensors.insert(name, saved)),
+        }
+    }
+}
