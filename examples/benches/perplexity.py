@@ -5,7 +5,8 @@
     python3 perplexity.py target/release TEXT [TYPE ...]
 
 For each type, SmolLM2 (or the model of $MODEL) is converted and measured on the CPU, with its matrices as floats and in the blocks of
-the file; llama.cpp measures the same file. It computes with 8 bits of activations, as products with blocks do here.
+the file; llama.cpp measures the same file. It computes with 8 bits of activations, as products with blocks do here. fp8 and int4 are no
+types of GGUF, so there is no file for llama.cpp: matrices become these blocks as the model is loaded.
 """
 
 import json
@@ -19,11 +20,13 @@ import llama_cpp
 import numpy
 
 CONTEXT = 512
-TYPES = "f32 bf16 f16 q8_0 q6_k q5_1 q5_0 q5_k q4_1 q4_0 q4_k iq4_nl q3_k q2_k".split()
+PACKED = "f8_e4m3", "int4"
+TYPES = "f32 bf16 f16 q8_0 q6_k q5_1 q5_0 q5_k q4_1 q4_0 q4_k iq4_nl q3_k q2_k".split() + list(PACKED)
 
 
 def ours(programs, file, text, dtype):
-    command = [f"{programs}/perplexity", text, "--model", file, "--dtype", dtype, "--device", "cpu", "--json", "--quiet"]
+    command = [f"{programs}/perplexity", text, "--dtype", dtype, "--device", "cpu", "--json", "--quiet"]
+    command += ["--model", file] if file else []
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
@@ -53,6 +56,10 @@ def main():
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for dtype in types or TYPES:
+            if dtype in PACKED:
+                blocks = ours(programs, os.environ.get("MODEL"), text, dtype)
+                print(f"| {dtype} | | | | {blocks['perplexity']:.4f} | | |", flush=True)
+                continue
             file = f"{folder}/{dtype}.gguf"
             command = [f"{programs}/convert", file, "--dtype", dtype, "--json", "--quiet"]
             command += ["--model", os.environ["MODEL"]] if "MODEL" in os.environ else []

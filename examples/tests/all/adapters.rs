@@ -1,8 +1,8 @@
 //! Adapters that PEFT would save, against models into whose weights they are merged.
 
-use graphable::{Device, Mode};
+use graphable::{BlockFormat, Device, Mode};
 use graphable_examples::{
-    checkpoint::{Checkpoint, Files},
+    checkpoint::{Blocks, Checkpoint, Files},
     gguf::Gguf,
     llama::{AdapterFile, Language, Session},
     sampling::SamplingOptions,
@@ -15,7 +15,7 @@ use crate::{
     families::{converted, folder, weights},
     folders::{self, Folder, Named},
     tiny,
-    types::distance,
+    types::{distance, load_on},
 };
 
 /// Largest `|logits - merged| / |merged|` in f32: sums are in another order.
@@ -39,10 +39,21 @@ pub(crate) fn adapter(
     rank: usize,
     rooted: bool,
 ) -> (Folder, Vec<u8>) {
+    adapter_of(name, folders::tensors(weights(family)), modules, rank, rooted)
+}
+
+/// An adapter of these modules of a model whose weights are in f32.
+fn adapter_of(
+    name: &str,
+    model: Vec<Named>,
+    modules: &[&str],
+    rank: usize,
+    rooted: bool,
+) -> (Folder, Vec<u8>) {
     const ALPHA: f64 = 6.0;
     let mut rng = StdRng::seed_from_u64(name.len() as u64 + rank as u64);
     let (mut matrices, mut merged): (Vec<Named>, Vec<Named>) = (Vec::new(), Vec::new());
-    for (tensor, dtype, shape, data) in folders::tensors(weights(family)) {
+    for (tensor, dtype, shape, data) in model {
         let module = tensor.trim_end_matches(".weight").to_owned();
         let mut all = values(&data);
         if shape.len() == 2 && modules.iter().any(|part| module.ends_with(part)) {
@@ -113,6 +124,76 @@ fn adapters_are_as_if_merged() {
         let far = distance(&session.logits(&PROMPT).unwrap(), &wanted);
         assert!(far < F32, "{name}, GGUF: {far}");
     }
+}
+
+/// Values near these that are exactly the values of blocks, whose blocks are the same ones.
+fn as_blocks(mut values: Vec<f32>, format: BlockFormat) -> Vec<f32> {
+    let mut before = Vec::new();
+    // Some formats make other blocks of the values of blocks at first.
+    for _ in 0..20 {
+        let blocks = format.quantize(&values).unwrap();
+        format.dequantize(&blocks, &mut values).unwrap();
+        if blocks == before {
+            return values;
+        }
+        before = blocks;
+    }
+    panic!("{format} never makes the same blocks");
+}
+
+/// The chat model of the tests in f32, whose matrices have exactly the values of blocks of a format where these divide them.
+fn of_blocks(name: &str, format: BlockFormat) -> Folder {
+    let folder = folders::chat(name);
+    let mut tensors = Vec::new();
+    for (name, _, shape, data) in folders::tensors(&folder.read("model.safetensors")) {
+        let halves = data.as_chunks().0.iter();
+        let mut values: Vec<f32> = halves.map(|b| half::bf16::from_le_bytes(*b).to_f32()).collect();
+        if shape.len() == 2 && shape[1].is_multiple_of(format.elements()) {
+            values = as_blocks(values, format);
+        }
+        tensors.push((name, Dtype::F32, shape, bytes(&values)));
+    }
+    folder.write("model.safetensors", folders::serialise(&tensors));
+    folder
+}
+
+/// Over weights in blocks, an adapter adds what it adds to their values, in every mode; nothing is recorded when another answers.
+pub(crate) fn adapters_over_blocks(device: &Device, bound: f32) {
+    for format in [BlockFormat::Q8_0, BlockFormat::Q4_0, BlockFormat::INT4] {
+        let name = format!("blocks-{format}-{}", device.to_string().replace(':', "-"));
+        let folder = of_blocks(&name, format);
+        let model = folders::tensors(&folder.read("model.safetensors"));
+        let (adapter, with) = adapter_of(&name, model, &ALL, 3, false);
+        let file = AdapterFile::open(adapter.path()).unwrap();
+        let files = Files::open(folder.path()).unwrap();
+        let on_cpu =
+            |files: &Files| load_on(Device::cpu(), files, Mode::None, Blocks::Never).logits(&PROMPT).unwrap();
+        let without = on_cpu(&files);
+        let merged = of_blocks(&format!("merged-{name}"), format);
+        merged.write("model.safetensors", with);
+        let merged = Files::open(merged.path()).unwrap();
+        let wanted = on_cpu(&merged);
+        assert!(distance(&without, &wanted) > 5.0 * bound, "{format}: the adapter does something");
+        for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
+            let mut session = load_on(device.clone(), &files, mode, Blocks::Format(format));
+            assert!(session.model().stored().contains(&format.to_string()), "{}", session.model().stored());
+            session.use_adapters(std::slice::from_ref(&file), 1).unwrap();
+            session.capture(|_, _| ()).unwrap();
+            let recordings = session.runtime().stats().recordings;
+            for (slot, wanted) in [(Some(0), &wanted), (None, &without), (Some(0), &wanted)] {
+                session.choose_adapter(slot).unwrap();
+                let far = distance(&session.logits(&PROMPT).unwrap(), wanted);
+                assert!(far < bound, "{format}, {mode}, {slot:?}: {far}");
+            }
+            assert_eq!(session.runtime().stats().recordings, recordings, "{format}, {mode}");
+        }
+    }
+}
+
+/// The CPU quantises activations to 8 bits for these products.
+#[test]
+fn adapters_add_to_weights_in_blocks() {
+    adapters_over_blocks(&Device::cpu(), 0.15);
 }
 
 /// What answers changes between calls, and what slots hold, and nothing is recorded.

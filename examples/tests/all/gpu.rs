@@ -5,6 +5,7 @@ use std::io::Write as _;
 use graphable::{Device, Float, Mode, backend::cuda};
 use graphable_examples::{
     bert::Encoder,
+    checkpoint::Files,
     gguf::Gguf,
     llama::{Language, Session},
     sampling::SamplingOptions,
@@ -12,7 +13,7 @@ use graphable_examples::{
 use half::{bf16, f16};
 
 use crate::{
-    listen,
+    adapters, families, listen,
     minilm::{self, COSINES, SENTENCES},
     smollm2, tiny, types,
 };
@@ -90,6 +91,37 @@ fn a_random_model_answers_as_on_the_cpu() {
             same_but_for_ties(&mut cpu, &mut load(&file, Device::cuda(0), mode, 64), &prompt, &want);
         }
     }
+}
+
+/// Every family in every mode, three times: warmed up, recorded, replayed.
+#[test]
+fn families_have_the_logits_of_transformers() {
+    if skipped("families_have_the_logits_of_transformers") {
+        return;
+    }
+    let (prompts, models) = families::expected();
+    for (name, family, logits) in &models {
+        let folder = families::folder("gpu", name, family);
+        let files = Files::open(folder.path()).unwrap();
+        for mode in MODES {
+            let mut session = families::session_on::<f32>(Device::cuda(0), &files, mode);
+            for _ in 0..3 {
+                for (prompt, wanted) in prompts.iter().zip(logits) {
+                    let far = types::distance(&session.logits(prompt).unwrap(), wanted);
+                    assert!(far < families::F32, "{name}, {mode}, {} tokens: {far}", prompt.len());
+                }
+            }
+        }
+    }
+}
+
+/// A GPU multiplies activations as they are.
+#[test]
+fn adapters_add_to_weights_in_blocks() {
+    if skipped("adapters_add_to_weights_in_blocks of a GPU") {
+        return;
+    }
+    adapters::adapters_over_blocks(&Device::cuda(0), 1e-4);
 }
 
 #[test]

@@ -92,9 +92,13 @@ fn modes_agree_bit_by_bit_in_every_type() {
 }
 
 pub(crate) fn load_blocks(files: &impl Checkpoint, mode: Mode, blocks: Blocks) -> Session<f32> {
+    load_on(Device::cpu(), files, mode, blocks)
+}
+
+pub(crate) fn load_on(device: Device, files: &impl Checkpoint, mode: Mode, blocks: Blocks) -> Session<f32> {
     let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
-    let (cpu, greedy) = (Device::cpu(), SamplingOptions::default());
-    Session::load_with(files, language, cpu, mode, 64, greedy, blocks, &mut |_| ()).unwrap()
+    let greedy = SamplingOptions::default();
+    Session::load_with(files, language, device, mode, 64, greedy, blocks, &mut |_| ()).unwrap()
 }
 
 /// The real file, whose matrices are in Q4_1 but for the embedding: near the dequantised model, and a fraction of its memory.

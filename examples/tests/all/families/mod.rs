@@ -81,8 +81,12 @@ pub(crate) fn folder(test: &str, name: &str, family: &str) -> Folder {
 
 /// These models have no tokenizer of their own; ids are passed as they are.
 pub(crate) fn session<T: Float>(files: &impl Checkpoint, mode: Mode) -> Session<T> {
+    session_on(Device::cpu(), files, mode)
+}
+
+pub(crate) fn session_on<T: Float>(device: Device, files: &impl Checkpoint, mode: Mode) -> Session<T> {
     let language = Language::of(&Gguf::from_bytes(tiny::llama(0).build()).unwrap()).unwrap();
-    Session::load(files, language, Device::cpu(), mode, 64, SamplingOptions::default()).unwrap()
+    Session::load(files, language, device, mode, 64, SamplingOptions::default()).unwrap()
 }
 
 #[test]
