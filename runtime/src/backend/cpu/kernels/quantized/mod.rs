@@ -19,6 +19,8 @@
 
 mod activations;
 mod float8;
+#[cfg(target_arch = "x86_64")]
+mod formats;
 mod level;
 mod plain;
 mod rows;
