@@ -12,6 +12,16 @@ fn activations(format: BlockFormat, rows: &[Vec<f32>]) -> Rows {
     Rows::new(format, rows.len(), rows[0].len(), |i, row| row.copy_from_slice(&rows[i]))
 }
 
+/// The other tests compare what this names with plain code; `.ci/arm` reads it.
+#[test]
+fn the_levels_of_the_machine() {
+    println!("levels: {:?}", Level::all());
+    assert_eq!(Level::all()[0], Level::Plain);
+    // Rust's own code for these machines needs NEON.
+    #[cfg(target_arch = "aarch64")]
+    assert!(Level::all().len() > 1);
+}
+
 /// Of sizes that differ by many orders of magnitude, as some models have them: next to the largest of a run, others become zeros.
 fn uneven_floats(rng: &mut StdRng, count: usize) -> Vec<f32> {
     let mut floats = floats(rng, count);
