@@ -17,7 +17,7 @@ pub(crate) mod tiles;
 
 pub use format::BlockFormat;
 pub(crate) use parts::{GROUP, Parts};
-#[cfg(any(test, target_arch = "x86_64"))]
+#[cfg(any(test, target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) use small::IQ4_NL_VALUES;
 
 #[cfg(test)]

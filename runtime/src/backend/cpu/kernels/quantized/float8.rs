@@ -49,6 +49,9 @@ impl Floats {
 pub(super) fn multiply(level: Level, weights: &[u8], x: &Floats, to: &mut [f32]) {
     match level {
         Level::Plain => columns(weights, x, to),
+        // Plain code has the instructions of NEON there, and there is nothing in these products for others.
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon(_) | Level::DotProd(_) => columns(weights, x, to),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the function needs the instructions that it is compiled for, nothing else. A value of this level is only made by
         // `Level::all`, after the machine was found to have them all.

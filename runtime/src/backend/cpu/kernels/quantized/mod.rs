@@ -11,15 +11,20 @@
 //! - The sums are added in pairs: those four, two and one apart.
 //!
 //! No multiplication is fused with an addition. So the order, and with it every bit of a result, follows from the width alone:
-//! it is the same with any number of rows and threads, and with any instructions. `plain.rs` is the definition; `x86.rs` has the
-//! same sums with vector instructions that are found at run time, eight runs of a row at a time, and `tiles`, for many rows of
-//! activations, 8 or 16 rows of weights at a time. The tests compare them bit by bit.
+//! it is the same with any number of rows and threads, and with any instructions. `plain.rs` is the definition. `x86.rs` and `neon`
+//! have the same sums with vector instructions that are found at run time (`level.rs`), eight runs of a row at a time, and, for many
+//! rows of activations, some rows of weights at a time: `tiles` 8 or 16, `neon/tiles.rs` four. What they share about formats is in
+//! `formats.rs`. The tests compare them bit by bit.
 //!
 //! Weights whose elements are floats of 8 bits are multiplied with activations as they are (`float8.rs`).
 
 mod activations;
 mod float8;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod formats;
 mod level;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod plain;
 mod rows;
 #[cfg(target_arch = "x86_64")]
@@ -67,6 +72,13 @@ pub(crate) fn multiply(level: Level, format: BlockFormat, weights: &[u8], rows: 
         // SAFETY: the function needs AVX-512 with VNNI and nothing else; `Level::all` makes a value of this level only on a machine that
         // has both.
         Level::Vnni(_) => unsafe { tiles::avx512::multiply(format, weights, activations, to) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the function needs NEON and nothing else; `Level::all` makes a value of this level only on a machine that has it.
+        Level::Neon(_) => unsafe { neon::base::multiply(format, weights, activations, to) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the function needs NEON with the dot products of bytes, and nothing else; `Level::all` makes a value of this level only
+        // on a machine that has both.
+        Level::DotProd(_) => unsafe { neon::dotprod::multiply(format, weights, activations, to) },
     }
 }
 

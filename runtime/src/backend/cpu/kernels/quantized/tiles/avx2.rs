@@ -11,10 +11,11 @@ use crate::{
     backend::cpu::kernels::quantized::{
         Activations, LANES, RUN, WORDS,
         activations::{self, Runs},
-        x86::{
-            INT4, IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, avx2, has_minima,
+        formats::{
+            INT4, IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, groups, has_minima,
             has_small_groups, is_wide, of_format, offset,
         },
+        x86::avx2,
     },
 };
 
@@ -170,11 +171,6 @@ impl OfRuns {
         }
         all
     }
-}
-
-/// Parts of a run that have scales.
-const fn groups(format: u8) -> usize {
-    if has_small_groups(format) { 2 } else { 1 }
 }
 
 /// Adds the terms of a run of each row.

@@ -7,10 +7,11 @@ use crate::{
     BlockFormat,
     backend::cpu::kernels::quantized::{
         Activations, LANES, RUN, WORDS,
-        x86::{
+        formats::{
             INT4, IQ4_NL, Q2_K, Q3_K, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, has_minima,
-            has_small_groups, of_format, offset, vnni,
+            has_small_groups, of_format, offset,
         },
+        x86::vnni,
     },
 };
 
