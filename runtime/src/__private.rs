@@ -33,7 +33,7 @@ pub use crate::{
     },
     memory::{Live, Tables},
     model::{
-        load::{LoadParam, LoadParams, LoadState, Loader, Saver},
+        load::{Exporter, LoadParam, LoadParams, LoadState, Loader},
         params::{ConfigValue, ParamField, ParamVisitor, Params},
     },
     tensor::{

@@ -336,7 +336,7 @@ pub(super) fn expand(item: &Item<'_>, own: &ParamsAttr, plan: Option<Vec<FieldPl
             #[allow(unused_variables)]
             fn load(#l: &mut #p::Loader<'_>, #config: &Self::Config) -> ::core::option::Option<Self> { #body }
             #[allow(unused_variables)]
-            fn save(&self, #s: &mut #p::Saver) { #save }
+            fn save(&self, #s: &mut #p::Exporter) { #save }
         },
     )
 }

@@ -16,8 +16,8 @@ use crate::{
     DType, Eager, Error, Result,
     model::load::{
         LoadParams,
+        exporter::{Exporter, Saved, SavedBlocks},
         safetensors::blocks::FORMATS,
-        saver::{Saved, SavedBlocks, Saver},
     },
     value::layout::Layout,
 };
@@ -72,7 +72,7 @@ impl Eager<'_> {
     /// [`Error::File`] if the file cannot be written; [`Error::Asleep`] and [`Error::Discarded`] of weights that sleep or have lost
     /// their contents; and the errors of [`Param::read`](crate::Param::read). There is no new file then.
     pub fn save<M: LoadParams>(&self, model: &M, path: impl AsRef<Path>) -> Result<()> {
-        let tensors = Saver::of(model)?;
+        let tensors = Exporter::of(model)?;
         let file = Unfinished::beside(path.as_ref());
         let failed = RefCell::new(None);
         let views = tensors.iter().map(|(name, saved)| (name, Tensor { cx: self, saved, failed: &failed }));

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use rustc_hash::FxHashMap;
 
-use super::{HostBlocks, HostTensor, Saver, TensorSource, joined, nearest::nearest};
+use super::{Exporter, HostBlocks, HostTensor, TensorSource, joined, nearest::nearest};
 use crate::{
     BlockFormat, DType, Element, Error, Float, Param, Result, Runtime, State, Weight,
     base::dtype::{from_bytes, to_bytes},
@@ -31,11 +31,12 @@ pub trait LoadParams: Sized {
     /// Loads every field, and reports mismatches to `loader`. Returns `None` if there were any.
     fn load(loader: &mut Loader<'_>, config: &Self::Config) -> Option<Self>;
 
-    /// Adds every parameter to `saver`, under the name that `load` asks for; state is not saved. Derived code has it. By default, the
-    /// model cannot be saved, which is a problem that `saver` reports.
-    fn save(&self, saver: &mut Saver) {
+    /// Adds every parameter to `exporter`, under the name that `load` asks for; state is not saved. Derived code has it. By default, the
+    /// model cannot be saved, which is a problem that `exporter` reports.
+    fn save(&self, exporter: &mut Exporter) {
         let name = std::any::type_name::<Self>();
-        saver.problem(format!("`{name}` does not say how it is saved; implement `LoadParams::save` for it"));
+        exporter
+            .problem(format!("`{name}` does not say how it is saved; implement `LoadParams::save` for it"));
     }
 }
 
@@ -46,8 +47,8 @@ impl<M: LoadParams> LoadParams for Box<M> {
         M::load(loader, config).map(Self::new)
     }
 
-    fn save(&self, saver: &mut Saver) {
-        (**self).save(saver);
+    fn save(&self, exporter: &mut Exporter) {
+        (**self).save(exporter);
     }
 }
 
@@ -63,7 +64,7 @@ pub trait LoadParam: Sized {
     fn load_param(loader: &mut Loader<'_>, name: &str, shape: &[usize]) -> Option<Self>;
     /// Adds it to what is saved.
     #[doc(hidden)]
-    fn save_param(&self, saver: &mut Saver, name: &str);
+    fn save_param(&self, exporter: &mut Exporter, name: &str);
 }
 
 impl<T: Element> LoadParam for Param<T> {
@@ -71,8 +72,8 @@ impl<T: Element> LoadParam for Param<T> {
         loader.param(name, shape)
     }
 
-    fn save_param(&self, saver: &mut Saver, name: &str) {
-        saver.param(name, self);
+    fn save_param(&self, exporter: &mut Exporter, name: &str) {
+        exporter.param(name, self);
     }
 }
 
@@ -81,8 +82,8 @@ impl<T: Float> LoadParam for Weight<T> {
         loader.weight(name, shape)
     }
 
-    fn save_param(&self, saver: &mut Saver, name: &str) {
-        saver.weight(name, self);
+    fn save_param(&self, exporter: &mut Exporter, name: &str) {
+        exporter.weight(name, self);
     }
 }
 

@@ -47,6 +47,7 @@
 //! All mismatches between model and file are collected before anything is reported. [`SafeTensors`] reads files, folders and
 //! sharded ones, into memory or mapped; [`QuantizedTensors`] also those whose weights are quantised.
 
+pub(crate) mod exporter;
 mod loader;
 mod map;
 mod nearest;
@@ -54,10 +55,10 @@ mod nearest;
 mod quantized;
 #[cfg(feature = "safetensors")]
 pub(crate) mod safetensors;
-pub(crate) mod saver;
 mod source;
 
 pub use crate::backend::cpu::MappedFile;
+pub use exporter::Exporter;
 pub use loader::{LoadParam, LoadParams, LoadState, Loader, load};
 pub use map::TensorMap;
 #[cfg(feature = "safetensors")]
@@ -66,7 +67,6 @@ pub use quantized::{PackedTensor, Packing, Quantization, QuantizedTensors};
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub use safetensors::SafeTensors;
-pub use saver::Saver;
 pub use source::{HostBlocks, HostTensor, TensorSource};
 
 /// Joins the names of a struct and of a field.

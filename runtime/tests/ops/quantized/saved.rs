@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use graphable::{
     BlockFormat, DType, Element, Error, Runtime, Sleep, Weight, bf16, f16,
-    load::{self, LoadParams, Loader, MappedFile, QuantizedTensors, SafeTensors, Saver, TensorSource},
+    load::{self, Exporter, LoadParams, Loader, MappedFile, QuantizedTensors, SafeTensors, TensorSource},
     prelude::*,
 };
 use rand::{Rng as _, SeedableRng, rngs::StdRng};
@@ -294,8 +294,8 @@ impl LoadParams for Reserved {
         None
     }
 
-    fn save(&self, saver: &mut Saver) {
-        saver.param("__metadata__", &self.0);
+    fn save(&self, exporter: &mut Exporter) {
+        exporter.param("__metadata__", &self.0);
     }
 }
 
@@ -306,8 +306,8 @@ impl LoadParams for Colliding {
         None
     }
 
-    fn save(&self, saver: &mut Saver) {
-        self.0.iter().for_each(|param| saver.param("w", param));
+    fn save(&self, exporter: &mut Exporter) {
+        self.0.iter().for_each(|param| exporter.param("w", param));
     }
 }
 

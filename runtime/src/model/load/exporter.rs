@@ -36,21 +36,21 @@ pub(crate) struct SavedBlocks {
 /// Collects the parameters of a model under the names by which a [`Loader`](super::Loader) finds them;
 /// [`Eager::save`](crate::Eager::save) writes them to a file.
 #[derive(Default)]
-pub struct Saver {
+pub struct Exporter {
     prefix: String,
     tensors: BTreeMap<String, Saved>,
     problems: Vec<String>,
 }
 
-impl Saver {
+impl Exporter {
     /// Collects the parameters of `model`.
     #[cfg(feature = "safetensors")]
     pub(crate) fn of<M: LoadParams>(model: &M) -> Result<BTreeMap<String, Saved>> {
-        let mut saver = Self::default();
-        model.save(&mut saver);
-        match saver.problems.is_empty() {
-            true => Ok(saver.tensors),
-            false => Err(Error::Argument { op: "Eager::save", reason: saver.problems.join("; ") }),
+        let mut exporter = Self::default();
+        model.save(&mut exporter);
+        match exporter.problems.is_empty() {
+            true => Ok(exporter.tensors),
+            false => Err(Error::Argument { op: "Eager::save", reason: exporter.problems.join("; ") }),
         }
     }
 
