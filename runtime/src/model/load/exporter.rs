@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::LoadParams;
 use crate::{
-    BlockFormat, DType, Element, Error, Param, Result, Weight,
+    BlockFormat, DType, Element, Param, Weight,
     value::{layout::Layout, owned::Owned},
 };
 
@@ -45,12 +45,15 @@ pub struct Exporter {
 impl Exporter {
     /// Collects the parameters of `model`.
     #[cfg(feature = "safetensors")]
-    pub(crate) fn of<M: LoadParams>(model: &M) -> Result<BTreeMap<String, Saved>> {
+    pub(crate) fn of<M: LoadParams>(model: &M) -> crate::Result<BTreeMap<String, Saved>> {
         let mut exporter = Self::default();
         model.save(&mut exporter);
         match exporter.problems.is_empty() {
             true => Ok(exporter.tensors),
-            false => Err(Error::Argument { op: "Eager::save", reason: exporter.problems.join("; ") }),
+            false => {
+                let reason = exporter.problems.join("; ");
+                Err(crate::Error::Argument { op: "Eager::save", reason })
+            }
         }
     }
 
