@@ -132,7 +132,7 @@ fn plan_param(
         ),
         (None, Some(_)) => (
             quote!(#l.optional::<#item>(#name, |#l| #load)),
-            quote!(if let ::core::option::Option::Some(#i) = #binding { #save; }),
+            quote!(#s.optional::<#item>(#name, #binding, |#s, #i| #save);),
         ),
         (None, None) => (load, quote!({ let #i = #binding; #save; })),
     };

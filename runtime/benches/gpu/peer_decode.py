@@ -13,7 +13,7 @@ POSITIONS = 100, 1900
 
 
 def weights(*shape, dtype):
-    """Matrices are random and vectors ones, as ours are."""
+    """Matrices are random, as ours are; vectors are ones."""
     values = torch.ones(shape) if len(shape) == 1 else torch.empty(shape, device="cuda").uniform_(-0.03, 0.03)
     return nn.Parameter(values.to("cuda", dtype), requires_grad=False)
 

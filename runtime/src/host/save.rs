@@ -3,13 +3,14 @@
 use std::{
     borrow::Cow,
     cell::RefCell,
-    collections::{BTreeMap, HashMap},
-    fs, io,
+    collections::{BTreeMap, HashMap, hash_map::RandomState},
+    fmt, fs,
+    hash::{BuildHasher, Hasher},
+    io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
 };
 
-use safetensors::{Dtype, SafeTensorError, View, serialize_to_file};
+use safetensors::{Dtype, View, serialize_to_file};
 
 use super::{tiled_weights::Tiles, weights::Place};
 use crate::{
@@ -27,11 +28,13 @@ const OP: &str = "Eager::save";
 impl Eager<'_> {
     /// Writes the parameters of a model to a safetensors file, under the names by which [`load`](crate::load::load) finds them:
     /// `load` with a [`SafeTensors`](crate::load::SafeTensors) of that file returns the same model, bit for bit. State and `#[config]` fields are
-    /// not saved, and weights that are tied by name are written once.
+    /// not saved, and weights that are tied by name are written once. (Those that only [`Loader::rename`](crate::load::Loader::rename) tied are
+    /// written under both names.)
     ///
     /// Reads are in the order of the stream, so what was launched before is in the file. One tensor at a time is on the host. The file
-    /// is written beside `path`, and gets its name when it is complete and on the disk: a model may be saved over the file from which its
-    /// weights are [mapped](crate::Weight::is_mapped).
+    /// is written beside `path`, and gets its name when its contents are complete and on the disk: a model may be saved over the file from
+    /// which its weights are [mapped](crate::Weight::is_mapped). It replaces what had that name, a symbolic link as well, and not what the link
+    /// refers to.
     ///
     /// A weight in blocks is a tensor of bytes, `[rows, bytes of a row]`, whose format is in the metadata of the file. Other programs read
     /// the floats of such a file; for weights in blocks that they can read, see [`Packing`](crate::load::Packing) and the `convert`
@@ -67,20 +70,21 @@ impl Eager<'_> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::Argument`] if two tensors of the model have one name, if one is called `__metadata__`, or if its [`LoadParams`] does
-    /// not say how it is saved;
+    /// Returns [`Error::Argument`] if two tensors of the model have one name and are not one parameter, if one is called `__metadata__`, if an
+    /// optional field would be loaded as what it is not (absent although it is there, since nothing of it is in the file, or the other
+    /// way around), or if its [`LoadParams`] does not say how it is saved;
     /// [`Error::File`] if the file cannot be written; [`Error::Asleep`] and [`Error::Discarded`] of weights that sleep or have lost
     /// their contents; and the errors of [`Param::read`](crate::Param::read). There is no new file then.
     pub fn save<M: LoadParams>(&self, model: &M, path: impl AsRef<Path>) -> Result<()> {
         let tensors = Exporter::of(model)?;
-        let file = Unfinished::beside(path.as_ref());
+        let file = Unfinished::beside(path.as_ref())?;
         let failed = RefCell::new(None);
         let views = tensors.iter().map(|(name, saved)| (name, Tensor { cx: self, saved, failed: &failed }));
         let written = serialize_to_file(views, formats(&tensors), &file.partial);
         if let Some(error) = failed.into_inner() {
             return Err(error);
         }
-        written.map_err(|error| file.error(error))?;
+        written.map_err(|error| unwritable(file.path, error))?;
         file.finish()
     }
 }
@@ -156,36 +160,44 @@ impl View for Tensor<'_> {
 struct Unfinished<'a> {
     path: &'a Path,
     partial: PathBuf,
+    file: fs::File,
+    is_finished: bool,
 }
 
 impl<'a> Unfinished<'a> {
-    fn beside(path: &'a Path) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}-{}.partial", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-        Self { path, partial: path.with_file_name(name) }
-    }
-
-    fn finish(self) -> Result<()> {
-        let synced = fs::File::open(&self.partial).and_then(|file| file.sync_all());
-        let renamed = synced.and_then(|()| fs::rename(&self.partial, self.path));
-        renamed.map_err(|error| self.error(error))
-    }
-
-    fn error(&self, error: impl Into<SafeTensorError>) -> Error {
-        let reason = match error.into() {
-            SafeTensorError::IoError(error) if error.kind() == io::ErrorKind::NotFound => {
-                "cannot be written: its folder does not exist".into()
+    /// Makes the file, in the folder of `path`.
+    fn beside(path: &'a Path) -> Result<Self> {
+        loop {
+            // Random: on a shared disk, two processes may have one number.
+            let number = RandomState::new().build_hasher().finish();
+            let partial = path.with_file_name(format!(".graphable-{number:016x}.partial"));
+            match fs::File::create_new(&partial) {
+                Ok(file) => return Ok(Self { path, partial, file, is_finished: false }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    return Err(unwritable(path, "its folder does not exist"));
+                }
+                Err(e) => return Err(unwritable(path, e)),
             }
-            error => format!("cannot be written: {error}"),
-        };
-        Error::File { path: self.path.display().to_string(), reason }
+        }
     }
+
+    fn finish(mut self) -> Result<()> {
+        let renamed = self.file.sync_all().and_then(|()| fs::rename(&self.partial, self.path));
+        self.is_finished = renamed.is_ok();
+        renamed.map_err(|e| unwritable(self.path, e))
+    }
+}
+
+fn unwritable(path: &Path, reason: impl fmt::Display) -> Error {
+    Error::File { path: path.display().to_string(), reason: format!("cannot be written: {reason}") }
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        // After `finish`, it is no longer there.
-        let _ = fs::remove_file(&self.partial);
+        if !self.is_finished {
+            // What cannot be removed stays under a name that says what it is.
+            let _ = fs::remove_file(&self.partial);
+        }
     }
 }

@@ -148,7 +148,8 @@ pub struct CaptureMemory {
     /// Bytes of static inputs.
     pub static_bytes: u64,
     /// Bytes of parameters, weights in blocks and state that are there when the plan ends, in addition to those that were there before:
-    /// what a plan takes that loads a model and keeps it.
+    /// what a plan takes that loads a model and keeps it. As in [`MemoryStats::owned_bytes`], weights that are used where their file is mapped count
+    /// in full.
     pub owned_bytes: u64,
     /// Bytes of executables.
     pub executable_bytes: u64,

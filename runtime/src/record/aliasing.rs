@@ -4,10 +4,10 @@
 //! Exact addresses determine it. A copied live-in has no address in its key, and a padded input is in a
 //! buffer of its own whatever was passed; so for bodies that query it, the way their live-ins overlap selects
 //! the group and the recording. What a group has learned must hold for all of its keys, whatever their addresses: so which
-//! of their owned live-ins are one selects the group of every body. Nothing says whether a body looks at that. It may compare
-//! the handles of tied weights, of which the runtime sees nothing.
+//! of their owned live-ins are one selects the group of every body. Nothing says whether a body looks at that: it may compare
+//! the handles of tied weights, of which the runtime sees nothing. (Handles that are two while their memory is one are beyond it.)
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use super::{call::CallState, recorder::Recorder, replay::results_are_free};
@@ -177,7 +177,8 @@ impl Overlaps<'_> {
 
 /// Returns which live-ins are the same owned memory: tied weights, one state or generator given twice.
 fn tied(key: &KeyWriter) -> Aliases {
-    let (mut first, mut tied) = (FxHashMap::default(), Aliases::new());
+    let mut tied = Aliases::new();
+    let mut first = FxHashMap::with_capacity_and_hasher(key.operands.len(), FxBuildHasher);
     for (operand, of) in (0..).zip(&key.operands) {
         let Some(owner) = of.owner else { continue };
         let with = *first.entry((owner, of.addr)).or_insert(operand);

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-/// One thing that [`Tensor::same_memory`](crate::Tensor::same_memory) depends on, or a kernel with several generators. Operands
+/// One thing that [`Tensor::same_memory`](crate::Tensor::same_memory) depends on, or which parameters, states and generators are one. Operands
 /// are positions in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Alias {

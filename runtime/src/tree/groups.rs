@@ -56,8 +56,8 @@ struct CompletedWarmUps {
 pub(crate) struct GroupKey<'k> {
     pub(crate) identity: Identity,
     pub(crate) shape: &'k [u64],
-    /// The overlap of the live-ins, where that selects a group of its own: the body asks for addresses, and those of its
-    /// first warm-up overlapped otherwise.
+    /// What selects a group of its own: that owned live-ins are one, or, if the body asks for addresses, that the live-ins overlap otherwise
+    /// than those of its first warm-up.
     pub(crate) aliases: Option<&'k [Alias]>,
 }
 

@@ -3,7 +3,7 @@
 use graphable::{BlockFormat, Runtime, Weight, prelude::*};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// Elements of a sample, which every block size divides. It is larger than what multiprocessors have in registers and shared memory at a time.
+/// Elements of a sample, which every block size divides. Weights begin anew with it at other addresses, so no cache knows that they repeat.
 const SAMPLE: usize = 1 << 18;
 /// The largest weight. A product of rows that a norm has brought to one stays near one in models of these sizes.
 const LARGEST: f32 = 0.03;

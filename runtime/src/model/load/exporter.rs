@@ -22,8 +22,15 @@ pub(crate) struct Saved {
     pub(crate) blocks: Option<SavedBlocks>,
 }
 
+impl Saved {
+    fn is_same(&self, other: &Self) -> bool {
+        let of = |saved: &Self| (saved.owned.id, saved.dtype, saved.layout, saved.blocks);
+        of(self) == of(other)
+    }
+}
+
 /// A weight in blocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "safetensors"), expect(dead_code, reason = "as for `Saved`"))]
 pub(crate) struct SavedBlocks {
     pub(crate) format: BlockFormat,
@@ -39,6 +46,8 @@ pub(crate) struct SavedBlocks {
 pub struct Exporter {
     prefix: String,
     tensors: BTreeMap<String, Saved>,
+    /// The names of optional fields, and whether they are there.
+    optional: Vec<(String, bool)>,
     problems: Vec<String>,
 }
 
@@ -48,6 +57,7 @@ impl Exporter {
     pub(crate) fn of<M: LoadParams>(model: &M) -> crate::Result<BTreeMap<String, Saved>> {
         let mut exporter = Self::default();
         model.save(&mut exporter);
+        exporter.check_optional();
         match exporter.problems.is_empty() {
             true => Ok(exporter.tensors),
             false => {
@@ -87,10 +97,37 @@ impl Exporter {
         self.prefix = outer;
     }
 
+    /// Adds a field that may be absent, and is looked for by its name or the beginning of its names when it is loaded.
+    pub fn optional<M>(&mut self, name: &str, item: &Option<M>, save: impl FnOnce(&mut Self, &M)) {
+        self.optional.push((self.full(name), item.is_some()));
+        if let Some(item) = item {
+            save(self, item);
+        }
+    }
+
     /// Adds items; `{}` in `template` stands for the index.
     pub fn list<M>(&mut self, template: &str, items: &[M], mut save: impl FnMut(&mut Self, &str, &M)) {
         for (i, item) in items.iter().enumerate() {
             save(self, &template.replacen("{}", &i.to_string(), 1), item);
+        }
+    }
+
+    /// Reports optional fields that would be loaded as what they are not.
+    #[cfg(feature = "safetensors")]
+    fn check_optional(&mut self) {
+        for (name, is_there) in std::mem::take(&mut self.optional) {
+            let found = self.tensors.keys().find(|tensor| super::is_at_or_below(&name, tensor));
+            match (is_there, found) {
+                (true, None) => self.problem(format!(
+                    "`{name}` is optional and there, but no tensor of that name or below it, so it would be loaded as absent"
+                )),
+                (false, Some(tensor)) => {
+                    let problem =
+                        format!("`{name}` is absent, but would be looked for because there is `{tensor}`; rename one of them");
+                    self.problem(problem);
+                }
+                _ => {}
+            }
         }
     }
 
@@ -107,8 +144,9 @@ impl Exporter {
         }
         match self.tensors.get(&name) {
             // Tied weights are loaded by one name.
-            Some(before) if before.owned.id == saved.owned.id && before.dtype == saved.dtype => {}
-            Some(_) => self.problem(format!("two tensors of the model are called `{name}`")),
+            Some(before) if before.is_same(&saved) => {}
+            Some(_) => self
+                .problem(format!("two tensors of the model are called `{name}`, and are not one parameter")),
             None => drop(self.tensors.insert(name, saved)),
         }
     }

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use rustc_hash::FxHashMap;
 
-use super::{Exporter, HostBlocks, HostTensor, TensorSource, joined, nearest::nearest};
+use super::{Exporter, HostBlocks, HostTensor, TensorSource, is_at_or_below, joined, nearest::nearest};
 use crate::{
     BlockFormat, DType, Element, Error, Float, Param, Result, Runtime, State, Weight,
     base::dtype::{from_bytes, to_bytes},
@@ -292,9 +292,7 @@ impl<'a> Loader<'a> {
 
     /// Returns whether the source has `name`, or any name below it.
     fn has(&mut self, name: &str) -> bool {
-        self.names()
-            .iter()
-            .any(|n| n.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+        self.names().iter().any(|tensor| is_at_or_below(name, tensor))
     }
 
     fn missing(&mut self, name: &str, what: &str) -> String {

@@ -77,3 +77,8 @@ fn joined(prefix: &str, name: &str) -> String {
         (prefix, name) => format!("{prefix}.{name}"),
     }
 }
+
+/// Returns whether a tensor has that name, or one below it.
+fn is_at_or_below(name: &str, tensor: &str) -> bool {
+    tensor.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

@@ -287,6 +287,25 @@ struct Colliding([Param<f32>; 2]);
 
 struct Reserved(Param<f32>);
 
+/// Optional fields whose names say nothing of whether they are there.
+#[derive(Params)]
+#[params(config = ())]
+struct Optional {
+    #[param("a", optional, shape = [2])]
+    a: Option<Param<f32>>,
+    #[param("a.x", shape = [2])]
+    x: Param<f32>,
+    #[param("", optional)]
+    rest: Option<Rest>,
+}
+
+#[derive(Params)]
+#[params(config = ())]
+struct Rest {
+    #[param("y", shape = [2])]
+    y: Param<f32>,
+}
+
 impl LoadParams for Reserved {
     type Config = ();
 
@@ -328,6 +347,16 @@ fn what_cannot_be_saved_leaves_no_file() {
         assert!(matches!(error, Error::Argument { op: "Eager::save", .. }), "{error:?}");
         assert!(error.to_string().contains(wanted), "{error}");
     }
+    let optional = |a: Option<Param<f32>>, rest| Optional { a, x: param(&rt), rest };
+    for (model, wanted) in [
+        (optional(None, None), "`a` is absent, but would be looked for because there is `a.x`"),
+        (optional(Some(param(&rt)), Some(Rest { y: param(&rt) })), "`` is optional and there, but no tensor"),
+    ] {
+        let error = step.save(&model, &file).unwrap_err();
+        assert!(matches!(error, Error::Argument { .. }) && error.to_string().contains(wanted), "{error}");
+    }
+    step.save(&optional(Some(param(&rt)), None), &file).unwrap();
+    std::fs::remove_file(&file).unwrap();
     let one = Colliding([two.0[0].clone(), two.0[0].clone()]);
     for (path, wanted) in [
         (folder.0.join("no/model.safetensors"), "its folder does not exist"),

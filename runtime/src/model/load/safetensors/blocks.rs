@@ -47,6 +47,9 @@ pub(super) fn shape(info: &TensorInfo, format: BlockFormat) -> Vec<usize> {
     [info.shape.first().copied(), width(info, format)].into_iter().flatten().collect()
 }
 
+/// Blocks that become floats at a time.
+const SOME: usize = 64;
+
 /// Returns the values of blocks as `f32`.
 ///
 /// # Errors
@@ -54,9 +57,14 @@ pub(super) fn shape(info: &TensorInfo, format: BlockFormat) -> Vec<usize> {
 pub(super) fn values<'a>(format: BlockFormat, shape: &[usize], blocks: &[u8]) -> Result<Cow<'a, [u8]>> {
     let count = shape.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
     let count = count.ok_or_else(|| Error::TooLarge { shape: shape.into() })?;
-    let mut values = vec![0f32; count];
-    format.dequantize(blocks, &mut values)?;
-    Ok(Cow::Owned(bytemuck::cast_slice(&values).to_vec()))
+    let mut bytes = Vec::with_capacity(count.saturating_mul(size_of::<f32>()));
+    let mut values = vec![0f32; SOME * format.elements()];
+    for some in blocks.chunks(SOME * format.bytes()) {
+        let values = &mut values[..some.len() / format.bytes() * format.elements()];
+        format.dequantize(some, values)?;
+        bytes.extend_from_slice(bytemuck::cast_slice(values));
+    }
+    Ok(Cow::Owned(bytes))
 }
 
 #[cfg(test)]
