@@ -18,10 +18,10 @@ pub use crate::{
         boundary::{
             CannotChangeReferent, CarriedByDevice, CarriedField, ChangesReferent, DeviceIndex,
             DevicePredicate, EagerEntersSegment, EagerEntersSegmentToChange, EagerFieldEntersSegment, Ends,
-            EndsAsContainer, EndsAsGuard, EndsAsLiveIn, EndsAsOther, EndsWithSegment, EntersSegment,
-            EntersSegmentToChange, FieldEntersSegment, GraphInput, GraphKey, GraphParams, GraphResult,
-            LeavesArm, LeavesSegment, Leaving, LiveInRef, NeedsPiecewise, OnlyForFunctionsWithBoundaries,
-            Referent, UserError,
+            EndsAsContainer, EndsAsGuard, EndsAsLiveIn, EndsAsOther, EndsIn, EndsItself, EndsWithSegment,
+            EntersSegment, EntersSegmentToChange, FieldEntersSegment, GraphInput, GraphKey, GraphParams,
+            GraphResult, LeavesArm, LeavesSegment, Leaving, LiveInRef, NeedsPiecewise,
+            OnlyForFunctionsWithBoundaries, Referent, UserError,
         },
         control::{Carried, DEFAULT_LIMIT, Description, NextTensor, sealed::Sealed as CarriedSealed},
         device_flow::{

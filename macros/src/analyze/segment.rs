@@ -8,6 +8,7 @@ use syn::{Expr, Local, Stmt};
 
 use super::{
     Analysis, Tail,
+    guards::{Held, Questions},
     liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
@@ -196,7 +197,7 @@ impl Analysis<'_, '_> {
     ) -> Vec<Step> {
         let run = device.run;
         let names: Vec<String> = changed.iter().map(|c| c.ident.to_string()).collect();
-        let mut between = self.guards(run, device.rest, &device.outs, &names);
+        let Questions { asked: mut between, held } = self.guards(run, device.rest, &device.outs, &names);
         between.extend(kept(changed, live_outs, &device.outs));
         let mut steps = Vec::new();
         let mut at_place = |at: usize, steps: &mut Vec<Step>| {
@@ -209,6 +210,12 @@ impl Analysis<'_, '_> {
             }
             let probed = probes.iter().position(|p| p.at == at).map(|i| probes.swap_remove(i));
             let stmt = &statement.stmt;
+            if let Some(Held { named, asked, taken, .. }) = held.iter().find(|held| held.at == at).cloned() {
+                steps.push(Step::Statement(Stmt::Local(named)));
+                steps.extend(asked.map(Step::AskEnd));
+                steps.push(Step::Statement(Stmt::Local(taken)));
+                continue;
+            }
             steps.push(match (stmt, probed) {
                 (_, Some(Probed { macro_name, probes, .. })) => {
                     Step::Probed { call: stmt.clone(), macro_name, probes }

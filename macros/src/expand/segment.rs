@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     krate,
-    model::{DeviceFlow, Ending, Guard, LiveIn, Probe, Segment, Step},
+    model::{Asked, DeviceFlow, Ending, Guard, LiveIn, Probe, Segment, Step},
     parse::syntax,
 };
 
@@ -168,15 +168,34 @@ impl DeviceCode<'_> {
 }
 
 /// Returns the check whether a value that ends here is a guard.
-fn question(Guard { ident, lent }: &Guard) -> TokenStream {
-    let shown = krate::generated_at(ident.span());
+fn question(Guard { ident, shown, asked }: &Guard) -> TokenStream {
+    let shown = krate::generated_at(*shown);
     let p = krate::private_at(shown);
-    let value = if *lent { quote_spanned!(shown=> &*#ident) } else { quote_spanned!(shown=> &#ident) };
+    let itself = || quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&#p::EndsItself(&#ident)).what()););
+    let asked = match asked {
+        Asked::Whole => quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::Ends(&#ident)).what());),
+        Asked::Referent => {
+            quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::Ends(&*#ident)).what());)
+        }
+        Asked::Itself => itself(),
+        Asked::Parts { pat, parts, itself: also } => {
+            let itself = also.then(itself);
+            let parts = (!parts.is_empty()).then(|| {
+                quote_spanned! {shown=>
+                    #[allow(irrefutable_let_patterns)]
+                    if let #pat = &#ident {
+                        #(#p::EndsWithSegment::ends((&&&&&#p::EndsIn(&#ident, #parts)).what());)*
+                    }
+                }
+            });
+            quote!(#itself #parts)
+        }
+    };
     quote_spanned! {shown=>
         {
             #[allow(unused_imports)]
             use #p::{EndsAsContainer as _, EndsAsGuard as _, EndsAsLiveIn as _, EndsAsOther as _};
-            #p::EndsWithSegment::ends((&&&&#p::Ends(#value)).what());
+            #asked
         }
     }
 }

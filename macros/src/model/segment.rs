@@ -1,7 +1,7 @@
 //! A segment: its live-ins, its steps, and its live-outs.
 
 use proc_macro2::Span;
-use syn::{Expr, Ident, Local, Stmt};
+use syn::{Expr, Ident, Local, Pat, Stmt};
 
 use super::{DeviceFlow, Location};
 
@@ -67,10 +67,34 @@ pub(crate) struct Probe {
 }
 
 /// A value that may be a guard.
+#[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) ident: Ident,
-    /// Set if it is a reference to a temporary that lives as long as it does.
-    pub(crate) lent: bool,
+    /// Where an error is shown.
+    pub(crate) shown: Span,
+    pub(crate) asked: Asked,
+}
+
+impl Guard {
+    /// Asks for less than the whole, if that is to be asked.
+    pub(crate) fn ask_for(&mut self, asked: Asked) {
+        if matches!(self.asked, Asked::Whole) {
+            self.asked = asked;
+        }
+    }
+}
+
+/// What is asked about it.
+#[derive(Clone)]
+pub(crate) enum Asked {
+    /// The value, and all that is in it.
+    Whole,
+    /// The temporary that it refers to, and that lives as long as it does.
+    Referent,
+    /// Its type alone: what is in it was asked before.
+    Itself,
+    /// The parts that a pattern leaves in it, and their names in that pattern; `itself` if its type may be a guard as well.
+    Parts { pat: Box<Pat>, parts: Vec<Ident>, itself: bool },
 }
 
 /// A value that host code receives from a segment.

@@ -403,6 +403,49 @@ impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
     }
 }
 
+/// A value that ends with its segment, and what is in it was asked before, or moved out of it.
+#[derive(Debug)]
+pub struct EndsItself<'a, T: ?Sized>(pub &'a T);
+
+impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&EndsItself<'_, T> {}
+#[allow(drop_bounds, reason = "a guard is a type that says itself what happens when it goes")]
+impl<'a, T: Drop + ?Sized> EndsAsGuard<'a, T> for &EndsItself<'a, T> {
+    fn what(&self) -> &'a T {
+        self.0
+    }
+}
+impl<T: ?Sized> EndsAsOther for EndsItself<'_, T> {
+    fn what(&self) -> &Plain {
+        &Plain
+    }
+}
+
+/// A value, and a part of it that a pattern leaves in it, to end with its segment. A reference has no parts.
+#[derive(Debug)]
+pub struct EndsIn<'a, W: ?Sized, T: ?Sized>(pub &'a W, pub &'a T);
+
+impl<W: ?Sized, T: ?Sized> EndsAsLiveIn for &&&&EndsIn<'_, &W, T> {}
+impl<W: ?Sized, T: ?Sized> EndsAsLiveIn for &&&&EndsIn<'_, &mut W, T> {}
+impl<W: ?Sized, T: LiveIn + ?Sized> EndsAsLiveIn for &&&EndsIn<'_, W, T> {}
+impl<W: ?Sized, T: Container + ?Sized> EndsAsContainer for &&EndsIn<'_, W, T> {
+    fn what(&self) -> &Plain {
+        const { assert!(!needs_drop::<T::Items>(), "{}", GUARD) }
+        &Plain
+    }
+}
+#[allow(drop_bounds, reason = "a guard is a type that says itself what happens when it goes")]
+impl<'a, W: ?Sized, T: Drop + ?Sized> EndsAsGuard<'a, T> for &EndsIn<'a, W, T> {
+    fn what(&self) -> &'a T {
+        self.1
+    }
+}
+impl<W: ?Sized, T: ?Sized> EndsAsOther for EndsIn<'_, W, T> {
+    fn what(&self) -> &Plain {
+        const { assert!(!needs_drop::<T>(), "{}", GUARD) }
+        &Plain
+    }
+}
+
 const GUARD: &str = "[G067] a value made in a segment would be held across a boundary, and a replay does not acquire it: end its \
                      scope with a block before the boundary, or make it an `#[eager]` value";
 

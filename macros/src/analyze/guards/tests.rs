@@ -1,0 +1,97 @@
+//! What is asked about values that end before a boundary.
+
+use crate::expand::tests::host_code_of;
+
+/// Returns the questions that the statements before a boundary lead to, each as it is written, without spaces.
+fn asked(statements: &str) -> Vec<String> {
+    let (body, _, messages) = host_code_of(&format!(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{
+            {statements}
+            let h = lin(x)?;
+            let e = #[eager] mix(&h)?;
+            lin(&e)
+        }}"
+    ));
+    assert_eq!(messages, "", "{statements}");
+    let body: String = body.split_whitespace().collect();
+    let questions = body.split("EndsWithSegment::ends((").skip(1);
+    let questions = questions.map(|q| q.split(".what()").next().unwrap_or_default());
+    let path = "::graphable::__private::";
+    questions.map(|q| q.trim_start_matches('&').replace(path, "").trim_end_matches(",)").to_owned()).collect()
+}
+
+fn assert_asked(statements: &str, expected: &[&str]) {
+    let asked: Vec<String> = asked(statements).iter().map(|q| q.trim_end_matches(')').to_owned()).collect();
+    let expected: Vec<&str> = expected.iter().map(|q| q.trim_end_matches(')')).collect();
+    assert_eq!(asked, expected, "{statements}");
+}
+
+#[test]
+fn a_pattern_that_moves_nothing_leaves_the_variable() {
+    for pattern in ["let ref q = g;", "let _ = g;", "_ = g;", "let ref mut q = g;", ""] {
+        assert_asked(&format!("let g = autocast(2.0); {pattern}"), &["Ends(&g)"]);
+    }
+    assert_asked("let w = pair(); let (ref a, _) = w;", &["EndsIn(&w,__part0)", "EndsIn(&w,__part1)"]);
+    // It is moved afterwards.
+    assert_asked("let g = autocast(2.0); let _ = g; drop(g);", &[]);
+}
+
+#[test]
+fn a_pattern_that_moves_a_part_leaves_the_rest() {
+    assert_asked("let w = pair(); let (_, t) = w; drop(t);", &["EndsIn(&w,__part0)"]);
+    assert_asked("let w = pair(); let ((_, a), t) = w; drop((a, t));", &["EndsIn(&w,__part0)"]);
+    let named = "let w = wrap(); let Wrap { n, g: _ } = w; drop(n);";
+    assert_asked(named, &["EndsItself(&w)", "EndsIn(&w,__part0)"]);
+    // What `..` stands for has no names.
+    assert_asked("let w = wrap(); let Wrap { n, .. } = w; drop(n);", &["Ends(&w)"]);
+    assert_asked("let w = pair(); let (t, ..) = w; drop(t);", &["Ends(&w)"]);
+    assert_asked("let t; let w = pair(); (_, t) = w; drop(t);", &["Ends(&w)"]);
+}
+
+#[test]
+fn a_pattern_that_moves_everything_leaves_nothing() {
+    assert_asked("let w = pair(); let (a, b) = w; drop(a); drop(b);", &[]);
+    assert_asked("let w = pair(); let [a, b] = w; drop(a); drop(b);", &[]);
+    // But for an effect of a type whose fields are copied.
+    assert_asked("let w = wrap(); let Wrap { g, n } = w; drop(g); drop(n);", &["EndsItself(&w)"]);
+    // What it moves to is asked.
+    assert_asked("let w = pair(); let (a, b) = w; drop(b);", &["Ends(&a)"]);
+    assert_asked("let w = pair(); let held = w;", &["Ends(&held)"]);
+}
+
+#[test]
+fn a_value_made_of_others_is_asked_for_them() {
+    assert_asked("let g = autocast(2.0); let all = [g];", &["Ends(&g)", "EndsItself(&all)"]);
+    assert_asked(
+        "let g = autocast(2.0); let all = [g]; let [ref q] = all;",
+        &["Ends(&g)", "EndsItself(&all)"],
+    );
+    let wrapped = "let g = autocast(2.0); let w = Wrap { g, n: 1 };";
+    assert_asked(&format!("{wrapped} let Wrap {{ n, .. }} = w; drop(n);"), &["Ends(&g)", "EndsItself(&w)"]);
+    assert_asked(&format!("{wrapped} drop(w);"), &[]);
+    assert_asked(&format!("{wrapped} let Wrap {{ n, g }} = w; drop((n, g));"), &["EndsItself(&w)"]);
+    // Nothing that a call made is in it.
+    assert_asked("let w = (1, 2); let (_, n) = w;", &[]);
+    assert_asked("let h = ops::neg(x)?; let w = (h, 2); let (ref t, _) = w;", &[]);
+}
+
+#[test]
+fn a_temporary_that_a_pattern_borrows_from_has_a_name() {
+    let ends = &["EndsIn(&__held0,__part0)", "Ends(&n)"];
+    assert_asked("let (ref g, n) = (autocast(2.0), 1);", ends);
+    assert_asked("let Wrap { ref n, .. } = wrap();", &["Ends(&__held0)"]);
+    assert_asked("let Wrap { n, .. } = &wrap();", &["Ends(&__v1)"]);
+    assert_asked("let Wrap { n, .. } = &make.wrap();", &["Ends(&__held0)"]);
+    assert_asked("let n = &wrap().n;", &["Ends(&__held0)"]);
+    assert_asked("let data = &*lock();", &["Ends(&__held0)"]);
+    assert_asked("let _ = &autocast(2.0);", &["Ends(&__v1)"]);
+    assert_asked("let _ = &scopes.autocast(2.0);", &["Ends(&__held0)"]);
+    assert_asked("let g = &scopes.autocast(2.0);", &["Ends(&*g)"]);
+    // The type of the list is known at its last use.
+    let list = "let (ref mut list, t) = (Vec::new(), lin(x)?); list.push(t); list.sort();";
+    assert_asked(list, &["Ends(&*list)"]);
+    // Nothing lives on.
+    assert_asked("let _ = autocast(2.0);", &[]);
+    assert_asked("let (_, n) = (autocast(2.0), 1); drop(n);", &[]);
+    assert_asked("let Layer { w, .. } = &layer;", &[]);
+}
