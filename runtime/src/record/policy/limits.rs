@@ -35,7 +35,7 @@ pub struct Limits {
     pub max_moves: usize,
     /// The action after that.
     pub on_move: OnMove,
-    /// The number of distinct shapes (and keys) of the function's calls at which a warning is logged once; 0
+    /// The number of distinct shapes (and keys, among them which parameters are one) of the function's calls at which a warning is logged once; 0
     /// means never. Sizes from buckets or lists do not count: each combination of those is counted
     /// separately. Default: 8.
     pub warn_shapes: usize,
