@@ -1,5 +1,7 @@
 //! Values that nothing behind their segment uses, and that are no guards: they end with it.
 
+#![allow(clippy::toplevel_ref_arg, reason = "a pattern that borrows from a value without a name")]
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap, VecDeque},
