@@ -58,6 +58,8 @@ const EXHAUSTIVE: &[(&str, &str)] = &[
     ("MaxPoolConfig", "as `ConvConfig`"),
     ("RopeConfig", "models write it as a literal; another way to rotate is a `RopeStyle`, which may grow"),
     ("RngState", "a seed and a position are all of it, and programs store both"),
+    ("EndsIn", GENERATED),
+    ("EndsItself", GENERATED),
     ("Referent", GENERATED),
     ("Room", "two sizes, which programs write as a literal"),
     ("BlockRows", GENERATED),
