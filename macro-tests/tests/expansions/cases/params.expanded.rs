@@ -79,4 +79,20 @@ where
             eps: __f3?,
         })
     }
+    #[allow(unused_variables)]
+    fn save(&self, __s: &mut p::Exporter) {
+        match self {
+            Self { w: __f0, blocks: __f1, cache: __f2, eps: __f3 } => {
+                {
+                    let __i = __f0;
+                    <Param<T> as p::LoadParam>::save_param(__i, __s, "w");
+                }
+                __s.list::<
+                        Block,
+                    >("blocks.{}", __f1, |__s, __n, __i| __s.nested::<Block>(__n, __i));
+                let _ = __f2;
+                let _ = __f3;
+            }
+        }
+    }
 }
