@@ -13,7 +13,6 @@ const RESERVED: &str = "__metadata__";
 
 /// A tensor that is to be saved: the memory of a parameter.
 #[derive(Clone)]
-#[cfg_attr(not(feature = "safetensors"), expect(dead_code, reason = "only files of this kind are written"))]
 pub(crate) struct Saved {
     pub(crate) owned: Arc<Owned>,
     pub(crate) dtype: DType,
@@ -31,7 +30,6 @@ impl Saved {
 
 /// A weight in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "safetensors"), expect(dead_code, reason = "as for `Saved`"))]
 pub(crate) struct SavedBlocks {
     pub(crate) format: BlockFormat,
     /// Rows, and elements of one.
