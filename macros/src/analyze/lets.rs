@@ -8,7 +8,7 @@ use syn::{
 };
 
 use super::{
-    Analysis, Made, Tail,
+    Analysis, Made, Tail, guards,
     partition::{Draft, Walk, only_piecewise},
     scope::{Binding, Lenders},
 };
@@ -316,7 +316,8 @@ impl Analysis<'_, '_> {
         if !renamed && (!(must || evaluated) || depends && !alone && !passed_on) {
             return Place::Run;
         }
-        let behind_run = *has_boundary || leaves || depends || self.takes_from_run(&statement.uses, None);
+        let is_late = *has_boundary || leaves || depends || guards::ends_at_once(&found.plain, value);
+        let behind_run = is_late || self.takes_from_run(&statement.uses, None);
         Place::HostCode { behind_run }
     }
 

@@ -8,7 +8,7 @@ use syn::{Expr, Local, Stmt};
 
 use super::{
     Analysis, Tail,
-    guards::{Held, Questions},
+    guards::{self, Held, Questions},
     liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
@@ -22,7 +22,7 @@ use crate::{
         uses::{Sequence, Use, Uses},
         values,
     },
-    model::{Ending, LiveIn, LiveOut, Location, Part, PlanItem, Run, Segment, Step},
+    model::{Ending, Guard, LiveIn, LiveOut, Location, Part, PlanItem, Run, Segment, Step},
     parse::syntax,
 };
 
@@ -55,7 +55,8 @@ impl Analysis<'_, '_> {
         if tail.is_none() && run.iter().all(|s| s.made.is_some()) {
             // Their names are bound already.
             self.note_captures(run);
-            return (Vec::new(), Vec::new());
+            let never_used = (0..run.len()).filter(|at| is_never_used(run, *at, rest));
+            return (never_used.map(|at| Part::Written(run[at].stmt.clone())).collect(), Vec::new());
         }
         // The type of an unused closure's parameters may be unknown; the segment that uses the closure has
         // its own. Closures that only host code uses are evaluated only there.
@@ -66,16 +67,27 @@ impl Analysis<'_, '_> {
             let again = outs.rematerialised.iter().any(|(i, _)| *i == at) && !may_fail(&run[at]);
             again && !borrows.iter().any(|(i, _)| *i == at)
         };
-        let unused = unused(run, value, host);
+        let mut unused = unused(run, value, host);
+        let mut never_used: Vec<usize> =
+            unused.iter().copied().filter(|at| is_never_used(run, *at, rest)).collect();
+        never_used.sort_unstable();
+        if tail.is_some() {
+            // They end with the function, as the segment does.
+            never_used.drain(..).for_each(|at| _ = unused.remove(&at));
+        }
+        // In host code, to the end of the block, under a name that nothing uses.
+        let kept = never_used.into_iter().map(|at| Part::Written(run[at].stmt.clone()));
         let mut parts: Vec<Part> = outs.copies.iter().cloned().map(Part::Written).collect();
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
             self.bind_run(run, &Uses::default(), &outs);
+            parts.extend(kept);
             return (parts, outs.rematerialised);
         }
         let again = outs.rematerialised.clone();
         let device = Device { run, tail, rest, outs, unused, borrows };
         parts.push(Part::Segment(Box::new(self.device(device, after))));
+        parts.extend(kept);
         (parts, again)
     }
 
@@ -86,7 +98,7 @@ impl Analysis<'_, '_> {
         self.check_macros(used.clone().chain(value));
         let mut uses = Sequence::of(used.chain(value));
         uses.merge(&kept_under_other_names(run, &device.outs));
-        let closures = self.outer_closures(&mut uses);
+        let mut closures = self.outer_closures(&mut uses);
         let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.
         live.extend(device.outs.rematerialised.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
@@ -95,7 +107,7 @@ impl Analysis<'_, '_> {
 
         let live_ins = self.live_ins(run, value, &uses);
         let live_outs = self.live_outs(&device.outs, &changed);
-        let mut steps = self.steps(&device, &changed, &live_outs, &mut probes);
+        let (mut steps, lent) = self.steps(&device, &mut closures, &changed, &live_outs, &mut probes);
         steps.extend(device.borrows.into_iter().map(|(_, step)| step));
         self.refuse_results(run, &device.outs);
         let all: TokenStream = run.iter().chain(value).map(|s| s.stmt.to_token_stream()).collect();
@@ -109,8 +121,18 @@ impl Analysis<'_, '_> {
         let outputs = moved.then(|| self.fresh("outputs"));
         self.bind_run(run, &uses, &device.outs);
         let flows = Vec::new();
-        let mut segment =
-            Segment { location, live_ins, closures, steps, live_outs, ending, flows, unreached, outputs };
+        let mut segment = Segment {
+            location,
+            live_ins,
+            closures,
+            steps,
+            live_outs,
+            ending,
+            lent,
+            flows,
+            unreached,
+            outputs,
+        };
         self.put_in_form(&mut segment);
         segment
     }
@@ -187,17 +209,22 @@ impl Analysis<'_, '_> {
         all
     }
 
-    /// Returns the steps of the segment in order, with values kept and checks made between its statements.
+    /// Returns the steps of the segment in order, with values kept and checks made between its statements, and the values that get
+    /// a name inside of one.
     fn steps(
         &self,
         device: &Device<'_>,
+        closures: &mut [Local],
         changed: &[Changed],
         live_outs: &[LiveOut],
         probes: &mut Vec<Probed>,
-    ) -> Vec<Step> {
+    ) -> (Vec<Step>, Vec<Guard>) {
         let run = device.run;
         let names: Vec<String> = changed.iter().map(|c| c.ident.to_string()).collect();
-        let Questions { asked: mut between, held } = self.guards(run, device.rest, &device.outs, &names);
+        let Questions { asked: mut between, held, lending, lent } =
+            self.guards(run, device.rest, &device.outs, &device.unused, &names);
+        let outer = guards::of_made_before(closures, run);
+        between.extend(outer.asked);
         between.extend(kept(changed, live_outs, &device.outs));
         let mut steps = Vec::new();
         let mut at_place = |at: usize, steps: &mut Vec<Step>| {
@@ -209,7 +236,8 @@ impl Analysis<'_, '_> {
                 continue;
             }
             let probed = probes.iter().position(|p| p.at == at).map(|i| probes.swap_remove(i));
-            let stmt = &statement.stmt;
+            let written = lending.iter().find(|(place, _)| *place == at);
+            let stmt = written.map_or(&statement.stmt, |(_, stmt)| stmt);
             if let Some(Held { named, asked, taken, .. }) = held.iter().find(|held| held.at == at).cloned() {
                 steps.push(Step::Statement(Stmt::Local(named)));
                 steps.extend(asked.map(Step::AskEnd));
@@ -229,7 +257,7 @@ impl Analysis<'_, '_> {
             });
         }
         at_place(run.len(), &mut steps);
-        steps
+        (steps, [lent, outer.lent].concat())
     }
 
     /// Returns the ending of the segment.
@@ -372,6 +400,12 @@ fn kept_under_other_names(run: &[Statement], outs: &LiveOuts) -> Uses {
 fn may_fail(statement: &Statement) -> bool {
     let init = statement.local().and_then(|local| local.init.as_ref());
     init.is_some_and(|init| init.diverge.is_some() || matches!(&*init.expr, Expr::Try(_)))
+}
+
+/// Returns whether a value that is written out, and is made by each segment that uses it, is used by none: it may be a guard.
+fn is_never_used(run: &[Statement], at: usize, rest: &[Statement]) -> bool {
+    let behind = Sequence::of(run[at + 1..].iter().chain(rest));
+    guards::is_made_by_each(&run[at]) && run[at].binds.iter().all(|b| !behind.has(&b.ident.to_string()))
 }
 
 /// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.

@@ -8,6 +8,7 @@ pub(crate) mod graph_object;
 mod host_code;
 mod live_values;
 mod plan;
+mod questions;
 mod segment;
 mod value;
 

@@ -8,10 +8,11 @@ use super::{
     device_flow::Flows,
     host_code::{HostWriter, cx},
     live_values::{Entering, Leaving, assigned, entering, key, leaving, rows},
+    questions,
 };
 use crate::{
     krate,
-    model::{Asked, DeviceFlow, Ending, Guard, LiveIn, Probe, Segment, Step},
+    model::{DeviceFlow, Ending, Guard, LiveIn, Probe, Segment, Step},
     parse::syntax,
 };
 
@@ -27,7 +28,7 @@ struct Call {
 impl HostWriter<'_> {
     pub(super) fn segment(&self, segment: &Segment) -> TokenStream {
         let Entering { keys, mut lets } = entering(&segment.live_ins);
-        let code = DeviceCode(&segment.flows);
+        let code = DeviceCode { flows: &segment.flows, lent: &segment.lent };
         for local in &segment.closures {
             let allowed = unused_of_closure(local);
             let local = code.stmt(&Stmt::Local(local.clone()));
@@ -63,7 +64,7 @@ impl HostWriter<'_> {
                 quote!(#(#before)* #stmt #(#after)*)
             }
             Step::Keep { output, ident } => quote!(let #output = ::core::clone::Clone::clone(&#ident);),
-            Step::AskEnd(guard) => question(guard),
+            Step::AskEnd(guard) => questions::question(guard),
             Step::StillUsed { ident, at } => {
                 quote_spanned!(krate::generated_at(*at)=> let _ = &#ident;)
             }
@@ -150,53 +151,25 @@ fn moving(segment: &Segment, call: TokenStream) -> TokenStream {
     quote!({ let #outputs = #call; { let _moved = (#(#moved,)*); } #outputs })
 }
 
-/// Code of a segment, with its control flow of the device.
-struct DeviceCode<'s>(&'s [DeviceFlow]);
+/// Code of a segment, with its control flow of the device, and questions inside of statements.
+struct DeviceCode<'s> {
+    flows: &'s [DeviceFlow],
+    /// See [`Segment::lent`].
+    lent: &'s [Guard],
+}
 
 impl DeviceCode<'_> {
     fn stmt(&self, stmt: &Stmt) -> TokenStream {
         let mut stmt = stmt.clone();
-        Flows(self.0).visit_stmt_mut(&mut stmt);
+        Flows(self.flows).visit_stmt_mut(&mut stmt);
+        questions::ask_inside(self.lent, &mut stmt);
         quote!(#stmt)
     }
 
     fn expr(&self, expr: &Expr) -> TokenStream {
         let mut expr = expr.clone();
-        Flows(self.0).visit_expr_mut(&mut expr);
+        Flows(self.flows).visit_expr_mut(&mut expr);
         quote!(#expr)
-    }
-}
-
-/// Returns the check whether a value that ends here is a guard.
-fn question(Guard { ident, shown, asked }: &Guard) -> TokenStream {
-    let shown = krate::generated_at(*shown);
-    let p = krate::private_at(shown);
-    let itself = || quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&#p::EndsItself(&#ident)).what()););
-    let asked = match asked {
-        Asked::Whole => quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::Ends(&#ident)).what());),
-        Asked::Referent => {
-            quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::Ends(&*#ident)).what());)
-        }
-        Asked::Itself => itself(),
-        Asked::Parts { pat, parts, itself: also } => {
-            let itself = also.then(itself);
-            let parts = (!parts.is_empty()).then(|| {
-                quote_spanned! {shown=>
-                    #[allow(irrefutable_let_patterns)]
-                    if let #pat = &#ident {
-                        #(#p::EndsWithSegment::ends((&&&&&#p::EndsIn(&#ident, #parts)).what());)*
-                    }
-                }
-            });
-            quote!(#itself #parts)
-        }
-    };
-    quote_spanned! {shown=>
-        {
-            #[allow(unused_imports)]
-            use #p::{EndsAsContainer as _, EndsAsGuard as _, EndsAsLiveIn as _, EndsAsOther as _};
-            #asked
-        }
     }
 }
 

@@ -23,6 +23,7 @@ mod macro_rules;
 mod set;
 
 pub(crate) use set::Sequence;
+use set::Way;
 pub(crate) use set::{Use, Uses};
 
 /// Returns the variables from outside that each rule of a macro names.
@@ -113,6 +114,19 @@ impl Free {
         self.scopes.pop();
     }
 
+    /// Returns the uses of code beside the rest.
+    fn apart(&mut self, f: impl FnOnce(&mut Self)) -> Uses {
+        let outside = std::mem::take(&mut self.uses);
+        f(self);
+        std::mem::replace(&mut self.uses, outside)
+    }
+
+    /// Visits code that may be passed over.
+    fn perhaps(&mut self, f: impl FnOnce(&mut Self)) {
+        let uses = self.apart(f);
+        self.uses.one_of(&[Way { uses, ends_the_call: false }, Way::default()]);
+    }
+
     /// Visits an expression whose value is used.
     fn value(&mut self, expr: &Expr) {
         self.operand(expr);
@@ -126,7 +140,7 @@ impl Free {
         if let Some(name) = plain_name(expr) {
             self.note(name, |u| {
                 u.whole = true;
-                u.by_value = true;
+                (u.by_value, u.always) = (true, true);
             });
         } else {
             if let Expr::Field(f) = expr
@@ -417,7 +431,7 @@ impl<'a> Free {
         if matches!(b.op, BinOp::And(_) | BinOp::Or(_)) {
             // A `let` on the left is in scope on the right.
             self.visit_expr(&b.left);
-            self.visit_expr(&b.right);
+            self.perhaps(|s| s.visit_expr(&b.right));
         } else if compares(&b.op) {
             self.visit_expr(&b.right);
             self.visit_expr(&b.left);
@@ -426,6 +440,32 @@ impl<'a> Free {
             self.operand(&b.right);
             if is_assign(&b.op) { self.assign_to(&b.left, true) } else { self.operand(&b.left) }
         }
+    }
+
+    fn branches(&mut self, i: &'a syn::ExprIf) {
+        let mut ways = [Way::default(), Way::default()];
+        self.scoped(|s| {
+            s.visit_expr(&i.cond);
+            ways[0].uses = s.apart(|s| s.visit_block(&i.then_branch));
+        });
+        ways[0].ends_the_call = classify::ends_the_call(&i.then_branch.stmts);
+        if let Some((_, other)) = &i.else_branch {
+            ways[1].uses = self.apart(|s| s.value(other));
+            ways[1].ends_the_call = classify::expr_never_ends(other);
+        }
+        self.uses.one_of(&ways);
+    }
+
+    /// A closure, which has what it moves from when it is made.
+    fn closure(&mut self, c: &'a syn::ExprClosure) {
+        let mut inside = self.apart(|s| {
+            s.scoped(|s| {
+                c.inputs.iter().for_each(|p| s.bind(bound_always(p)));
+                s.value(&c.body);
+            });
+        });
+        inside.0.iter_mut().for_each(|(_, u)| u.always = u.by_value);
+        self.uses.merge(&inside);
     }
 
     /// Visits control flow, whose blocks are scopes, and all expressions without a special rule.
@@ -437,21 +477,22 @@ impl<'a> Free {
                     self.moved_by(&arm.pat, &m.expr);
                 }
                 self.taken(&m.expr);
-                visit::visit_expr_match(self, m);
+                self.visit_expr(&m.expr);
+                let way = |s: &mut Self, arm: &'a syn::Arm| Way {
+                    uses: s.apart(|s| s.visit_arm(arm)),
+                    ends_the_call: classify::expr_never_ends(&arm.body),
+                };
+                let ways: Vec<Way> = m.arms.iter().map(|arm| way(self, arm)).collect();
+                self.uses.one_of(&ways);
             }
-            Expr::If(i) => {
-                self.scoped(|s| {
-                    s.visit_expr(&i.cond);
-                    s.visit_block(&i.then_branch);
-                });
-                if let Some((_, other)) = &i.else_branch {
-                    self.value(other);
-                }
-            }
+            Expr::If(i) => self.branches(i),
             Expr::While(w) => self.scoped(|s| {
                 s.visit_expr(&w.cond);
-                s.visit_block(&w.body);
+                s.perhaps(|s| s.visit_block(&w.body));
             }),
+            Expr::Loop(l) => self.perhaps(|s| s.visit_block(&l.body)),
+            // A `break` may leave it earlier.
+            Expr::Block(b) if b.label.is_some() => self.perhaps(|s| s.visit_block(&b.block)),
             Expr::Let(l) => {
                 self.lent(&l.pat, &l.expr);
                 self.moved_by(&l.pat, &l.expr);
@@ -463,7 +504,7 @@ impl<'a> Free {
                 self.given(&f.expr);
                 self.scoped(|s| {
                     s.bind(bound_always(&f.pat));
-                    s.visit_block(&f.body);
+                    s.perhaps(|s| s.visit_block(&f.body));
                 });
             }
             other => visit::visit_expr(self, other),
@@ -577,10 +618,7 @@ impl<'a> Visit<'a> for Free {
             Expr::Return(syn::ExprReturn { expr, .. }) | Expr::Break(syn::ExprBreak { expr, .. }) => {
                 expr.iter().for_each(|e| self.given(e));
             }
-            Expr::Closure(c) => self.scoped(|s| {
-                c.inputs.iter().for_each(|p| s.bind(bound_always(p)));
-                s.value(&c.body);
-            }),
+            Expr::Closure(c) => self.closure(c),
             Expr::Macro(m) => self.call_of(&m.mac),
             other => self.control(other),
         }

@@ -18,5 +18,7 @@ pub(crate) use device_flow::{
 pub(crate) use header::Header;
 pub(crate) use host_code::{Block, Closure, HostCode, HostLet, Part, Run};
 pub(crate) use plan::{Location, PlanItem};
-pub(crate) use segment::{Asked, Ending, Guard, LiveIn, LiveOut, Probe, Segment, Step, this};
+pub(crate) use segment::{
+    Asked, Ending, Guard, GuardPart, Inside, LiveIn, LiveOut, Probe, Segment, Step, this,
+};
 pub(crate) use value::{Arm, Control, ControlKind, Otherwise, Value, Wrapper};

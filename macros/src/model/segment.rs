@@ -15,6 +15,8 @@ pub(crate) struct Segment {
     pub(crate) steps: Vec<Step>,
     pub(crate) live_outs: Vec<LiveOut>,
     pub(crate) ending: Ending,
+    /// Values that get a name inside of a statement, and are asked about there.
+    pub(crate) lent: Vec<Guard>,
     /// The control flow of the device in its code.
     pub(crate) flows: Vec<DeviceFlow>,
     /// If the run never reaches its end: a name for the outputs that it never produces.
@@ -73,6 +75,22 @@ pub(crate) struct Guard {
     /// Where an error is shown.
     pub(crate) shown: Span,
     pub(crate) asked: Asked,
+    /// What else is asked about: what is inside of a value that is written out, on each way to it.
+    pub(crate) inside: Vec<Inside>,
+}
+
+/// A pattern of a value, and the names in it of values that may be guards.
+#[derive(Clone)]
+pub(crate) struct Inside {
+    pub(crate) pat: Pat,
+    pub(crate) parts: Vec<GuardPart>,
+}
+
+/// A part of a value, of which the `whole` may be a guard, or its own type alone.
+#[derive(Clone)]
+pub(crate) struct GuardPart {
+    pub(crate) ident: Ident,
+    pub(crate) whole: bool,
 }
 
 impl Guard {

@@ -40,7 +40,15 @@ pub(crate) fn compile(source: &Path, out: &Path, emit: &str) -> Vec<Failure> {
 /// The errors of one call of rustc; all that it wrote, if it failed without one.
 fn failures(output: &Output) -> Vec<Failure> {
     let text = String::from_utf8_lossy(&output.stderr);
-    let mut errors: Vec<Failure> = text.lines().filter_map(Failure::read).collect();
+    let mut errors: Vec<Failure> = Vec::new();
+    for line in text.lines() {
+        if let Some(error) = Failure::read(line) {
+            errors.push(error);
+        } else if let (Some(note), Some(error)) = (note(line), errors.last_mut()) {
+            // Where code was generated for what an error is in.
+            spans(&note, &mut error.lines);
+        }
+    }
     if errors.is_empty() && !output.status.success() {
         errors.push(Failure { message: format!("rustc: {}: {text}", output.status), lines: Vec::new() });
     }
@@ -67,6 +75,12 @@ impl Failure {
         spans(&json, &mut lines);
         Some(Self { message: format!("{code} {message}"), lines })
     }
+}
+
+/// A note that belongs to the error in front of it.
+fn note(json: &str) -> Option<Value> {
+    let json: Value = serde_json::from_str(json).ok()?;
+    (json["level"] == "note").then_some(json)
 }
 
 /// The lines of the programs in a message and its notes.

@@ -31,6 +31,8 @@ pub(crate) struct Outcome {
     /// Functions that ran to their end.
     pub(crate) ran: Vec<u64>,
     pub(crate) replays: u64,
+    /// How many guards lived at a boundary at most, in the plain form.
+    pub(crate) held: BTreeMap<u64, u64>,
     /// What no function accounts for.
     pub(crate) broken: Option<String>,
 }
@@ -95,15 +97,15 @@ fn faulty(programs: &[&Program], folder: &Path) -> Vec<u64> {
     found
 }
 
-/// Compiles the programs, without those that do not compile, and runs them.
-pub(crate) fn run(programs: &[&Program], folder: &Path) -> Outcome {
+/// Compiles the programs in a form, and in the plain one, without those that do not compile, and runs them.
+pub(crate) fn run(programs: &[&Program], folder: &Path, form: Form) -> Outcome {
     fs::create_dir_all(folder).expect("a folder for the programs");
     let (source, binary) = (folder.join("programs.rs"), folder.join("programs"));
     let mut outcome = Outcome::default();
     let mut left: Vec<&Program> = programs.to_vec();
     // Later errors show once earlier ones are gone.
     for _ in 0..12 {
-        let text = Text::of(&left, &[(Form::Marked, "marked"), (Form::Plain, "plain")]);
+        let text = Text::of(&left, &[(form, "marked"), (Form::Plain, "plain")]);
         fs::write(&source, &text.text).expect("the programs are written");
         let mut errors = compile(&source, &folder.join("checked"), "metadata");
         if errors.is_empty() {
@@ -153,6 +155,9 @@ fn execute(binary: &Path, mut outcome: Outcome) -> Outcome {
             (Some("RAN"), Some(seed), Some(replays)) => {
                 outcome.ran.push(seed);
                 outcome.replays += replays.parse::<u64>().unwrap_or(0);
+            }
+            (Some("HELD"), Some(seed), Some(most)) => {
+                outcome.held.insert(seed, most.parse().unwrap_or(0));
             }
             (Some("DIFFERS"), Some(seed), Some(what)) => {
                 outcome.differs.insert(seed, what.to_owned());

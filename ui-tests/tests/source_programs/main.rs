@@ -8,6 +8,8 @@
 //!   `GRAPHABLE_SOURCE_SECONDS=500` stops after the batch in which so much time has passed. So thousands are tried by
 //!   the same command, several times.
 //!
+//! [`guards`] asks another question about other functions: whether one with a guard is refused.
+//!
 //! A function that differs, or is refused, is cut down and printed with its seed, or as it is with `GRAPHABLE_SOURCE_WHOLE=1`. Functions that a rule of the macro
 //! refuses, with one of the codes in [`RULES`], are only counted.
 
@@ -16,6 +18,7 @@ mod rustc;
 
 mod compile;
 mod generate;
+mod guards;
 mod program;
 mod progress;
 
@@ -71,7 +74,7 @@ fn boundaries_change_nothing() {
         if one.is_some() {
             println!("{}", programs[0].render(Form::Marked));
         }
-        let outcome = compile::run(&programs.iter().collect::<Vec<_>>(), &folder("batch"));
+        let outcome = compile::run(&programs.iter().collect::<Vec<_>>(), &folder("batch"), Form::Marked);
         for (seed, what) in &outcome.differs {
             let program = programs.iter().find(|p| p.seed == *seed).expect("one of these");
             let smaller = shrunk(program.clone(), |outcome| outcome.differs.contains_key(seed));
@@ -119,12 +122,15 @@ fn boundaries_change_nothing() {
 }
 
 /// Smaller programs that fail as well, until there is none.
-fn shrunk(mut program: Program, fails: impl Fn(&Outcome) -> bool) -> Program {
+fn shrunk(program: Program, fails: impl Fn(&Outcome) -> bool) -> Program {
+    smallest(program, |p| fails(&compile::run(&[p], &folder("shrink"), Form::Marked)))
+}
+
+fn smallest(mut program: Program, fails: impl Fn(&Program) -> bool) -> Program {
     if env::var_os("GRAPHABLE_SOURCE_WHOLE").is_some() {
         return program;
     }
-    let fails = |p: &Program| fails(&compile::run(&[p], &folder("shrink")));
-    while let Some(smaller) = program.smaller().into_iter().find(fails) {
+    while let Some(smaller) = program.smaller().into_iter().find(&fails) {
         program = smaller;
     }
     program

@@ -1,6 +1,12 @@
 // What the generated functions are made of. Compiled in front of them, by `compile.rs`.
 #![allow(warnings, clippy::all)]
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 use graphable::{Mode, backend::cpu::CpuOptions, graphable, prelude::*};
 
@@ -181,6 +187,91 @@ pub fn refuse(n: usize) -> Result<()> {
     if n == 9 { Err(graphable::Error::Argument { op: "refuse", reason: "n is 9".into() }) } else { Ok(()) }
 }
 
+/// Guards that live, and how many of them lived at a boundary at most.
+static ALIVE: AtomicI64 = AtomicI64::new(0);
+static MOST: AtomicI64 = AtomicI64::new(0);
+/// What happened, in order: `+` where a guard is acquired, `-` where one is released, `|` where a boundary is.
+static TRACE: Mutex<String> = Mutex::new(String::new());
+pub fn made() {
+    ALIVE.fetch_add(1, Ordering::Relaxed);
+}
+pub fn note(event: char) {
+    TRACE.lock().unwrap().push(event);
+}
+/// Ends the trace of a call, which counts if it did not fail.
+pub fn called_once(failed: bool) {
+    let mut trace = TRACE.lock().unwrap();
+    let before = trace.rfind('.').map_or(0, |at| at + 1);
+    if failed {
+        trace.truncate(before);
+    }
+    trace.push('.');
+}
+pub fn noted() -> String {
+    std::mem::take(&mut TRACE.lock().unwrap())
+}
+/// What stands for attention where guards are counted.
+pub fn held<'s>(t: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
+    MOST.fetch_max(ALIVE.load(Ordering::Relaxed), Ordering::Relaxed);
+    note('|');
+    ops::scale(t, 0.75)
+}
+macro_rules! ends {
+    ($($ty:ident),*) => {$(
+        impl<const N: u64> Drop for $ty<N> {
+            fn drop(&mut self) {
+                ALIVE.fetch_sub(1, Ordering::Relaxed);
+                note('-');
+            }
+        }
+    )*};
+}
+ends!(Guard, Literal, Tuple, Unit);
+pub struct Guard<const N: u64>(f32);
+pub struct Literal<const N: u64> {
+    pub by: f32,
+}
+pub struct Tuple<const N: u64>(pub f32);
+pub struct Unit<const N: u64>;
+pub struct Wrap<const N: u64> {
+    pub g: Guard<N>,
+    pub n: usize,
+}
+pub struct Holds<T> {
+    pub it: T,
+}
+impl<const N: u64> Guard<N> {
+    pub fn new(by: f32) -> Self {
+        made();
+        note('+');
+        Self(by)
+    }
+    pub fn finish(self) -> f32 {
+        self.0
+    }
+}
+impl<const N: u64> Clone for Guard<N> {
+    fn clone(&self) -> Self {
+        Self::new(self.0)
+    }
+}
+pub fn guard<const N: u64>(n: usize) -> Result<Guard<N>> {
+    refuse(n)?;
+    Ok(Guard::new(1.5))
+}
+pub fn wrap<const N: u64>(by: f32) -> Wrap<N> {
+    Wrap { g: Guard::new(by), n: 2 }
+}
+pub fn guarded<const N: u64>(by: f32) -> (Guard<N>, f32) {
+    (Guard::new(by), by)
+}
+/// Always one, whatever the conditions around the call are.
+pub fn optional_guard<const N: u64>(n: usize) -> Option<Guard<N>> {
+    (n < 100).then(|| Guard::new(2.0))
+}
+pub fn end<T>(_: T) {}
+pub fn seen<T>(_: &T) {}
+
 pub fn model(rt: &Runtime) -> (Model, Kv) {
     let v = |v: f32| Param::new(rt, &[2], &[v, -v]).unwrap();
     let layers = (0..3).map(|i| Layer { a: v(1.0 + i as f32), b: v(0.5 - i as f32) }).collect();
@@ -210,7 +301,10 @@ macro_rules! calls {
                 Ok(t) => format!("{:x?}", step.read(&t).unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>()),
                 Err(error) => format!("error: {error}"),
             }));
+            let failed = called.as_ref().is_ok_and(|out| out.starts_with("error"));
             out.push(called.unwrap_or_else(|_| "panic".to_owned()));
+            // What is written out may be made above a failure that stands in front of it.
+            called_once(failed);
         }
         out.push(format!("{:?}", rt.step().and_then(|step| { let t = ops::load(step.scope(), &kv.s)?; step.read(&t) }).map(|v| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>()).ok()));
         (out, rt.stats().replays)
@@ -219,10 +313,18 @@ macro_rules! calls {
 
 macro_rules! compare {
     ($seed:literal, $marked:ty, $plain:ty) => {{
+        (ALIVE.store(0, Ordering::Relaxed), MOST.store(0, Ordering::Relaxed), noted());
         let (expected, _) = calls!($plain, Mode::None);
+        let expected_trace = noted();
+        println!("HELD {} {}", $seed, MOST.load(Ordering::Relaxed));
         for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
             let (got, replays) = calls!($marked, mode);
             println!("RAN {} {replays}", $seed);
+            let trace = noted();
+            if mode == Mode::None && trace != expected_trace {
+                println!("DIFFERS {} guards: {trace}, expected {expected_trace}", $seed);
+                break;
+            }
             if let Some(at) = (0..expected.len()).find(|&i| got[i] != expected[i]) {
                 println!("DIFFERS {} {mode}: call {at} gave {}, expected {}", $seed, got[at], expected[at]);
                 break;

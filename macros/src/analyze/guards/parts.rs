@@ -28,6 +28,17 @@ pub(super) struct Left {
     pub(super) late: Vec<Ident>,
 }
 
+/// Returns what a variable gets of a value that is written out as the pattern is.
+pub(super) fn value_of<'e>(pat: &Pat, value: &'e Expr, name: &Ident) -> Option<&'e Expr> {
+    match (bare(pat), syntax::bare(value)) {
+        (Pat::Ident(p), _) if p.subpat.is_none() => (p.ident == *name).then_some(value),
+        (Pat::Tuple(p), Expr::Tuple(e)) if p.elems.len() == e.elems.len() && !has_rest(&p.elems) => {
+            p.elems.iter().zip(&e.elems).find_map(|(pat, value)| value_of(pat, value, name))
+        }
+        _ => None,
+    }
+}
+
 /// Returns whether a statement matches a variable with a pattern.
 pub(super) fn divides(stmt: &Stmt, name: &str) -> bool {
     let Stmt::Local(Local { init: Some(init), .. }) = stmt else { return false };
@@ -163,7 +174,7 @@ fn has_rest<'p>(elems: impl IntoIterator<Item = &'p Pat>) -> bool {
 }
 
 /// Returns whether a pattern has a `_` or a `..`, other than behind a reference or a name.
-fn leaves_part(pat: &Pat) -> bool {
+pub(super) fn leaves_part(pat: &Pat) -> bool {
     struct Leaves(bool);
     impl<'a> Visit<'a> for Leaves {
         fn visit_pat(&mut self, pat: &'a Pat) {

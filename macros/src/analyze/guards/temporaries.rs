@@ -53,7 +53,7 @@ impl Held {
 
     /// Returns a question about it.
     pub(super) fn guard(&self, asked: Asked) -> Guard {
-        Guard { ident: self.ident.clone(), shown: parts::shown(&self.taken.pat), asked }
+        Guard { ident: self.ident.clone(), shown: parts::shown(&self.taken.pat), asked, inside: Vec::new() }
     }
 
     /// Returns what the pattern moves out of it.

@@ -95,3 +95,14 @@ fn a_temporary_that_a_pattern_borrows_from_has_a_name() {
     assert_asked("let (_, n) = (autocast(2.0), 1); drop(n);", &[]);
     assert_asked("let Layer { w, .. } = &layer;", &[]);
 }
+
+#[test]
+fn a_value_that_is_written_out_is_asked() {
+    // Nothing uses it, so it is in host code.
+    assert_asked("let g = Literal { by: 4.0 };", &[]);
+    assert_asked("let g = Literal { by: 4.0 }; let _r = &g;", &["EndsItself(&g)"]);
+    assert_asked(
+        "let g = Holds { it: Unit }; let _b = n & 1 == 0 && { drop(g); true };",
+        &["EndsItself(&g)", "EndsItself(__part0)", "Ends(&_b)"],
+    );
+}

@@ -16,6 +16,8 @@ pub(crate) struct Use {
     pub(crate) fields: BTreeSet<Vec<String>>,
     /// Used where the value itself is wanted: an argument, an element, the right side of an assignment.
     pub(crate) by_value: bool,
+    /// The same, and on every way through the code.
+    pub(crate) always: bool,
     /// Assigned as a whole.
     pub(crate) assigned: bool,
     /// May be changed in place: `&mut x`, `x.push(…)`, `x.f = …`, `x[i] = …`.
@@ -124,6 +126,7 @@ impl Uses {
                 whole: false,
                 fields: BTreeSet::new(),
                 by_value: false,
+                always: false,
                 assigned: false,
                 touched: false,
                 through: false,
@@ -146,10 +149,22 @@ impl Uses {
         other.0.iter().for_each(|(_, u)| self.add(u));
     }
 
+    /// Adds the uses of code of which one way is taken. What happens on those that end the call does not matter later.
+    pub(super) fn one_of(&mut self, ways: &[Way]) {
+        let mut all = Self::default();
+        ways.iter().for_each(|way| all.merge(&way.uses));
+        for (name, u) in &mut all.0 {
+            let mut on = ways.iter().filter(|way| !way.ends_the_call);
+            u.always = on.all(|way| way.uses.get(name).is_some_and(|u| u.always));
+        }
+        self.merge(&all);
+    }
+
     fn add(&mut self, u: &Use) {
         let mine = self.entry(&u.ident);
         mine.whole |= u.whole;
         mine.by_value |= u.by_value;
+        mine.always |= u.always;
         mine.assigned |= u.assigned;
         mine.touched |= u.touched;
         mine.through |= u.through;
@@ -161,6 +176,13 @@ impl Uses {
         mine.fields.extend(u.fields.iter().cloned());
         mine.parts.extend(u.parts.iter().cloned());
     }
+}
+
+/// The outer names of one of several ways through some code.
+#[derive(Default)]
+pub(super) struct Way {
+    pub(super) uses: Uses,
+    pub(super) ends_the_call: bool,
 }
 
 /// The outer names of statements that follow each other in one block.

@@ -1,0 +1,332 @@
+//! The questions about the values of a run, from its beginning to its end.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+use syn::{Expr, Ident, Local, Stmt};
+
+use super::{
+    Questions, assigned,
+    lent::{Finding, Lending},
+    literals,
+    parts::{self, Left, Taken},
+    temporaries::{self, Held},
+};
+use crate::{
+    analyze::liveness::LiveOuts,
+    facts::{classify, statement::Statement, uses::Use},
+    model::{Asked, Guard, Step},
+    parse::syntax::{self, Bound},
+};
+
+/// A question about a value, where it got its name.
+#[derive(Clone)]
+struct Origin {
+    at: usize,
+    guard: Guard,
+}
+
+impl Origin {
+    fn key(&self) -> (usize, String) {
+        (self.at, self.guard.ident.to_string())
+    }
+}
+
+/// The questions that are found, from the beginning of a run to its end.
+pub(super) struct Asking<'s> {
+    run: &'s [Statement],
+    live_outs: &'s LiveOuts,
+    /// What to ask about the variables that may hold a guard.
+    known: HashMap<String, Vec<Origin>>,
+    /// The values that were asked about.
+    done: HashSet<(usize, String)>,
+    found: Questions,
+}
+
+impl<'s> Asking<'s> {
+    pub(super) fn new(run: &'s [Statement], live_outs: &'s LiveOuts) -> Self {
+        Self { run, live_outs, known: HashMap::new(), done: HashSet::new(), found: Questions::default() }
+    }
+
+    pub(super) fn found(self) -> Questions {
+        self.found
+    }
+
+    /// The variables of a `let`.
+    pub(super) fn local(&mut self, at: usize, local: &Local, value: &Expr) {
+        let bound = self.run[at].binds.clone();
+        let lent = self.lent(at, local);
+        let is_asked =
+            lent.is_some() && classify::call_free(value) && matches!(syntax::bare(value), Expr::Reference(_));
+        let written = lent.as_ref().map_or(local, |lent| &lent.local);
+        let may_hold = self.may_hold(at, value) && !is_asked;
+        if let Some(held) = may_hold.then(|| Held::of(at, written, value)).flatten() {
+            self.found.lent.extend(lent.into_iter().flat_map(|lent| lent.guards));
+            self.held(at, held, bound);
+            return;
+        }
+        if let Some(Lending { local, guards }) = lent {
+            self.found.lending.push((at, Stmt::Local(local)));
+            self.found.lent.extend(guards);
+        }
+        // What `ref` borrows from is a variable, which is asked.
+        let (bound, lent): (Vec<Bound>, Vec<Bound>) = bound.into_iter().partition(|b| !b.by_ref);
+        self.forget(&lent);
+        self.forget(&bound);
+        let whole = matches!(parts::bare(&local.pat), syn::Pat::Ident(_));
+        for bound in bound {
+            match parts::value_of(&local.pat, value, &bound.ident).filter(|part| self.is_written(at, part)) {
+                Some(part) => self.variable_of(at, bound, part, true),
+                None => self.variable_of(at, bound, value, whole),
+            }
+        }
+    }
+
+    /// Returns the values without a name that are inside of what a `let` binds.
+    fn lent(&self, at: usize, local: &Local) -> Option<Lending> {
+        let shown = parts::shown(&local.pat);
+        let question = |ident: Ident, value: &Expr| {
+            let guard = Guard { ident, shown, asked: Asked::Whole, inside: Vec::new() };
+            let guard = if self.is_written(at, value) { written_out(guard, value) } else { guard };
+            self.may_hold(at, value).then_some(guard)
+        };
+        let is_conditional = local.attrs.iter().any(syntax::is_condition);
+        if is_conditional { None } else { Finding::new(at, question).of(local) }
+    }
+
+    /// Variables that get their value in an arm, and that the run does not move on every way.
+    pub(super) fn assigned_inside(&mut self, at: usize, names: &[String]) {
+        let behind = &self.run[at + 1..];
+        let moved = |name: &&String| behind.iter().any(|s| moves_all(s, name));
+        let held: Vec<String> = names.iter().filter(|name| !moved(name)).cloned().collect();
+        if held.is_empty() {
+            return;
+        }
+        let mut stmt = self.run[at].stmt.clone();
+        let asked = assigned::asked(&mut stmt, at, &held, |ident, variable, value| {
+            let guard = Guard { ident, shown: variable.span(), asked: Asked::Whole, inside: Vec::new() };
+            let guard = if self.is_written(at, value) { written_out(guard, value) } else { guard };
+            self.may_hold(at, value).then_some(guard)
+        });
+        if !asked.is_empty() {
+            self.found.lending.push((at, stmt));
+            self.found.lent.extend(asked);
+        }
+    }
+
+    /// Returns whether a value is written out, and nothing that has a name and may hold a guard is moved into it.
+    fn is_written(&self, at: usize, value: &Expr) -> bool {
+        literals::is_written_out(value)
+            && syntax::place_base(value).is_none()
+            && self.given(at).next().is_none()
+    }
+
+    /// A value that a pattern borrows from, and the variables that it moves out of it.
+    fn held(&mut self, at: usize, held: Held, bound: Vec<Bound>) {
+        let (bound, lent): (Vec<Bound>, Vec<Bound>) = bound.into_iter().partition(|b| !b.by_ref);
+        self.forget(&lent);
+        let whole = held.guard(Asked::Whole);
+        let mut origins = self.origins(at, &held.value, whole, !held.lends);
+        match held.taken() {
+            Taken::Some(left) => {
+                self.late(at, left.late, &held.guard(Asked::Referent));
+                let asked = Some(held.guard(left.asked));
+                self.found.held.push(Held { asked, ..held.clone() });
+            }
+            taken => {
+                if let (Taken::Nothing(asked), Some(own)) = (taken, origins.last_mut()) {
+                    own.guard.ask_for(asked);
+                }
+                self.all(self.run.len(), origins);
+                self.found.held.push(held.clone());
+            }
+        }
+        if !held.lends {
+            bound.into_iter().for_each(|b| self.variable(at, vec![Origin { at, guard: whole_of(b) }]));
+        }
+    }
+
+    /// A variable that gets a `whole` value, or a part of it.
+    pub(super) fn variable_of(&mut self, at: usize, bound: Bound, value: &Expr, whole: bool) {
+        if !self.may_hold(at, value) {
+            return;
+        }
+        let mut guard = whole_of(bound);
+        if temporaries::lends(value) && !classify::call_free(value) {
+            guard.asked = Asked::Referent;
+        }
+        let origins = self.origins(at, value, guard, whole);
+        self.variable(at, origins);
+    }
+
+    /// Returns whether a value is made by a call, or written out, or made of one that is.
+    fn may_hold(&self, at: usize, value: &Expr) -> bool {
+        let is_made =
+            if classify::call_free(value) { literals::makes(value) } else { !classify::is_value(value) };
+        is_made || self.is_clone(value) || self.given(at).next().is_some()
+    }
+
+    /// Returns whether a value is a clone of one that may hold a guard.
+    fn is_clone(&self, value: &Expr) -> bool {
+        let Expr::MethodCall(m) = syntax::bare(value) else { return false };
+        let known =
+            syntax::place_base(&m.receiver).is_some_and(|name| self.known.contains_key(&name.to_string()));
+        known && m.method == "clone"
+    }
+
+    /// Returns the variables that may hold a guard and that a statement moves, or a part of them.
+    fn given(&self, at: usize) -> impl Iterator<Item = &Vec<Origin>> {
+        let uses = self.run[at].uses.0.iter().filter(|(_, u)| hands_on(u));
+        uses.filter_map(|(name, _)| self.known.get(name))
+    }
+
+    /// Returns what to ask about a variable that gets a `whole` value, or a part of one. The last question is about itself.
+    fn origins(&self, at: usize, value: &Expr, guard: Guard, whole: bool) -> Vec<Origin> {
+        if whole && self.is_written(at, value) {
+            return vec![Origin { at, guard: written_out(guard, value) }];
+        }
+        let is_moved = syntax::place_base(value).is_some();
+        if !whole || is_moved || !classify::call_free(value) {
+            return vec![Origin { at, guard }];
+        }
+        // Made of others: only its own type has not been asked about.
+        let mut origins: Vec<Origin> = self.given(at).flatten().cloned().collect();
+        origins.sort_by_key(Origin::key);
+        origins.dedup_by_key(|o| o.key());
+        origins.push(Origin { at, guard: written_out(guard, value) });
+        origins
+    }
+
+    /// Asks about a variable, if it ends with the run.
+    fn variable(&mut self, at: usize, mut origins: Vec<Origin>) {
+        let Some(Origin { guard: own, .. }) = origins.last().cloned() else { return };
+        let name = own.ident.to_string();
+        self.known.insert(name.clone(), origins.clone());
+        let run = self.run;
+        let shadowed = (at + 1..run.len()).find(|&i| run[i].binds(&name));
+        let end = shadowed.unwrap_or(run.len());
+        // A pattern that shadows it may take it apart: `let (_, w) = w;`.
+        let behind = at + 1..end + usize::from(shadowed.is_some_and(|i| parts::divides(&run[i].stmt, &name)));
+        let taken = |i: &usize| parts::taken_by(&run[*i].stmt, &name);
+        let uses = |i: &usize| run[*i].uses.get(&name);
+        let moves =
+            |i: usize| uses(&i).is_some_and(|u| u.by_value && u.always) && matches!(taken(&i), Taken::All);
+        let leaves = shadowed.is_none() && self.live_outs.carried.iter().any(|o| o.ident == own.ident);
+        let lends = matches!(own.asked, Asked::Referent);
+        if leaves || !lends && behind.clone().any(moves) {
+            // What it moved into is asked.
+            return;
+        }
+        let passes = |i: &usize| uses(i).is_some_and(hands_on) && !matches!(taken(i), Taken::Nothing(_));
+        // A pattern or a field may move a part of it: nothing can refer to it afterwards.
+        if let Some(i) = behind.clone().find(passes) {
+            if let Taken::Some(left) = taken(&i) {
+                self.left(i, left, origins);
+            } else {
+                self.all(i, origins);
+            }
+            return;
+        }
+        let untouched =
+            behind.filter(|i| uses(i).is_some_and(|u| u.by_value)).find_map(|i| match taken(&i) {
+                Taken::Nothing(asked) => Some(asked),
+                _ => None,
+            });
+        if let (Some(asked), Some(own)) = (untouched, origins.last_mut()) {
+            own.guard.ask_for(asked);
+        }
+        let end = given_to_method(run, at + 1..end, &name).unwrap_or(end);
+        self.all(end, origins);
+    }
+
+    /// Asks about what the pattern of a statement leaves in a variable.
+    fn left(&mut self, at: usize, left: Left, origins: Vec<Origin>) {
+        match (left.asked, origins.last()) {
+            (asked @ Asked::Parts { .. }, Some(own)) => {
+                self.late(at, left.late, &own.guard);
+                // The parts that it moves are asked where they go.
+                self.ask(at, Guard { asked, inside: Vec::new(), ..own.guard.clone() });
+            }
+            _ => self.all(at, origins),
+        }
+    }
+
+    /// Asks about what `ref mut` refers to, after its last use.
+    fn late(&mut self, at: usize, names: Vec<Ident>, of: &Guard) {
+        for ident in names {
+            let name = ident.to_string();
+            let behind = &self.run[at + 1..];
+            let end = behind.iter().position(|s| s.binds(&name)).map_or(behind.len(), |i| i + 1);
+            let last = behind[..end].iter().rposition(|s| s.uses.has(&name));
+            let shadows = last.is_some_and(|i| behind[i].binds(&name));
+            let place = at + 1 + last.map_or(0, |i| if shadows { i } else { i + 1 });
+            self.ask(place, Guard { ident, shown: of.shown, asked: Asked::Referent, inside: Vec::new() });
+        }
+    }
+
+    /// Asks all about a variable: itself at `end`, and what it was made of where that was moved.
+    fn all(&mut self, end: usize, mut origins: Vec<Origin>) {
+        let own = origins.pop();
+        for origin in origins {
+            let passes = |i: &usize| self.run[*i].uses.get(&origin.key().1).is_some_and(hands_on);
+            if let Some(place) = (origin.at + 1..self.run.len()).find(passes) {
+                self.once(place, origin);
+            }
+        }
+        own.into_iter().for_each(|own| self.once(end, own));
+    }
+
+    fn once(&mut self, place: usize, origin: Origin) {
+        if self.done.insert(origin.key()) {
+            self.ask(place, origin.guard);
+        }
+    }
+
+    fn ask(&mut self, place: usize, guard: Guard) {
+        self.found.asked.push((place, Step::AskEnd(guard)));
+    }
+
+    /// Names that stand for other values from here on.
+    pub(super) fn forget(&mut self, bound: &[Bound]) {
+        bound.iter().for_each(|b| _ = self.known.remove(&b.ident.to_string()));
+    }
+}
+
+pub(super) fn whole_of(bound: Bound) -> Guard {
+    Guard { shown: bound.ident.span(), ident: bound.ident, asked: Asked::Whole, inside: Vec::new() }
+}
+
+/// Asks about a value that is written out: its own type, and those of the values that are written out inside of it.
+pub(super) fn written_out(guard: Guard, value: &Expr) -> Guard {
+    Guard { asked: Asked::Itself, inside: literals::inside(value), ..guard }
+}
+
+/// Returns whether a statement moves all of a variable, on every way through it.
+pub(super) fn moves_all(statement: &Statement, name: &str) -> bool {
+    let moves = statement.uses.get(name).is_some_and(|u| u.by_value && u.always);
+    moves && matches!(parts::taken_by(&statement.stmt, name), Taken::All)
+}
+
+/// Returns whether a use may move the variable, or a part of it.
+fn hands_on(u: &Use) -> bool {
+    u.by_value || u.handed_on || u.taken
+}
+
+/// Returns the first statement that calls a method on a part of a variable, or the last one that uses it, if it calls a method on
+/// it, whose result is used: the method may take it. Whatever determines the variable's type stands above.
+fn given_to_method(run: &[Statement], mut among: Range<usize>, name: &str) -> Option<usize> {
+    let calls = |at: usize| run[at].uses.get(name).is_some_and(|u| u.touched) && !discards(&run[at].stmt);
+    let on_part = |at: &usize| calls(*at) && run[*at].uses.get(name).is_some_and(|u| !u.whole);
+    among.clone().find(on_part).or_else(|| among.rfind(|&at| run[at].uses.has(name)).filter(|at| calls(*at)))
+}
+
+/// Returns whether the statement is a call of a method that nothing uses the result of, such as `list.push(x);`.
+fn discards(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Expr(Expr::Try(e), _) => matches!(&*e.expr, Expr::MethodCall(_)),
+        Stmt::Expr(expr, _) => matches!(expr, Expr::MethodCall(_)),
+        _ => false,
+    }
+}

@@ -1,0 +1,116 @@
+//! Values without a name that a reference inside of another value borrows from, as in `let pair = (&f(), 1);`: they live as long as
+//! the variables of the `let`, whatever becomes of these.
+//!
+//! Each gets a name where it is made, `(&{ let lent = f(); lent }, 1)`, which is a value without a name as well, and is asked about
+//! there. A reference that is all of a `let` is asked about by its variable instead.
+
+use proc_macro2::Span;
+use quote::format_ident;
+use syn::{Expr, Ident, Local, Stmt, UnOp};
+
+use crate::{facts::classify, model::Guard};
+
+/// A `let` with names for the values that it borrows from, and the questions about them.
+pub(super) struct Lending {
+    pub(super) local: Local,
+    pub(super) guards: Vec<Guard>,
+}
+
+/// Finds those values of a `let`.
+pub(super) struct Finding<F> {
+    at: usize,
+    /// Returns the question about one under a name, if it may be a guard.
+    question: F,
+    guards: Vec<Guard>,
+}
+
+impl<F: Fn(Ident, &Expr) -> Option<Guard>> Finding<F> {
+    pub(super) fn new(at: usize, question: F) -> Self {
+        Self { at, question, guards: Vec::new() }
+    }
+
+    pub(super) fn of(mut self, local: &Local) -> Option<Lending> {
+        let mut local = local.clone();
+        match &mut *local.init.as_mut()?.expr {
+            // By its variable, if a call makes it.
+            Expr::Reference(e) if !classify::call_free(&e.expr) => self.inside(&mut e.expr),
+            other => self.inside(other),
+        }
+        (!self.guards.is_empty()).then_some(Lending { local, guards: self.guards })
+    }
+
+    /// Goes through what a `let` keeps the temporaries of, by rustc's rules.
+    fn inside(&mut self, expr: &mut Expr) {
+        match expr {
+            Expr::Paren(e) => self.inside(&mut e.expr),
+            Expr::Group(e) => self.inside(&mut e.expr),
+            Expr::Cast(e) => self.inside(&mut e.expr),
+            Expr::Tuple(e) => e.elems.iter_mut().for_each(|e| self.inside(e)),
+            Expr::Array(e) => e.elems.iter_mut().for_each(|e| self.inside(e)),
+            Expr::Struct(e) => e.fields.iter_mut().for_each(|f| self.inside(&mut f.expr)),
+            Expr::Call(e) if matches!(&*e.func, Expr::Path(p) if is_constructor(&p.path)) => {
+                e.args.iter_mut().for_each(|e| self.inside(e));
+            }
+            Expr::Block(e) if e.label.is_none() && e.attrs.is_empty() => self.tail(&mut e.block),
+            Expr::If(e) if e.attrs.is_empty() => {
+                self.tail(&mut e.then_branch);
+                e.else_branch.iter_mut().for_each(|(_, other)| self.inside(other));
+            }
+            Expr::Match(e) if e.attrs.is_empty() => {
+                e.arms.iter_mut().for_each(|arm| self.inside(&mut arm.body))
+            }
+            Expr::Reference(e) => self.lent(&mut e.expr),
+            _ => {}
+        }
+    }
+
+    fn tail(&mut self, block: &mut syn::Block) {
+        if let Some(Stmt::Expr(value, None)) = block.stmts.last_mut() {
+            self.inside(value);
+        }
+    }
+
+    /// The operand of a reference.
+    fn lent(&mut self, operand: &mut Expr) {
+        let found = self.guards.len();
+        self.inside(operand);
+        let Some(value) = root(operand).filter(|_| self.guards.len() == found) else { return };
+        let name = format_ident!("__lent{}_{found}", self.at, span = Span::mixed_site());
+        let Some(guard) = (self.question)(name.clone(), value) else { return };
+        self.guards.push(guard);
+        *value = syn::parse_quote!({
+            let #name = #value;
+            #name
+        });
+    }
+}
+
+/// Returns the value that a place is in; `None` if that is a variable.
+fn root(expr: &mut Expr) -> Option<&mut Expr> {
+    let is_place = match &*expr {
+        Expr::Paren(_) | Expr::Group(_) | Expr::Field(_) | Expr::Index(_) => true,
+        Expr::Unary(e) => matches!(e.op, UnOp::Deref(_)),
+        _ => false,
+    };
+    if !is_place {
+        let is_variable = matches!(&*expr, Expr::Path(path) if is_variable(path));
+        return (!is_variable && !matches!(expr, Expr::Lit(_) | Expr::Reference(_))).then_some(expr);
+    }
+    match expr {
+        Expr::Paren(e) => root(&mut e.expr),
+        Expr::Group(e) => root(&mut e.expr),
+        Expr::Field(e) => root(&mut e.base),
+        Expr::Index(e) => root(&mut e.expr),
+        Expr::Unary(e) => root(&mut e.expr),
+        _ => None,
+    }
+}
+
+fn is_variable(path: &syn::ExprPath) -> bool {
+    let name = path.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+    !name.starts_with(char::is_uppercase)
+}
+
+fn is_constructor(path: &syn::Path) -> bool {
+    path.segments.last().is_some_and(|s| s.ident.to_string().starts_with(char::is_uppercase))
+}
