@@ -68,8 +68,7 @@ impl Analysis<'_, '_> {
             }
             match &statement.stmt {
                 // Host code has it, to the end of the block. One that is written out is made twice.
-                Stmt::Local(Local { init: Some(init), .. })
-                    if again && !literals::makes_or_lends(&init.expr) => {}
+                Stmt::Local(Local { init: Some(init), .. }) if again && !literals::is_asked(&init.expr) => {}
                 Stmt::Local(local) => {
                     let is_asked = |_: &&LocalInit| statement.made.is_none() || is_made_by_each(statement);
                     if let Some(init) = local.init.as_ref().filter(is_asked) {
@@ -79,8 +78,7 @@ impl Analysis<'_, '_> {
                 }
                 Stmt::Expr(Expr::Assign(a), _) => {
                     if let Some(bound) = self.initialises(&a.left, changed) {
-                        asking.forget(std::slice::from_ref(&bound));
-                        asking.variable_of(at, bound, &a.right, true);
+                        asking.assigned(at, bound, &a.right);
                     }
                 }
                 Stmt::Expr(..) => {

@@ -98,7 +98,7 @@ impl Analysis<'_, '_> {
         self.check_macros(used.clone().chain(value));
         let mut uses = Sequence::of(used.chain(value));
         uses.merge(&kept_under_other_names(run, &device.outs));
-        let mut closures = self.outer_closures(&mut uses);
+        let closures = self.outer_closures(&mut uses);
         let mut live = self.live_after_run(run, device.rest, after);
         // Host code evaluates these again after the segment.
         live.extend(device.outs.rematerialised.iter().flat_map(|(at, _)| self.scope.ids(&run[*at].value)));
@@ -107,7 +107,7 @@ impl Analysis<'_, '_> {
 
         let live_ins = self.live_ins(run, value, &uses);
         let live_outs = self.live_outs(&device.outs, &changed);
-        let (mut steps, lent) = self.steps(&device, &mut closures, &changed, &live_outs, &mut probes);
+        let (mut steps, lent) = self.steps(&device, &closures, &changed, &live_outs, &mut probes);
         steps.extend(device.borrows.into_iter().map(|(_, step)| step));
         self.refuse_results(run, &device.outs);
         let all: TokenStream = run.iter().chain(value).map(|s| s.stmt.to_token_stream()).collect();
@@ -214,7 +214,7 @@ impl Analysis<'_, '_> {
     fn steps(
         &self,
         device: &Device<'_>,
-        closures: &mut [Local],
+        closures: &[Local],
         changed: &[Changed],
         live_outs: &[LiveOut],
         probes: &mut Vec<Probed>,
@@ -223,8 +223,7 @@ impl Analysis<'_, '_> {
         let names: Vec<String> = changed.iter().map(|c| c.ident.to_string()).collect();
         let Questions { asked: mut between, held, lending, lent } =
             self.guards(run, device.rest, &device.outs, &device.unused, &names);
-        let outer = guards::of_made_before(closures, run);
-        between.extend(outer.asked);
+        between.extend(guards::of_made_before(closures, run));
         between.extend(kept(changed, live_outs, &device.outs));
         let mut steps = Vec::new();
         let mut at_place = |at: usize, steps: &mut Vec<Step>| {
@@ -257,7 +256,7 @@ impl Analysis<'_, '_> {
             });
         }
         at_place(run.len(), &mut steps);
-        (steps, [lent, outer.lent].concat())
+        (steps, lent)
     }
 
     /// Returns the ending of the segment.

@@ -37,7 +37,7 @@ impl VisitMut for AskInside<'_> {
 pub(super) fn question(Guard { ident, shown, asked, inside }: &Guard) -> TokenStream {
     let shown = krate::generated_at(*shown);
     let p = krate::private_at(shown);
-    let itself = || quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&#p::EndsItself(&#ident)).what()););
+    let itself = || quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::EndsItself(&#ident)).what()););
     let asked = match asked {
         Asked::Whole => quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::Ends(&#ident)).what());),
         Asked::Referent => {
@@ -58,12 +58,12 @@ pub(super) fn question(Guard { ident, shown, asked, inside }: &Guard) -> TokenSt
         }
     };
     let inside = inside.iter().map(|Inside { pat, parts }| {
-        let asked = parts.iter().map(|GuardPart { ident, whole }| match whole {
-            true => quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::Ends(#ident)).what());),
-            false => quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&#p::EndsItself(#ident)).what());),
+        let asked = parts.iter().map(|GuardPart { ident, references }| {
+            let deref = (0..*references).map(|_| quote!(*));
+            quote_spanned!(shown=> #p::EndsWithSegment::ends((&&&&#p::EndsItself(&*#(#deref)* #ident)).what());)
         });
         quote_spanned! {shown=>
-            #[allow(irrefutable_let_patterns)]
+            #[allow(irrefutable_let_patterns, deprecated)]
             if let #pat = &#ident {
                 #(#asked)*
             }

@@ -547,7 +547,8 @@ impl<'a> Visit<'a> for Free {
             self.lent(&local.pat, &init.expr);
             self.value(&init.expr);
             if let Some((_, diverge)) = &init.diverge {
-                self.visit_expr(diverge);
+                let uses = self.apart(|s| s.visit_expr(diverge));
+                self.uses.one_of(&[Way { uses, ends_the_call: true }, Way::default()]);
             }
         }
         self.bind(bound_by_let(local));

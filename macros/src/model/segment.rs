@@ -75,7 +75,7 @@ pub(crate) struct Guard {
     /// Where an error is shown.
     pub(crate) shown: Span,
     pub(crate) asked: Asked,
-    /// What else is asked about: what is inside of a value that is written out, on each way to it.
+    /// What else is asked about: the types of what is written out inside of it, on each way to it.
     pub(crate) inside: Vec<Inside>,
 }
 
@@ -86,11 +86,11 @@ pub(crate) struct Inside {
     pub(crate) parts: Vec<GuardPart>,
 }
 
-/// A part of a value, of which the `whole` may be a guard, or its own type alone.
+/// A part of a value, behind some references, whose own type is asked about.
 #[derive(Clone)]
 pub(crate) struct GuardPart {
     pub(crate) ident: Ident,
-    pub(crate) whole: bool,
+    pub(crate) references: usize,
 }
 
 impl Guard {

@@ -58,11 +58,12 @@ impl<'s> Asking<'s> {
     pub(super) fn local(&mut self, at: usize, local: &Local, value: &Expr) {
         let bound = self.run[at].binds.clone();
         let lent = self.lent(at, local);
-        let is_asked =
-            lent.is_some() && classify::call_free(value) && matches!(syntax::bare(value), Expr::Reference(_));
         let written = lent.as_ref().map_or(local, |lent| &lent.local);
-        let may_hold = self.may_hold(at, value) && !is_asked;
-        if let Some(held) = may_hold.then(|| Held::of(at, written, value)).flatten() {
+        let by_ref = bound.iter().any(|b| b.by_ref);
+        let held = (self.may_hold(at, value) || by_ref && self.is_literal(at, value))
+            .then(|| Held::of(at, written, value))
+            .flatten();
+        if let Some(held) = held {
             self.found.lent.extend(lent.into_iter().flat_map(|lent| lent.guards));
             self.held(at, held, bound);
             return;
@@ -77,8 +78,9 @@ impl<'s> Asking<'s> {
         self.forget(&bound);
         let whole = matches!(parts::bare(&local.pat), syn::Pat::Ident(_));
         for bound in bound {
-            match parts::value_of(&local.pat, value, &bound.ident).filter(|part| self.is_written(at, part)) {
-                Some(part) => self.variable_of(at, bound, part, true),
+            let part = parts::value_of(&local.pat, value, &bound.ident);
+            match part.filter(|part| self.is_literal(at, part)) {
+                Some(part) => self.literal(at, bound, part),
                 None => self.variable_of(at, bound, value, whole),
             }
         }
@@ -89,26 +91,27 @@ impl<'s> Asking<'s> {
         let shown = parts::shown(&local.pat);
         let question = |ident: Ident, value: &Expr| {
             let guard = Guard { ident, shown, asked: Asked::Whole, inside: Vec::new() };
-            let guard = if self.is_written(at, value) { written_out(guard, value) } else { guard };
-            self.may_hold(at, value).then_some(guard)
+            literals::is_call(value).then_some(guard)
         };
         let is_conditional = local.attrs.iter().any(syntax::is_condition);
         if is_conditional { None } else { Finding::new(at, question).of(local) }
     }
 
-    /// Variables that get their value in an arm, and that the run does not move on every way.
+    /// Variables that get their value in an arm, and that the run does not move. Only the type of the value itself is asked about.
     pub(super) fn assigned_inside(&mut self, at: usize, names: &[String]) {
-        let behind = &self.run[at + 1..];
-        let moved = |name: &&String| behind.iter().any(|s| moves_all(s, name));
+        let behind = &self.run[at..];
+        let moved = |name: &&String| {
+            let moves = |s: &Statement| s.uses.get(name).is_some_and(|u| u.by_value);
+            moves(&behind[0]) || behind[1..].iter().any(|s| moves_all(s, name))
+        };
         let held: Vec<String> = names.iter().filter(|name| !moved(name)).cloned().collect();
         if held.is_empty() {
             return;
         }
         let mut stmt = self.run[at].stmt.clone();
         let asked = assigned::asked(&mut stmt, at, &held, |ident, variable, value| {
-            let guard = Guard { ident, shown: variable.span(), asked: Asked::Whole, inside: Vec::new() };
-            let guard = if self.is_written(at, value) { written_out(guard, value) } else { guard };
-            self.may_hold(at, value).then_some(guard)
+            let guard = Guard { ident, shown: variable.span(), asked: Asked::Itself, inside: Vec::new() };
+            (literals::is_call(value) || self.is_literal(at, value)).then_some(guard)
         });
         if !asked.is_empty() {
             self.found.lending.push((at, stmt));
@@ -117,16 +120,33 @@ impl<'s> Asking<'s> {
     }
 
     /// Returns whether a value is written out, and nothing that has a name and may hold a guard is moved into it.
-    fn is_written(&self, at: usize, value: &Expr) -> bool {
-        literals::is_written_out(value)
-            && syntax::place_base(value).is_none()
-            && self.given(at).next().is_none()
+    fn is_literal(&self, at: usize, value: &Expr) -> bool {
+        literals::is_asked(value) && self.given(at).next().is_none()
+    }
+
+    /// A variable with a value that is written out. Its type is known at once, and where methods or macros move it is not.
+    fn literal(&mut self, at: usize, bound: Bound, value: &Expr) {
+        let name = bound.ident.to_string();
+        let guard = written_out(whole_of(bound), value);
+        self.known.insert(name.clone(), vec![Origin { at, guard: guard.clone() }]);
+        let leaves = self.live_outs.carried.iter().any(|o| o.ident == guard.ident);
+        let behind = self.run[at + 1..].iter();
+        let shadowed = behind.clone().position(|s| s.binds(&name));
+        let until = shadowed.map_or(self.run.len() - at - 1, |i| i + 1);
+        if !leaves && !behind.take(until).any(|s| moves_all(s, &name)) {
+            self.once(at + 1, Origin { at, guard });
+        }
     }
 
     /// A value that a pattern borrows from, and the variables that it moves out of it.
     fn held(&mut self, at: usize, held: Held, bound: Vec<Bound>) {
         let (bound, lent): (Vec<Bound>, Vec<Bound>) = bound.into_iter().partition(|b| !b.by_ref);
         self.forget(&lent);
+        if self.is_literal(at, &held.value) {
+            let asked = Some(written_out(held.guard(Asked::Whole), &held.value));
+            self.found.held.push(Held { asked, ..held });
+            return;
+        }
         let whole = held.guard(Asked::Whole);
         let mut origins = self.origins(at, &held.value, whole, !held.lends);
         match held.taken() {
@@ -148,24 +168,33 @@ impl<'s> Asking<'s> {
         }
     }
 
+    /// A variable without a value that gets one.
+    pub(super) fn assigned(&mut self, at: usize, bound: Bound, value: &Expr) {
+        self.forget(std::slice::from_ref(&bound));
+        if self.is_literal(at, value) {
+            self.literal(at, bound, value);
+        } else {
+            self.variable_of(at, bound, value, true);
+        }
+    }
+
     /// A variable that gets a `whole` value, or a part of it.
-    pub(super) fn variable_of(&mut self, at: usize, bound: Bound, value: &Expr, whole: bool) {
+    fn variable_of(&mut self, at: usize, bound: Bound, value: &Expr, whole: bool) {
         if !self.may_hold(at, value) {
             return;
         }
         let mut guard = whole_of(bound);
-        if temporaries::lends(value) && !classify::call_free(value) {
+        if temporaries::lends(value) {
             guard.asked = Asked::Referent;
         }
         let origins = self.origins(at, value, guard, whole);
         self.variable(at, origins);
     }
 
-    /// Returns whether a value is made by a call, or written out, or made of one that is.
+    /// Returns whether a value is made by a call, or of one that may hold a guard.
     fn may_hold(&self, at: usize, value: &Expr) -> bool {
-        let is_made =
-            if classify::call_free(value) { literals::makes(value) } else { !classify::is_value(value) };
-        is_made || self.is_clone(value) || self.given(at).next().is_some()
+        let is_called = !classify::call_free(value) && !classify::is_value(value);
+        is_called || self.is_clone(value) || self.given(at).next().is_some()
     }
 
     /// Returns whether a value is a clone of one that may hold a guard.
@@ -183,10 +212,7 @@ impl<'s> Asking<'s> {
     }
 
     /// Returns what to ask about a variable that gets a `whole` value, or a part of one. The last question is about itself.
-    fn origins(&self, at: usize, value: &Expr, guard: Guard, whole: bool) -> Vec<Origin> {
-        if whole && self.is_written(at, value) {
-            return vec![Origin { at, guard: written_out(guard, value) }];
-        }
+    fn origins(&self, at: usize, value: &Expr, mut guard: Guard, whole: bool) -> Vec<Origin> {
         let is_moved = syntax::place_base(value).is_some();
         if !whole || is_moved || !classify::call_free(value) {
             return vec![Origin { at, guard }];
@@ -195,7 +221,8 @@ impl<'s> Asking<'s> {
         let mut origins: Vec<Origin> = self.given(at).flatten().cloned().collect();
         origins.sort_by_key(Origin::key);
         origins.dedup_by_key(|o| o.key());
-        origins.push(Origin { at, guard: written_out(guard, value) });
+        guard.asked = Asked::Itself;
+        origins.push(Origin { at, guard });
         origins
     }
 

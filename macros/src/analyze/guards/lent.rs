@@ -8,7 +8,7 @@ use proc_macro2::Span;
 use quote::format_ident;
 use syn::{Expr, Ident, Local, Stmt, UnOp};
 
-use crate::{facts::classify, model::Guard};
+use crate::model::Guard;
 
 /// A `let` with names for the values that it borrows from, and the questions about them.
 pub(super) struct Lending {
@@ -32,8 +32,8 @@ impl<F: Fn(Ident, &Expr) -> Option<Guard>> Finding<F> {
     pub(super) fn of(mut self, local: &Local) -> Option<Lending> {
         let mut local = local.clone();
         match &mut *local.init.as_mut()?.expr {
-            // By its variable, if a call makes it.
-            Expr::Reference(e) if !classify::call_free(&e.expr) => self.inside(&mut e.expr),
+            // By its variable.
+            Expr::Reference(e) => self.inside(&mut e.expr),
             other => self.inside(other),
         }
         (!self.guards.is_empty()).then_some(Lending { local, guards: self.guards })
@@ -72,9 +72,8 @@ impl<F: Fn(Ident, &Expr) -> Option<Guard>> Finding<F> {
 
     /// The operand of a reference.
     fn lent(&mut self, operand: &mut Expr) {
-        let found = self.guards.len();
         self.inside(operand);
-        let Some(value) = root(operand).filter(|_| self.guards.len() == found) else { return };
+        let (Some(value), found) = (root(operand), self.guards.len()) else { return };
         let name = format_ident!("__lent{}_{found}", self.at, span = Span::mixed_site());
         let Some(guard) = (self.question)(name.clone(), value) else { return };
         self.guards.push(guard);
@@ -85,7 +84,7 @@ impl<F: Fn(Ident, &Expr) -> Option<Guard>> Finding<F> {
     }
 }
 
-/// Returns the value that a place is in; `None` if that is a variable.
+/// Returns the value that a place is in.
 fn root(expr: &mut Expr) -> Option<&mut Expr> {
     let is_place = match &*expr {
         Expr::Paren(_) | Expr::Group(_) | Expr::Field(_) | Expr::Index(_) => true,
@@ -93,8 +92,7 @@ fn root(expr: &mut Expr) -> Option<&mut Expr> {
         _ => false,
     };
     if !is_place {
-        let is_variable = matches!(&*expr, Expr::Path(path) if is_variable(path));
-        return (!is_variable && !matches!(expr, Expr::Lit(_) | Expr::Reference(_))).then_some(expr);
+        return Some(expr);
     }
     match expr {
         Expr::Paren(e) => root(&mut e.expr),
@@ -104,11 +102,6 @@ fn root(expr: &mut Expr) -> Option<&mut Expr> {
         Expr::Unary(e) => root(&mut e.expr),
         _ => None,
     }
-}
-
-fn is_variable(path: &syn::ExprPath) -> bool {
-    let name = path.path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
-    !name.starts_with(char::is_uppercase)
 }
 
 fn is_constructor(path: &syn::Path) -> bool {

@@ -13,58 +13,68 @@ use crate::{
     parse::syntax::{self, tails},
 };
 
-/// Returns whether an expression writes out a value of a type that may be a guard, other than behind a reference.
+/// Returns whether a value is written out, and a type in it may be that of a guard.
+pub(super) fn is_asked(expr: &Expr) -> bool {
+    classify::call_free(expr) && syntax::place_base(expr).is_none() && makes(expr)
+}
+
+/// Returns whether an expression writes out a value of a type that may be a guard.
 pub(super) fn makes(expr: &Expr) -> bool {
-    Makes::any(expr, false)
-}
-
-/// Returns whether an expression writes out such a value anywhere.
-pub(super) fn makes_or_lends(expr: &Expr) -> bool {
-    Makes::any(expr, true)
-}
-
-struct Makes {
-    behind_references: bool,
-    found: bool,
-}
-
-impl Makes {
-    fn any(expr: &Expr, behind_references: bool) -> bool {
-        let mut makes = Self { behind_references, found: false };
-        makes.visit_expr(expr);
-        makes.found
-    }
-}
-
-impl<'a> Visit<'a> for Makes {
-    fn visit_expr(&mut self, e: &'a Expr) {
-        self.found |= is_literal(e);
-        match e {
-            Expr::Closure(_) => {}
-            Expr::Reference(_) if !self.behind_references => {}
-            _ => visit::visit_expr(self, e),
+    struct Makes(bool);
+    impl<'a> Visit<'a> for Makes {
+        fn visit_expr(&mut self, e: &'a Expr) {
+            self.0 |= is_literal(e);
+            if !matches!(e, Expr::Closure(_)) {
+                visit::visit_expr(self, e);
+            }
         }
+        fn visit_macro(&mut self, _: &'a syn::Macro) {}
     }
-    fn visit_macro(&mut self, _: &'a syn::Macro) {}
+    let mut makes = Makes(false);
+    makes.visit_expr(expr);
+    makes.0
 }
 
-/// Returns whether a value is written out as far as its type is concerned, on each way to it: the parts may be made by calls.
-pub(super) fn is_written_out(expr: &Expr) -> bool {
-    let all = tails(syntax::bare(expr));
-    !all.is_empty()
-        && all.into_iter().map(syntax::bare).all(|tail| match tail {
-            Expr::Call(e) => is_constructor(&e.func),
-            Expr::Tuple(_) | Expr::Array(_) => true,
-            other => is_literal(other) || classify::call_free(other),
-        })
+/// Returns whether a value is the result of a call, other than of one whose type what follows may determine.
+pub(super) fn is_call(expr: &Expr) -> bool {
+    const OPEN: [&str; 11] = [
+        "new",
+        "with_capacity",
+        "default",
+        "from",
+        "from_iter",
+        "into",
+        "try_into",
+        "collect",
+        "parse",
+        "sum",
+        "product",
+    ];
+    match syntax::bare(expr) {
+        Expr::Try(e) => is_call(&e.expr),
+        Expr::MethodCall(m) => {
+            let is_open = m.turbofish.is_none() && OPEN.iter().any(|name| m.method == name);
+            !is_open && !classify::is_value(expr)
+        }
+        Expr::Call(c) if !is_constructor(&c.func) && !classify::is_value(expr) => {
+            let Expr::Path(path) = &*c.func else { return true };
+            let all: Vec<&syn::PathSegment> = path.path.segments.iter().collect();
+            let is_open = matches!(&all[..], [.., of, name] if of.arguments.is_none()
+                && OPEN.iter().any(|open| name.ident == open) && (c.args.is_empty() || name.ident != "new"));
+            !is_open
+        }
+        _ => false,
+    }
 }
 
-/// Returns, for each way to the value of an expression, what to ask about what is inside of it, and where that is: values that are
-/// written out there, and those that calls make.
+/// Returns, for each way to a value that is written out, the values that are so inside of it, and where.
 pub(super) fn inside(expr: &Expr) -> Vec<Inside> {
     let of_tail = |tail: &Expr| {
         let mut inner = Inner { parts: Vec::new() };
-        let pat = inner.fields(syntax::bare(tail))?;
+        let pat = match syntax::bare(tail) {
+            tail @ Expr::Reference(_) => inner.part(tail)?,
+            tail => inner.fields(tail)?,
+        };
         (!inner.parts.is_empty()).then_some(Inside { pat, parts: inner.parts })
     };
     tails(expr).into_iter().filter_map(of_tail).collect()
@@ -104,23 +114,21 @@ struct Inner {
 impl Inner {
     /// Returns a pattern of a value that is inside of another one, if there is something to ask about it.
     fn part(&mut self, expr: &Expr) -> Option<Pat> {
-        let all: Vec<&Expr> = tails(syntax::bare(expr)).into_iter().map(syntax::bare).collect();
-        let is_made = |tail: &&Expr| {
-            !classify::call_free(tail) && !classify::is_value(tail) && !matches!(tail, Expr::Closure(_))
-        };
-        if all.is_empty() || all.iter().any(|tail| is_made(tail) && !is_written_out(tail)) {
-            return Some(self.name(true, None));
+        let mut expr = syntax::bare(expr);
+        let mut references = 0;
+        while let Expr::Reference(e) = expr {
+            (expr, references) = (syntax::bare(&e.expr), references + 1);
         }
-        let expr = *all.first()?;
+        let expr = tails(expr).into_iter().map(syntax::bare).find(|tail| makes(tail))?;
+        // What a reference is inside of a pattern may go through to.
         let fields = self.fields(expr);
-        if is_literal(expr) { Some(self.name(false, fields)) } else { fields }
-    }
-
-    fn name(&mut self, whole: bool, fields: Option<Pat>) -> Pat {
+        if !is_literal(expr) {
+            return fields;
+        }
         let ident = format_ident!("__part{}", self.parts.len(), span = Span::mixed_site());
-        self.parts.push(GuardPart { ident: ident.clone(), whole });
+        self.parts.push(GuardPart { ident: ident.clone(), references });
         let subpat = fields.map(|pat| (<Token![@]>::default(), Box::new(pat)));
-        Pat::Ident(syn::PatIdent { attrs: Vec::new(), by_ref: None, mutability: None, ident, subpat })
+        Some(Pat::Ident(syn::PatIdent { attrs: Vec::new(), by_ref: None, mutability: None, ident, subpat }))
     }
 
     /// Returns a pattern of the parts of a value, if there is something to ask about them.

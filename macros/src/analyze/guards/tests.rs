@@ -103,6 +103,6 @@ fn a_value_that_is_written_out_is_asked() {
     assert_asked("let g = Literal { by: 4.0 }; let _r = &g;", &["EndsItself(&g)"]);
     assert_asked(
         "let g = Holds { it: Unit }; let _b = n & 1 == 0 && { drop(g); true };",
-        &["EndsItself(&g)", "EndsItself(__part0)", "Ends(&_b)"],
+        &["EndsItself(&g)", "EndsItself(&*__part0)", "Ends(&_b)"],
     );
 }

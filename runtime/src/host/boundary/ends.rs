@@ -65,7 +65,13 @@ impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
 #[derive(Debug)]
 pub struct EndsItself<'a, T: ?Sized>(pub &'a T);
 
-impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&EndsItself<'_, T> {}
+impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&&EndsItself<'_, T> {}
+impl<T: Container + ?Sized> EndsAsContainer for &&EndsItself<'_, T> {
+    fn what(&self) -> &Plain {
+        const { assert!(!needs_drop::<T::Items>(), "{}", GUARD) }
+        &Plain
+    }
+}
 #[allow(drop_bounds, reason = "a guard is a type that says itself what happens when it goes")]
 impl<'a, T: Drop + ?Sized> EndsAsGuard<'a, T> for &EndsItself<'a, T> {
     fn what(&self) -> &'a T {

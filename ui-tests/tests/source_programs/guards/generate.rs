@@ -5,8 +5,9 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::program::{Part, Program, Stmt};
 
-/// Stands behind a statement after which a function may be refused although it holds no guard: one that moves a field, since what is left
-/// is asked about as a whole, and one that decides whether there is a guard by what a later condition tests.
+/// Stands behind a statement after which a function may be refused although it holds no guard: one that moves a field, since what
+/// is left is asked about as a whole, one that calls a method which takes its receiver, since that is not seen, and one
+/// that decides whether there is a guard by what a later condition tests.
 pub(super) const UNDECIDED: &str = "/* undecided */";
 
 /// What a variable holds; each has a guard somewhere in it.
@@ -221,7 +222,7 @@ impl Generator {
             12..=15 => self.ended(scope),
             16..=18 => self.ended_on_some_ways(scope),
             19 => self.captured(scope),
-            20 => self.from_a_part(scope),
+            20 => self.part_of(scope),
             21 => Stmt::text("h = ops::scale(&h, 0.5)?;"),
             _ => self.nested(scope, depth),
         }
@@ -246,8 +247,10 @@ impl Generator {
     fn deferred(&mut self, scope: &mut Scope) -> Stmt {
         let (one, kind) = self.made();
         let name = self.name(scope);
+        // In arms, only the type of the value itself is asked about.
+        let is_guard = matches!(kind, Kind::Guard | Kind::Other);
         scope.add(&name, kind);
-        if self.chance(0.4) {
+        if is_guard && self.chance(0.6) {
             return Stmt::text(format!(
                 "let {name}; if n & 2 == 0 {{ {name} = {one}; }} else {{ {name} = {one}; }}"
             ));
@@ -331,7 +334,7 @@ impl Generator {
             return Stmt::text(format!("drop({value});"));
         };
         Stmt::text(match self.rng.random_range(0..9) {
-            0 if kind == Kind::Guard => format!("h = ops::scale(&h, {name}.finish())?;"),
+            0 if kind == Kind::Guard => format!("h = ops::scale(&h, {name}.finish())?; {UNDECIDED}"),
             1 => format!("{{ let _moved = {name}; }}"),
             2 => format!("if n & 1 == 0 {{ drop({name}); }} else {{ let _b = {name}; }}"),
             3 => format!("match n {{ 0 => drop({name}), 1 => end({name}), _ => {{ drop({name}); }} }}"),
@@ -377,7 +380,7 @@ impl Generator {
     }
 
     /// A statement that takes or reads a part of a value.
-    fn from_a_part(&mut self, scope: &mut Scope) -> Stmt {
+    fn part_of(&mut self, scope: &mut Scope) -> Stmt {
         let fits = |v: &Var| !v.lent && matches!(v.kind, Kind::Wrap | Kind::Pair(_));
         let all: Vec<Var> = scope.visible().into_iter().filter(fits).collect();
         let Some(Var { name, kind, .. }) = all.choose(&mut self.rng).cloned() else {

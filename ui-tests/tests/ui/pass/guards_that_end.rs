@@ -80,19 +80,49 @@ fn never_used(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     ops::neg(&a)
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum Act {
+    Relu,
+}
+
+struct Holder {
+    act: &'static Act,
+    count: usize,
+}
+
+struct Stack<T> {
+    items: T,
+    count: usize,
+}
+
+impl<T> Stack<T> {
+    fn build(self) -> usize {
+        self.count
+    }
+}
+
 #[graphable]
 fn no_guards(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
-    let lists = Lists { scales: vec![0.5; n + 1] };
-    let settings = Settings { inner: Lists { scales: Vec::new() }, count: n };
-    let lent = (&Lists { scales: vec![1.0] }, Some(&settings.inner));
+    let holder = Holder { act: &Act::Relu, count: n };
+    let stack = Stack { items: (n, 1), count: n };
+    let plain = Stack { items: Some(Stack { items: n, count: 1 }), count: 2 };
+    let list = {
+        let mut list = Vec::new();
+        list.push(Stack { items: n, count: 3 });
+        list
+    };
+    let (parts, by) = (&[&ops::neg(x)?, x], 2.0);
+    let rank: (&dyn Fn(&Tensor<f32>) -> usize, f32) = (&|t| t.rank(), 2.0);
     let chosen;
     if n == 0 {
-        chosen = Lists { scales: vec![2.0] };
+        chosen = Vec::new();
     } else {
-        chosen = Lists { scales: vec![3.0] };
+        chosen = vec![Lists { scales: vec![3.0] }];
     }
-    let scale = lists.scales.len() + settings.count + lent.0.scales.len() + chosen.scales.len();
-    let h = ops::scale(x, scale as f32 + lent.1.map_or(0.0, |l| l.scales.len() as f32))?;
+    let all = vec![plain];
+    let count = stack.build() + list.len() + chosen.len() + all.len() + rank.0(x) + usize::from(*holder.act == Act::Relu);
+    let h = ops::scale(parts[0], (count + holder.count) as f32 * by)?;
+    let h = ops::add(&h, chosen.first().map_or(0.0, |l| l.scales.len() as f32))?;
     let a = #[eager]
     attention(&h)?;
     ops::neg(&a)
