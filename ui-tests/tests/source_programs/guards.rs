@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Functions of every run, and in one crate.
-const SHORT: u64 = 120;
+const SHORT: u64 = 40;
 const BATCH: u64 = 120;
 
 /// Refusals of other rules, which say nothing about guards that end with their segment.
