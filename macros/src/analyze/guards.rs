@@ -1,6 +1,6 @@
 //! A value that a run creates and no later code uses ends with its segment. If its block continues after a
 //! boundary, that is earlier than in the source, which makes no difference unless dropping the value has an
-//! effect: it is a guard. Only types can decide this, so generated code asks them (`boundary.rs` of the
+//! effect: it is a guard. Only types can decide this, so generated code asks them (`boundary/ends.rs` of the
 //! runtime).
 //!
 //! A value that is moved into another variable, or into a part of one, is asked for where that one ends. A

@@ -403,8 +403,12 @@ fn may_fail(statement: &Statement) -> bool {
 
 /// Returns whether a value that is written out, and is made by each segment that uses it, is used by none: it may be a guard.
 fn is_never_used(run: &[Statement], at: usize, rest: &[Statement]) -> bool {
-    let behind = Sequence::of(run[at + 1..].iter().chain(rest));
-    guards::is_made_by_each(&run[at]) && run[at].binds.iter().all(|b| !behind.has(&b.ident.to_string()))
+    let is_unused = |name: &str| {
+        let mut behind = run[at + 1..].iter().chain(rest);
+        // Up to where it is shadowed.
+        behind.find(|s| s.uses.has(name) || s.binds(name)).is_none_or(|s| !s.uses.has(name))
+    };
+    guards::is_made_by_each(&run[at]) && run[at].binds.iter().all(|b| is_unused(&b.ident.to_string()))
 }
 
 /// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.

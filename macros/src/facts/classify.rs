@@ -80,6 +80,11 @@ pub(crate) fn only_fails(stmts: &[Stmt]) -> bool {
     ends_the_call(stmts) && !stmts.iter().any(|s| leaves(s) || has_boundary(s))
 }
 
+/// Returns whether a call only builds a value, by the convention of names.
+pub(crate) fn is_constructor(call: &ExprCall) -> bool {
+    constructor_name(call).is_some()
+}
+
 /// The name of a call that only builds a value: by convention, capitalised.
 fn constructor_name(call: &ExprCall) -> Option<String> {
     match &*call.func {

@@ -269,6 +269,18 @@ pub fn guarded<const N: u64>(by: f32) -> (Guard<N>, f32) {
 pub fn optional_guard<const N: u64>(n: usize) -> Option<Guard<N>> {
     (n < 100).then(|| Guard::new(2.0))
 }
+/// No guard: nothing happens when it goes. It cannot be part of a key either.
+pub struct Plain<const N: u64> {
+    pub n: usize,
+}
+impl<const N: u64> Plain<N> {
+    pub fn build(self) -> usize {
+        self.n + 1
+    }
+}
+pub fn plain<const N: u64>(n: usize) -> Plain<N> {
+    Plain { n }
+}
 pub fn end<T>(_: T) {}
 pub fn seen<T>(_: &T) {}
 

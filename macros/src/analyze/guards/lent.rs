@@ -8,7 +8,7 @@ use proc_macro2::Span;
 use quote::format_ident;
 use syn::{Expr, Ident, Local, Stmt, UnOp};
 
-use crate::model::Guard;
+use crate::{facts::classify, model::Guard};
 
 /// A `let` with names for the values that it borrows from, and the questions about them.
 pub(super) struct Lending {
@@ -48,7 +48,7 @@ impl<F: Fn(Ident, &Expr) -> Option<Guard>> Finding<F> {
             Expr::Tuple(e) => e.elems.iter_mut().for_each(|e| self.inside(e)),
             Expr::Array(e) => e.elems.iter_mut().for_each(|e| self.inside(e)),
             Expr::Struct(e) => e.fields.iter_mut().for_each(|f| self.inside(&mut f.expr)),
-            Expr::Call(e) if matches!(&*e.func, Expr::Path(p) if is_constructor(&p.path)) => {
+            Expr::Call(e) if classify::is_constructor(e) => {
                 e.args.iter_mut().for_each(|e| self.inside(e));
             }
             Expr::Block(e) if e.label.is_none() && e.attrs.is_empty() => self.tail(&mut e.block),
@@ -73,7 +73,7 @@ impl<F: Fn(Ident, &Expr) -> Option<Guard>> Finding<F> {
     /// The operand of a reference.
     fn lent(&mut self, operand: &mut Expr) {
         self.inside(operand);
-        let (Some(value), found) = (root(operand), self.guards.len()) else { return };
+        let (value, found) = (root(operand), self.guards.len());
         let name = format_ident!("__lent{}_{found}", self.at, span = Span::mixed_site());
         let Some(guard) = (self.question)(name.clone(), value) else { return };
         self.guards.push(guard);
@@ -85,25 +85,13 @@ impl<F: Fn(Ident, &Expr) -> Option<Guard>> Finding<F> {
 }
 
 /// Returns the value that a place is in.
-fn root(expr: &mut Expr) -> Option<&mut Expr> {
-    let is_place = match &*expr {
-        Expr::Paren(_) | Expr::Group(_) | Expr::Field(_) | Expr::Index(_) => true,
-        Expr::Unary(e) => matches!(e.op, UnOp::Deref(_)),
-        _ => false,
-    };
-    if !is_place {
-        return Some(expr);
-    }
+fn root(expr: &mut Expr) -> &mut Expr {
     match expr {
-        Expr::Paren(e) => root(&mut e.expr),
-        Expr::Group(e) => root(&mut e.expr),
-        Expr::Field(e) => root(&mut e.base),
-        Expr::Index(e) => root(&mut e.expr),
-        Expr::Unary(e) => root(&mut e.expr),
-        _ => None,
+        Expr::Paren(syn::ExprParen { expr: inner, .. })
+        | Expr::Group(syn::ExprGroup { expr: inner, .. })
+        | Expr::Field(syn::ExprField { base: inner, .. })
+        | Expr::Index(syn::ExprIndex { expr: inner, .. })
+        | Expr::Unary(syn::ExprUnary { op: UnOp::Deref(_), expr: inner, .. }) => root(inner),
+        other => other,
     }
-}
-
-fn is_constructor(path: &syn::Path) -> bool {
-    path.segments.last().is_some_and(|s| s.ident.to_string().starts_with(char::is_uppercase))
 }

@@ -35,7 +35,8 @@ pub(super) fn makes(expr: &Expr) -> bool {
     makes.0
 }
 
-/// Returns whether a value is the result of a call, other than of one whose type what follows may determine.
+/// Returns whether a value is the result of a call, other than of one whose type is often open until it is used: a question about
+/// such a value, asked where it is made, would determine its type.
 pub(super) fn is_call(expr: &Expr) -> bool {
     const OPEN: [&str; 11] = [
         "new",
@@ -56,7 +57,7 @@ pub(super) fn is_call(expr: &Expr) -> bool {
             let is_open = m.turbofish.is_none() && OPEN.iter().any(|name| m.method == name);
             !is_open && !classify::is_value(expr)
         }
-        Expr::Call(c) if !is_constructor(&c.func) && !classify::is_value(expr) => {
+        Expr::Call(c) if !classify::is_constructor(c) && !classify::is_value(expr) => {
             let Expr::Path(path) = &*c.func else { return true };
             let all: Vec<&syn::PathSegment> = path.path.segments.iter().collect();
             let is_open = matches!(&all[..], [.., of, name] if of.arguments.is_none()
@@ -87,14 +88,6 @@ fn is_type(path: &Path) -> bool {
     !is_standard
         && name.starts_with(char::is_uppercase)
         && (name.len() == 1 || name.contains(char::is_lowercase))
-}
-
-/// By convention, as well; `Some` and the like are among them.
-fn is_constructor(func: &Expr) -> bool {
-    let capital = |path: &Path| {
-        path.segments.last().is_some_and(|s| s.ident.to_string().starts_with(char::is_uppercase))
-    };
-    matches!(func, Expr::Path(p) if capital(&p.path))
 }
 
 fn is_literal(expr: &Expr) -> bool {
@@ -142,7 +135,7 @@ impl Inner {
                 }
                 (!fields.is_empty()).then(|| syn::parse_quote!(#path { #(#fields,)* .. }))
             }
-            Expr::Call(e) if is_constructor(&e.func) => {
+            Expr::Call(e) if classify::is_constructor(e) => {
                 let (func, elems) = (&e.func, self.elems(&e.args)?);
                 Some(syn::parse_quote!(#func(#(#elems),*)))
             }

@@ -1,5 +1,5 @@
 //! Random functions with guards, as text: made by calls and literals, in structs and containers, behind references, moved on
-//! some ways or on all of them, and taken apart by patterns.
+//! some ways or on all of them, and taken apart by patterns; and with values that are none, which nothing may be in the way of.
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
@@ -200,8 +200,8 @@ impl Generator {
     }
 
     fn statement(&mut self, scope: &mut Scope, depth: usize) -> Stmt {
-        let mut draw = self.rng.random_range(0..26);
-        if depth == 0 && draw >= 22 {
+        let mut draw = self.rng.random_range(0..30);
+        if depth == 0 && (22..26).contains(&draw) {
             draw = 12;
         }
         match draw {
@@ -224,8 +224,49 @@ impl Generator {
             19 => self.captured(scope),
             20 => self.part_of(scope),
             21 => Stmt::text("h = ops::scale(&h, 0.5)?;"),
-            _ => self.nested(scope, depth),
+            22..=25 => self.nested(scope, depth),
+            _ => self.without_guard(),
         }
+    }
+
+    /// Values that are no guards, written out, borrowed from, moved and assigned in all the ways that a question about one could be in.
+    fn without_guard(&mut self) -> Stmt {
+        self.fresh += 1;
+        let (p, made) = (format!("p{}", self.fresh), format!("Plain::<{}> {{ n: 2 }}", self.seed));
+        let call = format!("plain::<{}>(n)", self.seed);
+        let (statements, number) = match self.rng.random_range(0..10) {
+            0 => (format!("let {p} = {made};"), format!("{p}.build()")),
+            1 => (format!("let {p} = {made}; let {p} = vec![{p}];"), format!("{p}.len()")),
+            2 => (format!("let {p} = (&{made}, 1usize);"), format!("{p}.0.n")),
+            3 => (
+                format!("let {p}: (&'static Plain<{}>, usize) = (&{made}, n);", self.seed),
+                format!("{p}.0.n"),
+            ),
+            4 => (
+                format!("let {p}; if n & 1 == 0 {{ {p} = {call}; }} else {{ {p} = {made}; }}"),
+                format!("{p}.n"),
+            ),
+            5 => {
+                (format!("let {p} = {{ let mut v = Vec::new(); v.push({made}); v }};"), format!("{p}.len()"))
+            }
+            6 => (
+                format!(
+                    "let mut {p}; if n & 2 == 0 {{ {p} = Vec::new(); }} else {{ {p} = Vec::with_capacity(n); }} \
+                     {p}.push({made});"
+                ),
+                format!("{p}.len()"),
+            ),
+            7 => (format!("let {p} = Some({made});"), format!("{p}.map_or(1, |p| p.build())")),
+            8 => (
+                format!("let {p}: (&dyn Fn(usize) -> usize, usize) = (&|v| v + 1, 2);"),
+                format!("({p}.0)({p}.1)"),
+            ),
+            _ => (
+                format!("let ({p}, k) = (&[&ops::neg(&h)?, x], 2usize); let {p} = {p}.len();"),
+                format!("({p} + k)"),
+            ),
+        };
+        Stmt::text(format!("{statements} h = ops::scale(&h, {number} as f32)?;"))
     }
 
     fn binding_by_reference(&mut self, scope: &mut Scope) -> Stmt {
