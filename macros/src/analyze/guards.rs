@@ -15,7 +15,6 @@ use super::{Analysis, liveness::LiveOuts};
 use crate::{
     facts::{statement::Statement, uses::Uses},
     model::{Guard, Step},
-    parse::syntax::{self, Bound},
 };
 
 mod asking;
@@ -77,8 +76,11 @@ impl Analysis<'_, '_> {
                     }
                 }
                 Stmt::Expr(Expr::Assign(a), _) => {
-                    if let Some(bound) = self.initialises(&a.left, changed) {
-                        asking.assigned(at, bound, &a.right);
+                    for (ident, value) in assigned::values(&a.left, Some(&a.right)) {
+                        // Only this run uses it.
+                        if self.is_initialised(&ident.to_string(), changed) {
+                            asking.assigned(at, ident, value, &a.right);
+                        }
                     }
                 }
                 Stmt::Expr(..) => {
@@ -91,13 +93,6 @@ impl Analysis<'_, '_> {
             asking.forget(&statement.binds);
         }
         asking.found()
-    }
-
-    /// Returns the variable that an assignment initialises, if only this run uses it.
-    fn initialises(&self, left: &Expr, changed: &[String]) -> Option<Bound> {
-        let ident = syntax::plain_name(left)?;
-        let alone = self.is_initialised(&ident.to_string(), changed);
-        alone.then(|| Bound { ident: ident.clone(), mutable: false, by_ref: false })
     }
 
     /// Returns whether a variable that the run assigns had no value before, and only this run uses it.

@@ -94,6 +94,11 @@ pub(crate) struct GuardPart {
 }
 
 impl Guard {
+    /// Asks about all of a variable.
+    pub(crate) fn whole(ident: Ident) -> Self {
+        Self { shown: ident.span(), ident, asked: Asked::Whole, inside: Vec::new() }
+    }
+
     /// Asks for less than the whole, if that is to be asked.
     pub(crate) fn ask_for(&mut self, asked: Asked) {
         if matches!(self.asked, Asked::Whole) {

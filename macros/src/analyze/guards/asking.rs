@@ -97,25 +97,29 @@ impl<'s> Asking<'s> {
         if is_conditional { None } else { Finding::new(at, question).of(local) }
     }
 
-    /// Variables that get their value in an arm, and that the run does not move. Only the type of the value itself is asked about.
+    /// Variables that get their value in an arm. Only the type of the value itself is asked about, where it is made. Those that the
+    /// run moves are asked about where they go.
     pub(super) fn assigned_inside(&mut self, at: usize, names: &[String]) {
         let behind = &self.run[at..];
         let moved = |name: &&String| {
             let moves = |s: &Statement| s.uses.get(name).is_some_and(|u| u.by_value);
             moves(&behind[0]) || behind[1..].iter().any(|s| moves_all(s, name))
         };
-        let held: Vec<String> = names.iter().filter(|name| !moved(name)).cloned().collect();
-        if held.is_empty() {
-            return;
-        }
+        let (moved, held): (Vec<String>, Vec<String>) = names.iter().cloned().partition(|name| moved(&name));
         let mut stmt = self.run[at].stmt.clone();
+        let may_hold = |value: &Expr| literals::is_call(value) || self.is_literal(at, value);
+        let passed_on = assigned::variables(&stmt, &moved, may_hold);
         let asked = assigned::asked(&mut stmt, at, &held, |ident, variable, value| {
             let guard = Guard { ident, shown: variable.span(), asked: Asked::Itself, inside: Vec::new() };
-            (literals::is_call(value) || self.is_literal(at, value)).then_some(guard)
+            may_hold(value).then_some(guard)
         });
         if !asked.is_empty() {
             self.found.lending.push((at, stmt));
             self.found.lent.extend(asked);
+        }
+        for variable in passed_on {
+            let guard = Guard { asked: Asked::Itself, ..Guard::whole(variable) };
+            self.known.insert(guard.ident.to_string(), vec![Origin { at, guard }]);
         }
     }
 
@@ -127,7 +131,7 @@ impl<'s> Asking<'s> {
     /// A variable with a value that is written out. Its type is known at once, and where methods or macros move it is not.
     fn literal(&mut self, at: usize, bound: Bound, value: &Expr) {
         let name = bound.ident.to_string();
-        let guard = written_out(whole_of(bound), value);
+        let guard = written_out(Guard::whole(bound.ident), value);
         self.known.insert(name.clone(), vec![Origin { at, guard: guard.clone() }]);
         let leaves = self.live_outs.carried.iter().any(|o| o.ident == guard.ident);
         let behind = self.run[at + 1..].iter();
@@ -164,17 +168,19 @@ impl<'s> Asking<'s> {
             }
         }
         if !held.lends {
-            bound.into_iter().for_each(|b| self.variable(at, vec![Origin { at, guard: whole_of(b) }]));
+            bound
+                .into_iter()
+                .for_each(|b| self.variable(at, vec![Origin { at, guard: Guard::whole(b.ident) }]));
         }
     }
 
-    /// A variable without a value that gets one.
-    pub(super) fn assigned(&mut self, at: usize, bound: Bound, value: &Expr) {
+    /// A variable without a value that gets a `value`, or a part of what is `assigned`.
+    pub(super) fn assigned(&mut self, at: usize, ident: &Ident, value: Option<&Expr>, assigned: &Expr) {
+        let bound = Bound { ident: ident.clone(), mutable: false, by_ref: false };
         self.forget(std::slice::from_ref(&bound));
-        if self.is_literal(at, value) {
-            self.literal(at, bound, value);
-        } else {
-            self.variable_of(at, bound, value, true);
+        match value.filter(|value| self.is_literal(at, value)) {
+            Some(value) => self.literal(at, bound, value),
+            None => self.variable_of(at, bound, value.unwrap_or(assigned), value.is_some()),
         }
     }
 
@@ -183,7 +189,7 @@ impl<'s> Asking<'s> {
         if !self.may_hold(at, value) {
             return;
         }
-        let mut guard = whole_of(bound);
+        let mut guard = Guard::whole(bound.ident);
         if temporaries::lends(value) {
             guard.asked = Asked::Referent;
         }
@@ -319,10 +325,6 @@ impl<'s> Asking<'s> {
     pub(super) fn forget(&mut self, bound: &[Bound]) {
         bound.iter().for_each(|b| _ = self.known.remove(&b.ident.to_string()));
     }
-}
-
-pub(super) fn whole_of(bound: Bound) -> Guard {
-    Guard { shown: bound.ident.span(), ident: bound.ident, asked: Asked::Whole, inside: Vec::new() }
 }
 
 /// Asks about a value that is written out: its own type, and those of the values that are written out inside of it.

@@ -7,6 +7,7 @@ use proc_macro2::Span;
 use quote::format_ident;
 use syn::{
     Expr, Ident, Stmt,
+    visit::{self, Visit},
     visit_mut::{self, VisitMut},
 };
 
@@ -20,6 +21,46 @@ where
     let mut inside = Assigned { at, variables, question, guards: Vec::new() };
     inside.visit_stmt_mut(stmt);
     inside.guards
+}
+
+/// Returns those of some variables to which a statement assigns a value that may be a guard, with the places of the assignments.
+pub(super) fn variables(stmt: &Stmt, among: &[String], may_hold: impl Fn(&Expr) -> bool) -> Vec<Ident> {
+    struct Found<'v, F> {
+        among: &'v [String],
+        may_hold: F,
+        found: Vec<Ident>,
+    }
+    impl<'a, F: Fn(&Expr) -> bool> Visit<'a> for Found<'_, F> {
+        fn visit_expr_assign(&mut self, e: &'a syn::ExprAssign) {
+            visit::visit_expr_assign(self, e);
+            let values = values(&e.left, Some(&e.right)).into_iter();
+            let holds = values.filter(|(name, value)| {
+                self.among.contains(&name.to_string()) && (self.may_hold)(value.unwrap_or(&e.right))
+            });
+            self.found.extend(holds.map(|(name, _)| name.clone()));
+        }
+
+        fn visit_expr_closure(&mut self, _: &'a syn::ExprClosure) {}
+    }
+    let mut found = Found { among, may_hold, found: Vec::new() };
+    found.visit_stmt(stmt);
+    found.found
+}
+
+/// Returns the variables that an assignment changes as a whole, `a` and `b` of `(a, _, b) = …`, and the value that each gets, if it
+/// stands there as one.
+pub(super) fn values<'e>(left: &'e Expr, value: Option<&'e Expr>) -> Vec<(&'e Ident, Option<&'e Expr>)> {
+    let of_part = |part: &'e Expr| values(part, None);
+    match (syntax::bare(left), value.map(syntax::bare)) {
+        (Expr::Tuple(e), Some(Expr::Tuple(v))) if e.elems.len() == v.elems.len() => {
+            e.elems.iter().zip(&v.elems).flat_map(|(part, value)| values(part, Some(value))).collect()
+        }
+        (Expr::Tuple(e), _) => e.elems.iter().flat_map(of_part).collect(),
+        (Expr::Array(e), _) => e.elems.iter().flat_map(of_part).collect(),
+        (Expr::Call(e), _) => e.args.iter().flat_map(of_part).collect(),
+        (Expr::Struct(e), _) => e.fields.iter().flat_map(|field| of_part(&field.expr)).collect(),
+        (left, _) => syntax::plain_name(left).map(|name| (name, value)).into_iter().collect(),
+    }
 }
 
 struct Assigned<'v, F> {

@@ -4,10 +4,14 @@
 use syn::Local;
 
 use super::{
-    asking::{moves_all, whole_of, written_out},
+    asking::{moves_all, written_out},
     literals,
 };
-use crate::{facts::statement::Statement, model::Step, parse::syntax};
+use crate::{
+    facts::statement::Statement,
+    model::{Guard, Step},
+    parse::syntax,
+};
 
 /// Returns whether a value that each segment makes for itself may be a guard: one that is written out, and no closure.
 pub(in crate::analyze) fn is_made_by_each(statement: &Statement) -> bool {
@@ -26,7 +30,7 @@ pub(in crate::analyze) fn of_made_before(locals: &[Local], run: &[Statement]) ->
         for bound in syntax::bound_by_let(local) {
             let name = bound.ident.to_string();
             if !run.iter().any(|s| moves_all(s, &name)) {
-                asked.push((0, Step::AskEnd(written_out(whole_of(bound), &init.expr))));
+                asked.push((0, Step::AskEnd(written_out(Guard::whole(bound.ident), &init.expr))));
             }
         }
     }

@@ -45,7 +45,7 @@ struct Var {
 #[derive(Clone, Default)]
 struct Scope {
     vars: Vec<Var>,
-    /// The conditions that are not decided yet by what stands around.
+    /// The conditions that are not decided yet by what stands around. Some call has each of them together with each of the others.
     conditions: Vec<&'static str>,
 }
 
@@ -84,7 +84,7 @@ struct Generator {
 
 pub(super) fn program(seed: u64) -> Program {
     let mut g = Generator { rng: StdRng::seed_from_u64(seed ^ 0x9_0a4d), fresh: 0, seed };
-    let mut scope = Scope { conditions: vec!["n & 1 == 0", "n & 2 == 0", "n > 8"], ..Scope::default() };
+    let mut scope = Scope { conditions: vec!["n & 1 == 0", "n & 2 == 0"], ..Scope::default() };
     let mut body = vec![Stmt::text("let mut h = ops::neg(x)?;")];
     let before = g.rng.random_range(1..6);
     body.extend((0..before).map(|_| g.statement(&mut scope, 2)));
@@ -291,6 +291,14 @@ impl Generator {
         // In arms, only the type of the value itself is asked about.
         let is_guard = matches!(kind, Kind::Guard | Kind::Other);
         scope.add(&name, kind);
+        if self.chance(0.2) {
+            return Stmt::text(format!("let {name}; let _k; ({name}, _k) = ({one}, 1usize);"));
+        }
+        if self.chance(0.15) {
+            let of = self.seed;
+            scope.vars.last_mut().expect("it was added").kind = Kind::Guard;
+            return Stmt::text(format!("let {name}; let _k; ({name}, _k) = guarded::<{of}>(2.0);"));
+        }
         if is_guard && self.chance(0.6) {
             return Stmt::text(format!(
                 "let {name}; if n & 2 == 0 {{ {name} = {one}; }} else {{ {name} = {one}; }}"
