@@ -4,10 +4,15 @@
 //! machine code, and `sm_80:fast` makes it with little optimisation, which shows that the compiler accepts the text, but not
 //! whether registers spill. `GRAPHABLE_NVRTC` may name the compiler's library or its folder. `--verbose` prints registers of each
 //! kernel. `--rust` compiles only kernels that are written in Rust, and `--cuda` only `.cu` files; `--rust=softmax` those of rows
-//! and indices with that in their names, `--rust=fused_product` products with what lies around them. `--rust --part=2/3` compiles the second third of these: the compiler works on one
-//! unit at a time in a process, so CI starts several.
+//! and indices with that in their names, `--rust=fused_product` products with what lies around them. `--rust --part=2/3` compiles
+//! the second third of these: the compiler works on one unit at a time in a process, so CI starts several.
+//!
+//! `--assembled=FILE` names units of which machine code was made before without spilled registers: a key of everything that it depends
+//! on, and a name, in each line. They are only compiled to PTX, which takes a seventh of the time; without the option, all are made anew.
+//! `--list` prints such lines of all units that pass (`.ci/kernels` writes the file).
 
 use std::{
+    collections::HashSet,
     error::Error,
     fs, io,
     path::{Path, PathBuf},
@@ -18,7 +23,7 @@ use graphable::{
     __private::kernel::{
         Compute, Definition, Kernel, Kind, built_in, compile, compile_all, compile_chain, compile_fused,
     },
-    backend::cuda::compile_file,
+    backend::cuda::{Check, compile_file},
     bf16, f16, kernel,
 };
 
@@ -348,8 +353,8 @@ fn to_integer(x: f32) -> i32 {
 /// Element-wise kernels of a unit.
 const AT_ONCE: usize = 16;
 
-/// Some kernels compiled for an architecture as one unit, and the compiler's log of it.
-type Compile = fn(&[&'static Definition], &str) -> graphable::Result<String>;
+/// Compiles some kernels as one unit, and returns the compiler's remarks.
+type Compile = fn(&[&'static Definition], &Check) -> graphable::Result<String>;
 
 /// One of so many parts of the units, counted from 0.
 #[derive(Clone, Copy)]
@@ -371,7 +376,7 @@ impl Part {
 
 /// Kernels in Rust, as a user has them and as the operations have them: bf16, whose kernels need the most registers, as machine
 /// code, and as PTX what that leaves out, which is f32 and f16, and the text of kernels of rows for devices without clusters.
-fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(String, String)>> {
+fn compile_rust(check: &Check, named: &str, part: Part) -> graphable::Result<Vec<(String, String)>> {
     let ours = [
         floats::DEFINITION,
         signed::DEFINITION,
@@ -411,7 +416,7 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         ours.into_iter().chain(built_in()).filter(|definition| definition.name.contains(named)).collect();
     let (elements, others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|definition| matches!(definition.kind, Kind::Elements));
-    let is_machine = !arch.starts_with("compute_");
+    let is_machine = !check.arch().starts_with("compute_");
     let mut units: Vec<(String, Vec<&'static Definition>, Compile)> = Vec::new();
     for (i, some) in elements.chunks(AT_ONCE).enumerate() {
         let mut unit = |compile: Compile| {
@@ -445,17 +450,17 @@ fn compile_rust(arch: &str, named: &str, part: Part) -> graphable::Result<Vec<(S
         let mut types = definition.inputs.iter().map(|(_, compute)| compute).chain(definition.outputs);
         let has_floats = types.any(|compute| *compute == Compute::F32);
         if is_machine || matches!(definition.kind, Kind::Rows(_)) {
-            unit(|one, arch| compile::<bf16>(one[0], arch));
+            unit(|one, check| compile::<bf16>(one[0], check));
         }
         if has_floats && !is_machine {
-            unit(|one, arch| compile::<f32>(one[0], arch));
-            unit(|one, arch| compile::<f16>(one[0], arch));
+            unit(|one, check| compile::<f32>(one[0], check));
+            unit(|one, check| compile::<f16>(one[0], check));
         }
     }
     // Of one kernel, types take similar times, and kernels of one kind follow each other: whatever the number of parts,
     // each gets some of all.
     let part = units.into_iter().skip(part.index).step_by(part.of);
-    part.map(|(name, definitions, compile)| Ok((name, compile(&definitions, arch)?))).collect()
+    part.map(|(name, definitions, compile)| Ok((name, compile(&definitions, check)?))).collect()
 }
 
 /// Chains of kernels of elements: every type, parts of results, bits that are read as another type, as many inputs as there
@@ -514,7 +519,7 @@ fn own_header(path: &Path, text: &str) -> io::Result<Option<(String, String)>> {
 }
 
 /// Every `.cu` file of the crate, wherever its operation is.
-fn compile_files(arch: &str) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+fn compile_files(check: &Check) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut units = Vec::new();
     for path in cuda_files(&folder)? {
@@ -522,7 +527,7 @@ fn compile_files(arch: &str) -> Result<Vec<(String, String)>, Box<dyn Error>> {
         let text = fs::read_to_string(&path)?;
         let header = own_header(&path, &text)?;
         let header = header.as_ref().map(|(name, text)| (name.as_str(), text.as_str()));
-        units.extend(compile_file(&name, &text, header, arch)?);
+        units.extend(compile_file(&name, &text, header, check)?);
     }
     if units.is_empty() {
         return Err(format!("there is no `.cu` file below {}", folder.display()).into());
@@ -530,63 +535,115 @@ fn compile_files(arch: &str) -> Result<Vec<(String, String)>, Box<dyn Error>> {
     Ok(units)
 }
 
+/// What to compile, and how.
+struct Call {
+    archs: Vec<String>,
+    flags: Vec<String>,
+    part: Part,
+    /// The keys of what was assembled before.
+    assembled: HashSet<String>,
+}
+
+impl Call {
+    /// Returns `None` if the arguments are none of a call.
+    fn parse(arguments: impl Iterator<Item = String>) -> Option<io::Result<Self>> {
+        let (flags, archs): (Vec<String>, Vec<String>) = arguments.partition(|a| a.starts_with('-'));
+        let is_known = |f: &String| {
+            ["--verbose", "--rust", "--cuda", "--list"].contains(&f.as_str())
+                || ["--rust=", "--part=", "--assembled="].iter().any(|flag| f.starts_with(flag))
+        };
+        let mut call = Self { archs, flags, part: Part::ALL, assembled: HashSet::new() };
+        if let Some(text) = call.value("--part=") {
+            call.part = Part::parse(text).filter(|_| call.only("--rust"))?;
+        }
+        if call.archs.is_empty()
+            || !call.flags.iter().all(is_known)
+            || call.only("--rust") && call.only("--cuda")
+        {
+            return None;
+        }
+        let Some(path) = call.value("--assembled=") else { return Some(Ok(call)) };
+        let read = fs::read_to_string(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")));
+        Some(read.map(|text| {
+            let keys = text.lines().filter_map(|line| line.split_whitespace().next());
+            Self { assembled: keys.map(ToOwned::to_owned).collect(), ..call }
+        }))
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|f| f == flag)
+    }
+
+    fn value(&self, flag: &str) -> Option<&str> {
+        self.flags.iter().find_map(|f| f.strip_prefix(flag))
+    }
+
+    /// Returns whether only kernels in Rust, or only `.cu` files, are compiled.
+    fn only(&self, which: &str) -> bool {
+        self.has(which) || which == "--rust" && self.value("--rust=").is_some()
+    }
+
+    /// Compiles the units that are asked for, and returns the compiler's remarks about each.
+    fn compile(&self, check: &Check) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+        let files = if self.only("--rust") { Vec::new() } else { compile_files(check)? };
+        if self.only("--cuda") {
+            return Ok(files);
+        }
+        let (named, part) = (self.value("--rust="), self.part);
+        let with_fused = named.is_none_or(|name| name == "fused_product");
+        let fused = if with_fused { compile_fused(check, part.index, part.of)? } else { Vec::new() };
+        Ok([files, compile_rust(check, named.unwrap_or(""), part)?, fused].concat())
+    }
+}
+
 fn main() -> ExitCode {
-    let (flags, archs): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|a| a.starts_with('-'));
-    let verbose = flags.iter().any(|f| f == "--verbose");
-    let named = flags.iter().find_map(|f| f.strip_prefix("--rust="));
-    let only = |which: &str| flags.iter().any(|f| f == which) || which == "--rust" && named.is_some();
-    let part = match flags.iter().find_map(|f| f.strip_prefix("--part=")) {
-        Some(text) => Part::parse(text).filter(|_| only("--rust")),
-        None => Some(Part::ALL),
-    };
-    let is_known = |f: &String| {
-        ["--verbose", "--rust", "--cuda"].contains(&f.as_str())
-            || ["--rust=", "--part="].iter().any(|flag| f.starts_with(flag))
-    };
-    let is_call = !archs.is_empty() && flags.iter().all(is_known) && !(only("--rust") && only("--cuda"));
-    let Some(part) = part.filter(|_| is_call) else {
-        eprintln!("usage: compile_kernels [--verbose] [--rust[=NAME] [--part=1/2] | --cuda] sm_80 sm_90a …");
-        return ExitCode::from(2);
+    let call = match Call::parse(std::env::args().skip(1)) {
+        Some(Ok(call)) => call,
+        Some(Err(error)) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+        None => {
+            eprintln!(
+                "usage: compile_kernels [--verbose] [--list] [--assembled=FILE] [--rust[=NAME] [--part=1/2] | --cuda] \
+                 sm_80 sm_90a …"
+            );
+            return ExitCode::from(2);
+        }
     };
     let mut spilled = false;
-    for arch in &archs {
-        let files = if only("--rust") { Ok(Vec::new()) } else { compile_files(arch) };
-        let units = files.and_then(|files| match only("--cuda") {
-            true => Ok(files),
-            false => {
-                let with_fused = named.is_none_or(|name| name == "fused_product");
-                let fused = if with_fused { compile_fused(arch, part.index, part.of)? } else { Vec::new() };
-                Ok([files, compile_rust(arch, named.unwrap_or(""), part)?, fused].concat())
-            }
-        });
-        let units = match units {
+    for arch in &call.archs {
+        let check = Check::new(arch).with_known(call.assembled.clone());
+        let units = match call.compile(&check) {
             Ok(units) => units,
             Err(error) => {
                 eprintln!("{error}");
                 return ExitCode::FAILURE;
             }
         };
-        let mut kernels = 0;
-        for (name, log) in &units {
-            // Of the part that makes machine code.
-            kernels += log.matches("Compiling entry function").count();
-            // Local memory instead of registers: a kernel that was not meant to be so.
-            let spills = log
-                .lines()
-                .filter(|_| !arch.ends_with(":fast"))
-                .filter(|l| l.contains("bytes spill stores") && !l.contains(" 0 bytes spill stores"));
-            for line in spills {
+        for (name, remarks) in &units {
+            for line in Check::spills(remarks).filter(|_| !arch.ends_with(":fast")) {
                 spilled = true;
-                eprintln!("{arch}: {name}: {}", line.trim());
+                eprintln!("{arch}: {name}: {line}");
             }
-            if verbose {
-                println!("{arch}: {name}\n{log}");
+            if call.has("--verbose") {
+                println!("{arch}: {name}\n{remarks}");
             }
         }
+        let passed = check.passed();
+        if call.has("--list") {
+            passed.iter().for_each(|(key, name)| println!("{key} {arch} {name}"));
+        }
+        let kernels: usize = units.iter().map(|(_, remarks)| Check::count_kernels(remarks)).sum();
+        let anew = passed.keys().filter(|key| !call.assembled.contains(*key)).count();
+        let (units, before) = (units.len(), passed.len() - anew);
         match arch.starts_with("compute_") {
-            true => println!("{arch}: {} units compiled to PTX", units.len()),
-            false => println!("{arch}: {kernels} kernels of {} units compiled", units.len()),
+            true => println!("{arch}: {units} units compiled to PTX"),
+            false if before == 0 => println!("{arch}: {kernels} kernels of {units} units compiled"),
+            false => println!(
+                "{arch}: {kernels} kernels of {units} units compiled; of {before} texts, machine code was made before, \
+                 of {anew} anew"
+            ),
         }
     }
     if spilled { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -75,16 +75,20 @@ pub mod kernel {
         crate::ops::kernels()
     }
 
-    /// Compiles every `step`-th of the kernels of products with what precedes and follows them, from the one at `first` on, for an
-    /// architecture (`sm_90a`), without a GPU, and returns the compiler's remarks, with names.
+    /// Compiles every `step`-th of the kernels of products with what precedes and follows them, from the one at `first` on, without a
+    /// GPU, and returns the compiler's remarks, with names.
     ///
     /// # Errors
     /// As for [`compile`].
     #[cfg(feature = "cuda")]
-    pub fn compile_fused(arch: &str, first: usize, step: usize) -> crate::Result<Vec<(String, String)>> {
+    pub fn compile_fused(
+        check: &crate::backend::cuda::Check,
+        first: usize,
+        step: usize,
+    ) -> crate::Result<Vec<(String, String)>> {
         let samples = crate::ops::fused_samples().into_iter().skip(first).step_by(step);
         samples
-            .map(|(name, source)| Ok((name, crate::backend::cuda::compile_source(source, arch)?)))
+            .map(|(name, source)| Ok((name, crate::backend::cuda::compile_source(source, check)?)))
             .collect()
     }
 

@@ -35,10 +35,13 @@ pub(crate) fn distance(logits: &[f32], wanted: &[f32]) -> f32 {
     length(logits.iter().zip(wanted).map(|(a, b)| a - b)) / length(wanted.iter().copied())
 }
 
-/// How far the logits after `prompt` are from those of the model in f32.
-fn from_f32<T: Float>(file: &Gguf, prompt: &[u32]) -> f32 {
-    let of_f32 = load::<f32>(file, Mode::None, 64).logits(prompt).unwrap();
-    distance(&load::<T>(file, Mode::None, 64).logits(prompt).unwrap(), &of_f32)
+/// How far the logits after `prompt` of the model in bf16 and in f16 are from those of the model in f32.
+fn from_f32(file: &Gguf, prompt: &[u32]) -> (f32, f32) {
+    fn logits<T: Float>(file: &Gguf, prompt: &[u32]) -> Vec<f32> {
+        load::<T>(file, Mode::None, 64).logits(prompt).unwrap()
+    }
+    let of_f32 = logits::<f32>(file, prompt);
+    (distance(&logits::<bf16>(file, prompt), &of_f32), distance(&logits::<f16>(file, prompt), &of_f32))
 }
 
 #[test]
@@ -46,7 +49,7 @@ fn narrow_types_are_near_f32() {
     for seed in 0..3 {
         let file = Gguf::from_bytes(tiny::llama(seed).build()).unwrap();
         let prompt: Vec<u32> = (0..21).map(|i| (i * 37 + seed as u32 * 5) % 263).collect();
-        let (b, h) = (from_f32::<bf16>(&file, &prompt), from_f32::<f16>(&file, &prompt));
+        let (b, h) = from_f32(&file, &prompt);
         // Not 0: then the type would not have been used.
         assert!(h > 0.0 && h < F16 && b > h && b < BF16, "seed {seed}: bf16 {b}, f16 {h}");
     }
@@ -56,7 +59,7 @@ fn narrow_types_are_near_f32() {
 fn the_real_model_is_near_f32() {
     let file = smollm2::file();
     let prompt = Language::of(file).unwrap().prompt(smollm2::QUESTION).unwrap();
-    let (b, h) = (from_f32::<bf16>(file, &prompt), from_f32::<f16>(file, &prompt));
+    let (b, h) = from_f32(file, &prompt);
     assert!(h > 0.0 && h < F16 && b > h && b < BF16, "bf16 {b}, f16 {h}");
 }
 
@@ -107,6 +110,7 @@ fn blocks_of_a_file_stay_blocks() {
     let file = smollm2::file();
     let mut floats = load_blocks(file, Mode::None, Blocks::Never);
     let mut blocks = load_blocks(file, Mode::None, Blocks::Stored);
+    let language = Language::of(file).unwrap();
     assert_eq!((floats.model().stored(), blocks.model().stored()), ("f32".into(), "Q4_1".into()));
     let mut far = [
         smollm2::QUESTION,
@@ -123,7 +127,7 @@ fn blocks_of_a_file_stay_blocks() {
         "What is a prime number?",
     ]
     .map(|question| {
-        let prompt = Language::of(file).unwrap().prompt(question).unwrap();
+        let prompt = language.prompt(question).unwrap();
         distance(&blocks.logits(&prompt).unwrap(), &floats.logits(&prompt).unwrap())
     });
     let mean = far.iter().sum::<f32>() / far.len() as f32;

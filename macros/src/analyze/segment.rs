@@ -9,6 +9,7 @@ use syn::{Expr, Local, Stmt};
 use super::{
     Analysis, Tail,
     guards::{self, Held, Questions},
+    host_values,
     liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
@@ -401,14 +402,20 @@ fn may_fail(statement: &Statement) -> bool {
     init.is_some_and(|init| init.diverge.is_some() || matches!(&*init.expr, Expr::Try(_)))
 }
 
-/// Returns whether a value that is written out, and is made by each segment that uses it, is used by none: it may be a guard.
+/// Returns whether a value that each segment makes for itself is used by none, but is not to be left out: it is written out and may be a
+/// guard, or making it calls something.
 fn is_never_used(run: &[Statement], at: usize, rest: &[Statement]) -> bool {
     let is_unused = |name: &str| {
         let mut behind = run[at + 1..].iter().chain(rest);
         // Up to where it is shadowed.
         behind.find(|s| s.uses.has(name) || s.binds(name)).is_none_or(|s| !s.uses.has(name))
     };
-    guards::is_made_by_each(&run[at]) && run[at].binds.iter().all(|b| is_unused(&b.ident.to_string()))
+    let calls = |statement: &Statement| {
+        let init = statement.local().and_then(|local| local.init.as_ref());
+        statement.made.is_some() && init.is_some_and(|init| host_values::calls(&init.expr))
+    };
+    (guards::is_made_by_each(&run[at]) || calls(&run[at]))
+        && run[at].binds.iter().all(|b| is_unused(&b.ident.to_string()))
 }
 
 /// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.

@@ -18,7 +18,7 @@ use crate::{
     DType, Float, Result,
     backend::{
         Launch, View,
-        cuda::{compile_source, kernels::Submit},
+        cuda::{Check, compile_source, kernels::Submit},
     },
     base::rank::MAX_RANK,
 };
@@ -58,22 +58,21 @@ fn instance(definition: &Definition, floats: Floats, fixed: u32, padded: bool) -
     INSTANCES.of(definition.name, variant, |variant| text(definition, &variant.floats, fixed, padded))
 }
 
-/// Compiles a kernel whose floats are stored as `T` for an architecture (`sm_90a`), without a GPU, and returns the compiler's
-/// remarks.
+/// Compiles a kernel whose floats are stored as `T`, without a GPU, and returns the compiler's remarks.
 ///
 /// # Errors
 /// [`Error::NoDevice`](crate::Error::NoDevice) without the compiler; [`Error::Device`](crate::Error::Device) with its log.
-pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> {
+pub fn compile<T: Float>(definition: &Definition, check: &Check) -> Result<String> {
     match &definition.kind {
         Kind::Elements => {
             let floats = floats_of(definition, T::DTYPE);
-            compile_source(&instance(definition, floats, 0, draws(definition)).source, arch)
+            compile_source(&instance(definition, floats, 0, draws(definition)).source, check)
         }
-        Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE, arch)
-            .map(|source| compile_source(source, arch))
+        Kind::Rows(rows) => rows::cuda::samples(definition, rows, T::DTYPE, check.arch())
+            .map(|source| compile_source(source, check))
             .collect(),
         Kind::Index(index) => index::cuda::samples(definition, index, T::DTYPE)
-            .map(|source| compile_source(source, arch))
+            .map(|source| compile_source(source, check))
             .collect(),
     }
 }
@@ -82,9 +81,9 @@ pub fn compile<T: Float>(definition: &Definition, arch: &str) -> Result<String> 
 ///
 /// # Errors
 /// As for [`compile`].
-pub fn compile_all<T: Float>(definitions: &[&Definition], arch: &str) -> Result<String> {
+pub fn compile_all<T: Float>(definitions: &[&Definition], check: &Check) -> Result<String> {
     let source = instances::source("several kernels", text_of_all(definitions, T::DTYPE));
-    compile_source(Box::leak(Box::new(source)), arch)
+    compile_source(Box::leak(Box::new(source)), check)
 }
 
 /// Returns whether a parameter is a random number.

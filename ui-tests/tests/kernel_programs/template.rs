@@ -59,7 +59,8 @@ pub fn device() -> Device {
 }
 
 pub fn compile<K: graphable::__private::kernel::Kernel, T: Float>(seed: u64, arch: &str) {
-    if let Err(error) = graphable::__private::kernel::compile::<T>(K::DEFINITION, arch) {
+    let check = graphable::backend::cuda::Check::new(arch);
+    if let Err(error) = graphable::__private::kernel::compile::<T>(K::DEFINITION, &check) {
         panic!("seed {seed} for {arch}: {error}");
     }
 }

@@ -54,20 +54,26 @@ impl Text {
         self.lines.get(line.wrapping_sub(1)).copied().flatten()
     }
 
-    fn of(programs: &[&Program], forms: &[(Form, &str)]) -> Self {
+    /// The `compared` programs in a form and in the plain one, and those in only the plain one that are run `alone`.
+    fn of(compared: &[&Program], form: Form, alone: &[&Program]) -> Self {
         let mut all = Self { text: String::new(), lines: Vec::new() };
         all.add(TEMPLATE.trim_end(), None);
-        for &(form, name) in forms {
+        for (form, name, programs) in [(form, "marked", &[][..]), (Form::Plain, "plain", alone)] {
             all.add(&format!("pub mod {name} {{\nuse super::*;"), None);
-            for program in programs {
+            for program in compared.iter().chain(programs) {
                 all.add(program.render(form).trim_end(), Some((program.seed, form)));
             }
             all.add("}", None);
         }
         all.add("fn main() {\nstd::panic::set_hook(Box::new(|_| {}));", None);
-        for program in programs {
-            let (seed, graph) = (program.seed, format!("F{}Graph", program.seed));
+        let graph = |program: &Program| format!("F{}Graph", program.seed);
+        for program in compared {
+            let (seed, graph) = (program.seed, graph(program));
             all.add(&format!("compare!({seed}, marked::{graph}, plain::{graph});"), None);
+        }
+        for program in alone {
+            let (seed, graph) = (program.seed, graph(program));
+            all.add(&format!("expected!({seed}, plain::{graph});"), None);
         }
         all.add("}", None);
         all
@@ -80,7 +86,7 @@ fn faulty(programs: &[&Program], folder: &Path) -> Vec<u64> {
     let mut left: Vec<&Program> = programs.to_vec();
     let mut found = Vec::new();
     while !left.is_empty() {
-        let text = Text::of(&left, &[(Form::Plain, "marked"), (Form::Plain, "plain")]);
+        let text = Text::of(&[], Form::Marked, &left);
         fs::write(&source, &text.text).expect("the programs are written");
         let owner = |failure: &Failure| failure.lines.iter().find_map(|line| text.owner(*line));
         let wrong: Vec<u64> = compile(&source, &folder.join("checked"), "metadata")
@@ -97,15 +103,25 @@ fn faulty(programs: &[&Program], folder: &Path) -> Vec<u64> {
     found
 }
 
-/// Compiles the programs in a form, and in the plain one, without those that do not compile, and runs them.
-pub(crate) fn run(programs: &[&Program], folder: &Path, form: Form) -> Outcome {
+/// What to do about programs that are refused with boundaries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Only see whether they are Rust without.
+    Checked,
+    /// Run them without.
+    Run,
+}
+
+/// Compiles the programs with boundaries and without, but for those that do not compile, and runs them.
+pub(crate) fn run(programs: &[&Program], folder: &Path, refused: Refused) -> Outcome {
     fs::create_dir_all(folder).expect("a folder for the programs");
     let (source, binary) = (folder.join("programs.rs"), folder.join("programs"));
     let mut outcome = Outcome::default();
-    let mut left: Vec<&Program> = programs.to_vec();
     // Later errors show once earlier ones are gone.
     for _ in 0..12 {
-        let text = Text::of(&left, &[(form, "marked"), (Form::Plain, "plain")]);
+        let rust = programs.iter().filter(|p| !outcome.faulty.contains(&p.seed));
+        let (alone, left): (Vec<&Program>, _) = rust.partition(|p| outcome.refused.contains_key(&p.seed));
+        let text = Text::of(&left, Form::Marked, if refused == Refused::Run { &alone } else { &[] });
         fs::write(&source, &text.text).expect("the programs are written");
         let mut errors = compile(&source, &folder.join("checked"), "metadata");
         if errors.is_empty() {
@@ -114,12 +130,12 @@ pub(crate) fn run(programs: &[&Program], folder: &Path, form: Form) -> Outcome {
         }
         if errors.is_empty() {
             let mut outcome = execute(&binary, outcome);
-            // Errors of the one form can hide those of the other.
-            let refused: Vec<&Program> =
-                programs.iter().filter(|p| outcome.refused.contains_key(&p.seed)).copied().collect();
-            for seed in faulty(&refused, folder) {
-                outcome.refused.remove(&seed);
-                outcome.faulty.push(seed);
+            if refused == Refused::Checked {
+                // Errors of the one form can hide those of the other.
+                for seed in faulty(&alone, folder) {
+                    outcome.refused.remove(&seed);
+                    outcome.faulty.push(seed);
+                }
             }
             return outcome;
         }
@@ -134,7 +150,6 @@ pub(crate) fn run(programs: &[&Program], folder: &Path, form: Form) -> Outcome {
                 }
             }
         }
-        left.retain(|p| !plain.contains(&p.seed) && !outcome.refused.contains_key(&p.seed));
         plain.iter().for_each(|seed| _ = outcome.refused.remove(seed));
         outcome.faulty.extend(plain);
         outcome.faulty.sort_unstable();

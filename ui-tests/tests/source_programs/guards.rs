@@ -13,7 +13,7 @@ mod generate;
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
-    compile::{self, Outcome},
+    compile::{self, Outcome, Refused},
     folder, number,
     program::{Form, Program},
 };
@@ -37,33 +37,21 @@ enum Fault {
     NoReason,
 }
 
-/// The verdicts about some programs.
-struct Verdicts {
-    plain: Outcome,
-    marked: Outcome,
+/// Runs some programs, also those that are refused with boundaries.
+fn outcome(programs: &[&Program], name: &str) -> Outcome {
+    compile::run(programs, &folder(name), Refused::Run)
 }
 
-impl Verdicts {
-    fn of(programs: &[&Program], name: &str) -> Self {
-        let plain = compile::run(programs, &folder(name), Form::Plain);
-        let marked = compile::run(programs, &folder(name), Form::Marked);
-        Self { plain, marked }
-    }
-
-    fn fault(&self, program: &Program) -> Option<Fault> {
-        let seed = program.seed;
-        let held = self.plain.held.get(&seed).is_some_and(|most| *most > 0);
-        match self.marked.refused.get(&seed) {
-            None if self.marked.differs.contains_key(&seed) => Some(Fault::Silent),
-            Some(errors) if !held && self.plain.ran.contains(&seed) => {
-                if program.render(Form::Marked).contains(generate::UNDECIDED) {
-                    return None;
-                }
-                let is_ours = |error: &String| !OTHER_RULES.iter().any(|rule| error.contains(rule));
-                errors.iter().any(is_ours).then_some(Fault::NoReason)
-            }
-            _ => None,
+fn fault(outcome: &Outcome, program: &Program) -> Option<Fault> {
+    let (seed, held) = (program.seed, outcome.held.get(&program.seed));
+    match outcome.refused.get(&seed) {
+        None if outcome.differs.contains_key(&seed) => Some(Fault::Silent),
+        Some(errors) if held.is_some_and(|most| *most == 0) => {
+            let is_ours = |error: &String| !OTHER_RULES.iter().any(|rule| error.contains(rule));
+            let is_decided = !program.render(Form::Marked).contains(generate::UNDECIDED);
+            (is_decided && errors.iter().any(is_ours)).then_some(Fault::NoReason)
         }
+        _ => None,
     }
 }
 
@@ -80,25 +68,23 @@ fn guards_are_refused_where_one_lives_at_a_boundary() {
         if one.is_some() {
             println!("{}", programs[0].render(Form::Marked));
         }
-        let verdicts = Verdicts::of(&programs.iter().collect::<Vec<_>>(), "guards");
-        for (form, outcome) in [("plain", &verdicts.plain), ("marked", &verdicts.marked)] {
-            if let Some(broken) = &outcome.broken {
-                let _ = writeln!(failures, "seeds from {start}, {form}: {broken}");
-            }
+        let batch = outcome(&programs.iter().collect::<Vec<_>>(), "guards");
+        if let Some(broken) = &batch.broken {
+            let _ = writeln!(failures, "seeds from {start}: {broken}");
         }
         for program in &programs {
-            if let Some(fault) = verdicts.fault(program) {
+            if let Some(found) = fault(&batch, program) {
                 let smaller = crate::smallest(program.clone(), |p| {
-                    Verdicts::of(&[p], "shrink_guards").fault(p) == Some(fault)
+                    fault(&outcome(&[p], "shrink_guards"), p) == Some(found)
                 });
                 let (seed, text) = (program.seed, smaller.render(Form::Marked));
-                let (errors, what) = (verdicts.marked.refused.get(&seed), verdicts.marked.differs.get(&seed));
-                let _ = writeln!(failures, "seed {seed}, {fault:?} {errors:?} {what:?}:\n{text}");
+                let (errors, what) = (batch.refused.get(&seed), batch.differs.get(&seed));
+                let _ = writeln!(failures, "seed {seed}, {found:?} {errors:?} {what:?}:\n{text}");
             }
         }
-        accepted += verdicts.marked.ran.len();
-        refused += verdicts.marked.refused.len();
-        faulty.extend(verdicts.plain.faulty);
+        accepted += batch.ran.len();
+        refused += batch.refused.len();
+        faulty.extend(batch.faulty);
     }
     println!("{accepted} functions with guards accepted, {refused} refused; no Rust: {faulty:?}");
     assert!(failures.is_empty(), "{failures}");

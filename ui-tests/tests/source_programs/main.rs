@@ -24,7 +24,7 @@ mod progress;
 
 use std::{collections::BTreeMap, env, fmt::Write as _, path::PathBuf};
 
-use compile::Outcome;
+use compile::{Outcome, Refused};
 use program::{Form, Program};
 use progress::Progress;
 
@@ -74,7 +74,7 @@ fn boundaries_change_nothing() {
         if one.is_some() {
             println!("{}", programs[0].render(Form::Marked));
         }
-        let outcome = compile::run(&programs.iter().collect::<Vec<_>>(), &folder("batch"), Form::Marked);
+        let outcome = compile::run(&programs.iter().collect::<Vec<_>>(), &folder("batch"), Refused::Checked);
         for (seed, what) in &outcome.differs {
             let program = programs.iter().find(|p| p.seed == *seed).expect("one of these");
             let smaller = shrunk(program.clone(), |outcome| outcome.differs.contains_key(seed));
@@ -123,7 +123,7 @@ fn boundaries_change_nothing() {
 
 /// Smaller programs that fail as well, until there is none.
 fn shrunk(program: Program, fails: impl Fn(&Outcome) -> bool) -> Program {
-    smallest(program, |p| fails(&compile::run(&[p], &folder("shrink"), Form::Marked)))
+    smallest(program, |p| fails(&compile::run(&[p], &folder("shrink"), Refused::Checked)))
 }
 
 fn smallest(mut program: Program, fails: impl Fn(&Program) -> bool) -> Program {

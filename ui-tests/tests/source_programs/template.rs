@@ -323,12 +323,19 @@ macro_rules! calls {
     }};
 }
 
-macro_rules! compare {
-    ($seed:literal, $marked:ty, $plain:ty) => {{
+/// What the plain form gives, and what it notes about guards.
+macro_rules! expected {
+    ($seed:literal, $plain:ty) => {{
         (ALIVE.store(0, Ordering::Relaxed), MOST.store(0, Ordering::Relaxed), noted());
         let (expected, _) = calls!($plain, Mode::None);
-        let expected_trace = noted();
         println!("HELD {} {}", $seed, MOST.load(Ordering::Relaxed));
+        (expected, noted())
+    }};
+}
+
+macro_rules! compare {
+    ($seed:literal, $marked:ty, $plain:ty) => {{
+        let (expected, expected_trace) = expected!($seed, $plain);
         for mode in [Mode::None, Mode::Piecewise, Mode::Full] {
             let (got, replays) = calls!($marked, mode);
             println!("RAN {} {replays}", $seed);

@@ -50,8 +50,8 @@ mod trust;
 mod usage_gated_cache;
 
 pub(crate) use blas::problem;
-pub use compile::compile_file;
 pub(crate) use compile::compile_source;
+pub use compile::{Check, compile_file};
 pub(crate) use device_properties::DeviceProperties;
 pub use disk::CacheFolder;
 pub(crate) use driver::BoundForCall;

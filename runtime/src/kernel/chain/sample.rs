@@ -4,7 +4,9 @@ use smallvec::SmallVec;
 
 use super::{Chain, ElementSource, Step, cuda::text};
 use crate::{
-    DType, Error, Float, Result, backend::cuda::compile_source, kernel::definition::Definition,
+    DType, Error, Float, Result,
+    backend::cuda::{Check, compile_source},
+    kernel::definition::Definition,
     kernel::instances,
 };
 
@@ -15,13 +17,13 @@ use crate::{
 /// # Errors
 /// As for [`compile`](crate::kernel::cuda::compile); [`Error::Argument`] if the kernels are too many, or not all of
 /// elements.
-pub fn compile_chain<T: Float>(definitions: &[&'static Definition], arch: &str) -> Result<String> {
+pub fn compile_chain<T: Float>(definitions: &[&'static Definition], check: &Check) -> Result<String> {
     let (chain, inputs) = sample(definitions, T::DTYPE).ok_or_else(|| Error::Argument {
         op: "compile_chain",
         reason: "the kernels are not a chain".into(),
     })?;
     let source = instances::source("a chain", text(&chain, &inputs).1);
-    compile_source(Box::leak(Box::new(source)), arch)
+    compile_source(Box::leak(Box::new(source)), check)
 }
 
 /// A chain whose floats are stored as `float`, and the types of its inputs.

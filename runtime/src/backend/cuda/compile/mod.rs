@@ -1,15 +1,15 @@
 //! From a kernel's name to code on the device: the cache, else the compiler.
 
 mod cache;
+mod check;
 mod nvrtc;
 mod target;
 
-use std::{
-    iter,
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use cache::Cache;
+pub(crate) use check::compile_source;
+pub use check::{Check, compile_file};
 pub(crate) use nvrtc::{Nvrtc, Source};
 
 use self::target::Target;
@@ -17,9 +17,9 @@ use super::{
     DeviceProperties,
     disk::Disk,
     driver::{Context, Function, Module},
-    kernels::{COMMON, FOR_USERS, Header, Kernel, SourceFile, Types, Unit},
+    kernels::{COMMON, FOR_USERS, Kernel, SourceFile, Unit},
 };
-use crate::{DType, Error, Result};
+use crate::{Error, Result};
 
 /// Options of every compilation, besides the architecture and the types.
 const OPTIONS: [&str; 3] = ["--std=c++17", "--extra-device-vectorization", LINE_INFO];
@@ -36,19 +36,9 @@ pub(crate) fn counts() -> (u64, u64) {
     (COMPILED.load(Ordering::Relaxed), FOUND.load(Ordering::Relaxed))
 }
 
-/// The first major version of NVRTC of which every release knows `--Ofast-compile`.
-const FAST_COMPILE: (i32, i32) = (13, 0);
-
 /// All options for a unit, but for the architecture.
 fn options(unit: Unit) -> Vec<String> {
     OPTIONS.iter().chain(unit.source.options).map(|&o| o.to_owned()).chain(unit.defines()).collect()
-}
-
-/// The options for a unit of which only the compiler's remarks are kept, among them registers and spills: without lines of
-/// the source, of which there are more than of code, the compiler takes a tenth less time.
-fn checking(unit: Unit) -> Vec<String> {
-    let remarks = "--ptxas-options=-v".to_owned();
-    options(unit).into_iter().filter(|option| option != LINE_INFO).chain([remarks]).collect()
 }
 
 /// Code for a device, and where it is from.
@@ -201,89 +191,12 @@ fn too_new(error: Error, unit: Unit) -> Error {
     }
 }
 
-/// Compiles a source for `arch` without a GPU, and returns the compiler's remarks.
-///
-/// # Errors
-/// [`Error::NoDevice`] without the compiler; [`Error::Device`] with its log.
-pub(crate) fn compile_source(source: &'static SourceFile, arch: &str) -> Result<String> {
-    let mut options = checking(Unit { source, t: None });
-    let (nvrtc, (target, is_fast)) = (Nvrtc::get()?, named(arch));
-    if is_fast || matches!(target, Target::Virtual(_)) {
-        options.extend(fast(nvrtc));
-    }
-    Ok(nvrtc.compile(of(source), &target, &options)?.1)
-}
-
-/// The target of a compilation by its name, and whether little optimisation is asked for.
-fn named(arch: &str) -> (Target, bool) {
-    let plain = arch.strip_suffix(":fast");
-    let name = plain.unwrap_or(arch).to_owned();
-    let target = if name.starts_with("compute_") { Target::Virtual(name) } else { Target::Machine(name) };
-    (target, plain.is_some())
-}
-
-/// The option for code that is thrown away: that the text is accepted is all that is asked, which takes a third of the time or
-/// less.
-fn fast(nvrtc: &Nvrtc) -> Option<String> {
-    (nvrtc.version() >= FAST_COMPILE).then(|| "--Ofast-compile=max".to_owned())
-}
-
-/// Compiles a `.cu` file of this crate for `arch` (`sm_90a`, or `compute_90` for PTX) without a GPU, for every
-/// element type that its line `// Types: …` states, and again with the macros of each line `// Also: …`, and returns the
-/// compiler's remarks, one entry per unit. `header` is the name and the text of a header of its own. With `sm_80:fast`, there
-/// is little optimisation, which takes a quarter of the time; then the remarks say nothing about the registers of real code.
-///
-/// # Errors
-/// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
-/// the first failure's log.
-pub fn compile_file(
-    name: &str,
-    text: &str,
-    header: Option<(&str, &str)>,
-    arch: &str,
-) -> Result<Vec<(String, String)>> {
-    let nvrtc = Nvrtc::get()?;
-    let (target, is_fast) = named(arch);
-    let effort = if is_fast { fast(nvrtc) } else { None };
-    let Some(types) = Types::stated_in(text) else {
-        let reason = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
-        return Err(Error::Device { device: "NVRTC".into(), call: "compile", reason });
-    };
-    // Kept for the life of the process, as every source is: this is what CI does with a few files.
-    let kept = |text: &str| -> &'static str { text.to_owned().leak() };
-    let mut source = SourceFile::ours(kept(name), kept(text));
-    source.header = header.map(|(name, text)| Header { name: kept(name), text: kept(text) });
-    let mut out = Vec::new();
-    for names in iter::once("").chain(also(text)) {
-        let options: Vec<&'static str> =
-            names.split_whitespace().map(|name| kept(&format!("-D{name}=1"))).collect();
-        let name = if names.is_empty() { source.name } else { kept(&format!("{name} {names}")) };
-        let source: &'static SourceFile =
-            Box::leak(Box::new(SourceFile { name, options: options.leak(), ..source }));
-        for t in types.list() {
-            // Of more variants of machine code, f16 is as bf16.
-            if t == Some(DType::F16) && !names.is_empty() && matches!(target, Target::Machine(_)) {
-                continue;
-            }
-            let unit = Unit { source, t };
-            let options: Vec<String> = checking(unit).into_iter().chain(effort.clone()).collect();
-            let (_, log) = nvrtc.compile(of(source), &target, &options)?;
-            out.push((format!("{unit:?}"), log));
-        }
-    }
-    Ok(out)
-}
-
-/// The macros with which a file is compiled besides without any, in lines such as `// Also: VARIANT WIDE`.
-fn also(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| line.strip_prefix("// Also: "))
-}
-
 #[cfg(test)]
 mod tests {
     use std::{env, fs, process};
 
     use super::*;
+    use crate::DType;
 
     static SOURCE: SourceFile = SourceFile::ours("one.cu", "// one");
     static WITH_HEADER: SourceFile = SourceFile::ours("one.cu", "// one").with_header("one.cuh", "// its");

@@ -10,7 +10,7 @@ use crate::{
     backend::{
         cpu::kernels::testing::decode,
         cuda::{
-            CudaBackend, CudaOptions, compile_source,
+            Check, CudaBackend, CudaOptions, compile_source,
             kernels::testing::{Recorder, kinds, shapes, strides, view, whole},
         },
     },
@@ -145,7 +145,7 @@ fn texts_of_random_chains_compile() {
         let inputs: Vec<DType> = case.inputs.iter().map(|input| input.dtype).collect();
         let chain = Chain::new(case.steps.clone(), inputs.len(), &case.outputs).unwrap();
         let source = instances::source("a random chain", text(&chain, &inputs).1);
-        match compile_source(Box::leak(Box::new(source)), "sm_90a") {
+        match compile_source(Box::leak(Box::new(source)), &Check::new("sm_90a")) {
             Ok(_) => {}
             Err(error @ Error::NoDevice { .. }) => {
                 return say(&format!("skipped texts_of_random_chains_compile: {error}"));

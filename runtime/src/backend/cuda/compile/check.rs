@@ -1,0 +1,258 @@
+//! Kernels compiled without a GPU, for the compiler's remarks: what CI does.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt::Write as _,
+    iter,
+    sync::{Mutex, PoisonError},
+};
+
+use super::{Cache, LINE_INFO, Nvrtc, of, options, target::Target};
+use crate::{
+    DType, Error, Result,
+    backend::cuda::kernels::{COMMON, FOR_USERS, Header, SourceFile, Types, Unit},
+};
+
+/// The first major version of NVRTC of which every release knows `--Ofast-compile`.
+const FAST_COMPILE: (i32, i32) = (13, 0);
+
+/// In front of each kernel that the compiler makes machine code of, in its remarks.
+const ENTRY: &str = "Compiling entry function";
+
+/// A compilation for an architecture, without a GPU.
+///
+/// Machine code takes most of the time. Of the same texts, the same compiler makes the same code, so units that are known to have been
+/// made without spilled registers are compiled only to PTX, which shows that their texts are accepted.
+#[derive(Debug)]
+pub struct Check {
+    arch: String,
+    known: HashSet<String>,
+    passed: Mutex<BTreeMap<String, String>>,
+}
+
+impl Check {
+    /// Returns a compilation for `arch`: `sm_90a` for machine code, `compute_90` for PTX, `sm_80:fast` for machine code with
+    /// little optimisation, which takes a quarter of the time and says nothing about registers of real code.
+    pub fn new(arch: &str) -> Self {
+        Self { arch: arch.to_owned(), known: HashSet::new(), passed: Mutex::default() }
+    }
+
+    /// Adds the keys of units of which machine code was made before, as [`passed`](Self::passed) returns them.
+    #[must_use]
+    pub fn with_known(mut self, keys: impl IntoIterator<Item = String>) -> Self {
+        self.known.extend(keys);
+        self
+    }
+
+    /// Returns the architecture.
+    pub fn arch(&self) -> &str {
+        &self.arch
+    }
+
+    /// Returns the keys and the names of all units of which machine code was made with full optimisation and without spilled registers,
+    /// by this compilation or, of the same texts, before.
+    pub fn passed(&self) -> BTreeMap<String, String> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the number of kernels that remarks are about.
+    pub fn count_kernels(remarks: &str) -> usize {
+        remarks.matches(ENTRY).count()
+    }
+
+    /// Returns the lines of remarks about registers that were spilled: local memory in a kernel that was not meant to have any.
+    pub fn spills(remarks: &str) -> impl Iterator<Item = &str> {
+        remarks
+            .lines()
+            .filter(|l| l.contains("bytes spill stores") && !l.contains(" 0 bytes spill stores"))
+            .map(str::trim)
+    }
+
+    /// Compiles a unit, and returns the compiler's remarks.
+    fn compile(&self, unit: Unit) -> Result<String> {
+        let nvrtc = Nvrtc::get()?;
+        let plain = self.arch.strip_suffix(":fast");
+        let (name, is_fast) = (plain.unwrap_or(&self.arch), plain.is_some());
+        let mut all = checking(unit);
+        if is_fast || name.starts_with("compute_") {
+            all.extend(fast(nvrtc));
+            return Ok(nvrtc.compile(of(unit.source), &target(name), &all)?.1);
+        }
+        let key = key(unit, name, &all, nvrtc);
+        let pass = || {
+            let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+            passed.insert(key.clone(), format!("{unit:?}"));
+        };
+        if self.known.contains(&key) {
+            all.extend(fast(nvrtc));
+            let ptx = target(&name.replacen("sm_", "compute_", 1));
+            let (code, _) = nvrtc.compile(of(unit.source), &ptx, &all)?;
+            pass();
+            return Ok(entries(&String::from_utf8_lossy(&code)));
+        }
+        let (_, remarks) = nvrtc.compile(of(unit.source), &target(name), &all)?;
+        if Self::spills(&remarks).next().is_none() {
+            pass();
+        }
+        Ok(remarks)
+    }
+}
+
+/// Everything that the machine code of a unit depends on.
+fn key(unit: Unit, arch: &str, options: &[String], nvrtc: &Nvrtc) -> String {
+    let (major, minor) = nvrtc.version();
+    let mut key = Cache::key(&[
+        unit.source.text.as_bytes(),
+        COMMON.as_bytes(),
+        FOR_USERS.as_bytes(),
+        unit.source.header.map_or("", |header| header.text).as_bytes(),
+        options.join("\0").as_bytes(),
+        arch.as_bytes(),
+        format!("{major}.{minor}").as_bytes(),
+    ]);
+    // Half of a hash tells some thousands of units apart.
+    key.truncate(32);
+    key
+}
+
+/// The kernels of PTX, as the remarks about machine code name them.
+fn entries(ptx: &str) -> String {
+    let mut remarks = String::new();
+    for name in ptx.lines().filter_map(|line| line.split(".entry ").nth(1)) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(remarks, "{ENTRY} '{}': machine code was made before", name.trim_end_matches('('));
+    }
+    remarks
+}
+
+fn target(name: &str) -> Target {
+    let name = name.to_owned();
+    if name.starts_with("compute_") { Target::Virtual(name) } else { Target::Machine(name) }
+}
+
+/// The options for a unit of which only the compiler's remarks are kept, among them registers and spills: without lines of
+/// the source, of which there are more than of code, the compiler takes a tenth less time.
+fn checking(unit: Unit) -> Vec<String> {
+    let remarks = "--ptxas-options=-v".to_owned();
+    options(unit).into_iter().filter(|option| option != LINE_INFO).chain([remarks]).collect()
+}
+
+/// The option for code that is thrown away: that the text is accepted is all that is asked, which takes a third of the time or
+/// less.
+fn fast(nvrtc: &Nvrtc) -> Option<String> {
+    (nvrtc.version() >= FAST_COMPILE).then(|| "--Ofast-compile=max".to_owned())
+}
+
+/// Compiles a source without a GPU, and returns the compiler's remarks.
+///
+/// # Errors
+/// [`Error::NoDevice`] without the compiler; [`Error::Device`] with its log.
+pub(crate) fn compile_source(source: &'static SourceFile, check: &Check) -> Result<String> {
+    check.compile(Unit { source, t: None })
+}
+
+/// Compiles a `.cu` file of this crate without a GPU, for every element type that its line `// Types: …` states, and again with
+/// the macros of each line `// Also: …`, and returns the compiler's remarks, one entry per unit. `header` is the name and the
+/// text of a header of its own.
+///
+/// # Errors
+/// Returns [`Error::NoDevice`] without the compiler; [`Error::Device`] if the file states no types, and with
+/// the first failure's log.
+pub fn compile_file(
+    name: &str,
+    text: &str,
+    header: Option<(&str, &str)>,
+    check: &Check,
+) -> Result<Vec<(String, String)>> {
+    let Some(types) = Types::stated_in(text) else {
+        let reason = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
+        return Err(Error::Device { device: "NVRTC".into(), call: "compile", reason });
+    };
+    // Kept for the life of the process, as every source is: this is what CI does with a few files.
+    let kept = |text: &str| -> &'static str { text.to_owned().leak() };
+    let mut source = SourceFile::ours(kept(name), kept(text));
+    source.header = header.map(|(name, text)| Header { name: kept(name), text: kept(text) });
+    let mut out = Vec::new();
+    for names in iter::once("").chain(also(text)) {
+        let options: Vec<&'static str> =
+            names.split_whitespace().map(|name| kept(&format!("-D{name}=1"))).collect();
+        let name = if names.is_empty() { source.name } else { kept(&format!("{name} {names}")) };
+        let source: &'static SourceFile =
+            Box::leak(Box::new(SourceFile { name, options: options.leak(), ..source }));
+        for t in types.list() {
+            // Of more variants of machine code, f16 is as bf16.
+            if t == Some(DType::F16) && !names.is_empty() && check.arch.starts_with("sm_") {
+                continue;
+            }
+            let unit = Unit { source, t };
+            out.push((format!("{unit:?}"), check.compile(unit)?));
+        }
+    }
+    Ok(out)
+}
+
+/// The macros with which a file is compiled besides without any, in lines such as `// Also: VARIANT WIDE`.
+fn also(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("// Also: "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_and_spills_are_found_in_remarks() {
+        let remarks = "ptxas info    : Compiling entry function 'one' for 'sm_90a'\n\
+                       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n\
+                       ptxas info    : Compiling entry function 'two' for 'sm_90a'\n  \
+                       16 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads\n";
+        assert_eq!(Check::count_kernels(remarks), 2);
+        let spills: Vec<&str> = Check::spills(remarks).collect();
+        assert_eq!(spills, ["16 bytes stack frame, 24 bytes spill stores, 8 bytes spill loads"]);
+    }
+
+    #[test]
+    fn kernels_of_ptx_count_as_those_of_machine_code() {
+        let ptx = ".visible .entry one(\n.param .u64 x\n)\n{\n}\n.visible .entry two(\n)\n";
+        assert_eq!(Check::count_kernels(&entries(ptx)), 2);
+    }
+
+    static SPILLS: SourceFile = SourceFile::ours(
+        "spills.cu",
+        "extern \"C\" __global__ void __launch_bounds__(1024, 2) spills(float *x) {\n\
+         float v[64];\n\
+         for (int i = 0; i < 64; i++) v[i] = x[i * 7 + threadIdx.x];\n\
+         __syncthreads();\n\
+         for (int i = 0; i < 64; i++) for (int j = 0; j < 64; j++) v[i] = v[i] * v[j] + x[j];\n\
+         for (int i = 0; i < 64; i++) x[i * 9 + threadIdx.x] = v[i];\n}\n",
+    );
+    static FITS: SourceFile =
+        SourceFile::ours("fits.cu", "extern \"C\" __global__ void fits(float *x) { *x = 1; }\n");
+    static WRONG: SourceFile =
+        SourceFile::ours("wrong.cu", "extern \"C\" __global__ void wrong(float *x) { *y = 1; }\n");
+
+    /// A unit that spills is never known, another one is by its text, and what is known must still compile.
+    #[test]
+    fn only_what_was_made_without_spills_is_known() {
+        let check = Check::new("sm_90a");
+        match compile_source(&SPILLS, &check) {
+            Err(Error::NoDevice { .. }) => return,
+            remarks => assert_eq!(Check::spills(&remarks.unwrap()).count(), 1),
+        }
+        assert!(check.passed().is_empty());
+        compile_source(&FITS, &check).unwrap();
+        let passed = check.passed();
+        assert_eq!(passed.len(), 1);
+        let again = Check::new("sm_90a").with_known(passed.clone().into_keys());
+        let remarks = compile_source(&FITS, &again).unwrap();
+        assert!(remarks.contains("before") && Check::count_kernels(&remarks) == 1, "{remarks}");
+        assert_eq!(again.passed(), passed);
+        assert!(!compile_source(&SPILLS, &again).unwrap().contains("before"));
+        // Of another architecture, nothing is known.
+        let other = Check::new("sm_80").with_known(passed.into_keys());
+        assert!(!compile_source(&FITS, &other).unwrap().contains("before"));
+        let unit = Unit { source: &WRONG, t: None };
+        let wrong = key(unit, "sm_90a", &checking(unit), Nvrtc::get().unwrap());
+        assert!(compile_source(&WRONG, &Check::new("sm_90a").with_known([wrong])).is_err());
+    }
+}
