@@ -594,6 +594,45 @@ impl Call {
         let fused = if with_fused { compile_fused(check, part.index, part.of)? } else { Vec::new() };
         Ok([files, compile_rust(check, named.unwrap_or(""), part)?, fused].concat())
     }
+
+    /// Compiles for an architecture, prints what came of it, and returns whether no registers were spilled.
+    fn report(&self, arch: &str) -> Result<bool, Box<dyn Error>> {
+        let is_code = arch.starts_with("sm_") && !arch.ends_with(":fast");
+        let checks = match is_code && !self.assembled.is_empty() {
+            true => Check::in_turn(arch, &self.assembled).into(),
+            false => vec![Check::new(arch)],
+        };
+        let (mut count, mut kernels, mut spilled) = (0, 0, false);
+        for check in &checks {
+            let units = self.compile(check)?;
+            count = units.len();
+            for (name, remarks) in units.iter().filter(|(_, remarks)| !remarks.is_empty()) {
+                kernels += Check::count_kernels(remarks);
+                for line in Check::spills(remarks).filter(|_| is_code) {
+                    spilled = true;
+                    eprintln!("{arch}: {name}: {line}");
+                }
+                if self.has("--verbose") {
+                    println!("{arch}: {name}\n{remarks}");
+                }
+            }
+            if self.has("--list") {
+                check.passed().iter().for_each(|(key, name)| println!("{key} {arch} {name}"));
+            }
+        }
+        match checks.as_slice() {
+            [new, known] => {
+                let (new, known) = (new.passed().len(), known.passed().len());
+                println!(
+                    "{arch}: {kernels} kernels of {count} units compiled; of {known} texts, machine code was made before, of \
+                     {new} now"
+                );
+            }
+            _ if arch.starts_with("compute_") => println!("{arch}: {count} units compiled to PTX"),
+            _ => println!("{arch}: {kernels} kernels of {count} units compiled"),
+        }
+        Ok(!spilled)
+    }
 }
 
 fn main() -> ExitCode {
@@ -613,37 +652,12 @@ fn main() -> ExitCode {
     };
     let mut spilled = false;
     for arch in &call.archs {
-        let check = Check::new(arch).with_known(call.assembled.clone());
-        let units = match call.compile(&check) {
-            Ok(units) => units,
+        match call.report(arch) {
+            Ok(without_spills) => spilled |= !without_spills,
             Err(error) => {
                 eprintln!("{error}");
                 return ExitCode::FAILURE;
             }
-        };
-        for (name, remarks) in &units {
-            for line in Check::spills(remarks).filter(|_| !arch.ends_with(":fast")) {
-                spilled = true;
-                eprintln!("{arch}: {name}: {line}");
-            }
-            if call.has("--verbose") {
-                println!("{arch}: {name}\n{remarks}");
-            }
-        }
-        let passed = check.passed();
-        if call.has("--list") {
-            passed.iter().for_each(|(key, name)| println!("{key} {arch} {name}"));
-        }
-        let kernels: usize = units.iter().map(|(_, remarks)| Check::count_kernels(remarks)).sum();
-        let anew = passed.keys().filter(|key| !call.assembled.contains(*key)).count();
-        let (units, before) = (units.len(), passed.len() - anew);
-        match arch.starts_with("compute_") {
-            true => println!("{arch}: {units} units compiled to PTX"),
-            false if before == 0 => println!("{arch}: {kernels} kernels of {units} units compiled"),
-            false => println!(
-                "{arch}: {kernels} kernels of {units} units compiled; of {before} texts, machine code was made before, \
-                 of {anew} anew"
-            ),
         }
     }
     if spilled { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -74,7 +74,8 @@ impl Analysis<'_, '_> {
     fn is_made_freely(&self, expr: &Expr) -> bool {
         // A constructor with calls in it can cross as a value.
         let chosen = matches!(expr, Expr::If(_) | Expr::Match(_) | Expr::Struct(_));
-        let kept = without_closures(expr);
+        let mut kept = expr.clone();
+        Closures.visit_expr_mut(&mut kept);
         classify::call_free(&kept) || chosen && self.repeatable(&kept, &[])
     }
 
@@ -266,18 +267,6 @@ impl BoundInRun {
     pub(super) fn before(&self, at: usize) -> &[(String, bool)] {
         &self.names[..at.checked_sub(1).map_or(0, |before| self.ends[before])]
     }
-}
-
-/// Returns an expression with nothing in place of its closures, which only what calls them evaluates.
-fn without_closures(expr: &Expr) -> Expr {
-    let mut kept = expr.clone();
-    Closures.visit_expr_mut(&mut kept);
-    kept
-}
-
-/// Returns whether making a value calls something.
-pub(super) fn calls(expr: &Expr) -> bool {
-    !classify::call_free(&without_closures(expr))
 }
 
 /// Closures stand for code that is not evaluated, also in a box: creating one costs nothing.

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use proc_macro2::TokenStream;
-use quote::ToTokens;
-use syn::{Expr, Local, Stmt};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident};
+use syn::{Expr, Local, Pat, Stmt};
 
 use super::{
     Analysis, Tail,
     guards::{self, Held, Questions},
-    host_values,
     liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
@@ -57,7 +56,7 @@ impl Analysis<'_, '_> {
             // Their names are bound already.
             self.note_captures(run);
             let never_used = (0..run.len()).filter(|at| is_never_used(run, *at, rest));
-            return (never_used.map(|at| Part::Written(run[at].stmt.clone())).collect(), Vec::new());
+            return (never_used.map(|at| Part::Written(kept_until_the_end(run, at))).collect(), Vec::new());
         }
         // The type of an unused closure's parameters may be unknown; the segment that uses the closure has
         // its own. Closures that only host code uses are evaluated only there.
@@ -76,8 +75,7 @@ impl Analysis<'_, '_> {
             // They end with the function, as the segment does.
             never_used.drain(..).for_each(|at| _ = unused.remove(&at));
         }
-        // In host code, to the end of the block, under a name that nothing uses.
-        let kept = never_used.into_iter().map(|at| Part::Written(run[at].stmt.clone()));
+        let kept = never_used.into_iter().map(|at| Part::Written(kept_until_the_end(run, at)));
         let mut parts: Vec<Part> = outs.copies.iter().cloned().map(Part::Written).collect();
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
@@ -402,20 +400,30 @@ fn may_fail(statement: &Statement) -> bool {
     init.is_some_and(|init| init.diverge.is_some() || matches!(&*init.expr, Expr::Try(_)))
 }
 
-/// Returns whether a value that each segment makes for itself is used by none, but is not to be left out: it is written out and may be a
-/// guard, or making it calls something.
+/// Returns whether a value that is written out, and is made by each segment that uses it, is used by none: it may be a guard.
 fn is_never_used(run: &[Statement], at: usize, rest: &[Statement]) -> bool {
     let is_unused = |name: &str| {
         let mut behind = run[at + 1..].iter().chain(rest);
         // Up to where it is shadowed.
         behind.find(|s| s.uses.has(name) || s.binds(name)).is_none_or(|s| !s.uses.has(name))
     };
-    let calls = |statement: &Statement| {
-        let init = statement.local().and_then(|local| local.init.as_ref());
-        statement.made.is_some() && init.is_some_and(|init| host_values::calls(&init.expr))
-    };
-    (guards::is_made_by_each(&run[at]) || calls(&run[at]))
-        && run[at].binds.iter().all(|b| is_unused(&b.ident.to_string()))
+    guards::is_made_by_each(&run[at]) && run[at].binds.iter().all(|b| is_unused(&b.ident.to_string()))
+}
+
+/// Returns the `let` of a value that nothing uses as host code, which has the value to the end of the block: under a name of its own,
+/// since later code may have bound that of the `let` anew.
+fn kept_until_the_end(run: &[Statement], at: usize) -> Stmt {
+    let mut stmt = run[at].stmt.clone();
+    if let Stmt::Local(local) = &mut stmt {
+        let pat = match &mut local.pat {
+            Pat::Type(t) => &mut *t.pat,
+            pat => pat,
+        };
+        if let Pat::Ident(p) = pat {
+            p.ident = format_ident!("__kept{at}", span = Span::mixed_site());
+        }
+    }
+    stmt
 }
 
 /// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.
