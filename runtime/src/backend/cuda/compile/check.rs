@@ -269,16 +269,16 @@ mod tests {
         assert_eq!(passed.len(), 1);
         let known: HashSet<String> = passed.clone().into_keys().collect();
         let [new, again] = Check::in_turn("sm_90a", &known);
+        // Of another architecture, nothing is known.
+        let [other, none] = Check::in_turn("sm_80", &known);
+        assert_eq!(compile_source(&FITS, &new).unwrap(), "");
+        assert_ne!(compile_source(&SPILLS, &new).unwrap(), "");
+        assert_eq!(Check::count_kernels(&compile_source(&FITS, &other).unwrap()), 1);
+        // From here on, machine code of this process may be another one.
         let remarks = compile_source(&FITS, &again).unwrap();
         assert!(remarks.contains("before") && Check::count_kernels(&remarks) == 1, "{remarks}");
-        assert_eq!((compile_source(&FITS, &new).unwrap(), again.passed()), (String::new(), passed));
-        assert_eq!(compile_source(&SPILLS, &again).unwrap(), "");
-        assert_eq!(Check::spills(&compile_source(&SPILLS, &new).unwrap()).count(), 1);
-        assert!(new.passed().is_empty());
-        // Of another architecture, nothing is known.
-        let [new, again] = Check::in_turn("sm_80", &known);
-        assert_eq!(Check::count_kernels(&compile_source(&FITS, &new).unwrap()), 1);
-        assert_eq!(compile_source(&FITS, &again).unwrap(), "");
+        assert_eq!((compile_source(&SPILLS, &again).unwrap(), again.passed()), (String::new(), passed));
+        assert_eq!(compile_source(&FITS, &none).unwrap(), "");
         let unit = Unit { source: &WRONG, t: None };
         let wrong = key(unit, "sm_90a", &checking(unit), Nvrtc::get().unwrap());
         let [_, again] = Check::in_turn("sm_90a", &HashSet::from([wrong]));
