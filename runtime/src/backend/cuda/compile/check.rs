@@ -218,6 +218,12 @@ fn also(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        process,
+        sync::atomic::{AtomicU64, Ordering},
+        time::{SystemTime, UNIX_EPOCH},
+    };
+
     use super::*;
 
     #[test]
@@ -241,47 +247,55 @@ mod tests {
         assert_eq!(Check::count_kernels(&entries(ptx)), 2);
     }
 
-    static SPILLS: SourceFile = SourceFile::ours(
-        "spills.cu",
-        "extern \"C\" __global__ void __launch_bounds__(1024, 2) spills(float *x) {\n\
-         float v[64];\n\
-         for (int i = 0; i < 64; i++) v[i] = x[i * 7 + threadIdx.x];\n\
-         __syncthreads();\n\
-         for (int i = 0; i < 64; i++) for (int j = 0; j < 64; j++) v[i] = v[i] * v[j] + x[j];\n\
-         for (int i = 0; i < 64; i++) x[i * 9 + threadIdx.x] = v[i];\n}\n",
-    );
-    static FITS: SourceFile =
-        SourceFile::ours("fits.cu", "extern \"C\" __global__ void fits(float *x) { *x = 1; }\n");
-    static WRONG: SourceFile =
-        SourceFile::ours("wrong.cu", "extern \"C\" __global__ void wrong(float *x) { *y = 1; }\n");
+    /// A kernel that no process has compiled before: where there is a driver, NVRTC keeps what it compiled, and says nothing of it again.
+    fn unheard(body: &str) -> &'static SourceFile {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let name = format!("kernel_{}_{now}_{count}", process::id());
+        let text = format!(
+            "extern \"C\" __global__ void __launch_bounds__(1024, 2) {name}(float *x) {{\n{body}\n}}\n"
+        );
+        Box::leak(Box::new(SourceFile::ours("unheard.cu", text.leak())))
+    }
+
+    /// Of more values than a thread has registers.
+    const SPILLS: &str = "float v[64];\n\
+        for (int i = 0; i < 64; i++) v[i] = x[i * 7 + threadIdx.x];\n\
+        __syncthreads();\n\
+        for (int i = 0; i < 64; i++) for (int j = 0; j < 64; j++) v[i] = v[i] * v[j] + x[j];\n\
+        for (int i = 0; i < 64; i++) x[i * 9 + threadIdx.x] = v[i];";
 
     /// A unit that spills is never known, another one is by its text, and what is known must still compile.
     #[test]
     fn only_what_was_made_without_spills_is_known() {
-        let check = Check::new("sm_90a");
-        match compile_source(&SPILLS, &check) {
+        let (fits, check) = (unheard("*x = 1;"), Check::new("sm_90a"));
+        match compile_source(unheard(SPILLS), &check) {
             Err(Error::NoDevice { .. }) => return,
             remarks => assert_eq!(Check::spills(&remarks.unwrap()).count(), 1),
         }
         assert!(check.passed().is_empty());
-        compile_source(&FITS, &check).unwrap();
+        compile_source(fits, &check).unwrap();
         let passed = check.passed();
         assert_eq!(passed.len(), 1);
         let known: HashSet<String> = passed.clone().into_keys().collect();
         let [new, again] = Check::in_turn("sm_90a", &known);
+        assert_eq!(compile_source(fits, &new).unwrap(), "");
+        assert_ne!(compile_source(unheard(SPILLS), &new).unwrap(), "");
         // Of another architecture, nothing is known.
         let [other, none] = Check::in_turn("sm_80", &known);
-        assert_eq!(compile_source(&FITS, &new).unwrap(), "");
-        assert_ne!(compile_source(&SPILLS, &new).unwrap(), "");
-        assert_eq!(Check::count_kernels(&compile_source(&FITS, &other).unwrap()), 1);
+        assert_eq!(Check::count_kernels(&compile_source(fits, &other).unwrap()), 1);
         // From here on, machine code of this process may be another one.
-        let remarks = compile_source(&FITS, &again).unwrap();
+        let remarks = compile_source(fits, &again).unwrap();
         assert!(remarks.contains("before") && Check::count_kernels(&remarks) == 1, "{remarks}");
-        assert_eq!((compile_source(&SPILLS, &again).unwrap(), again.passed()), (String::new(), passed));
-        assert_eq!(compile_source(&FITS, &none).unwrap(), "");
-        let unit = Unit { source: &WRONG, t: None };
+        assert_eq!(
+            (compile_source(unheard(SPILLS), &again).unwrap(), again.passed()),
+            (String::new(), passed)
+        );
+        assert_eq!(compile_source(fits, &none).unwrap(), "");
+        let unit = Unit { source: unheard("*y = 1;"), t: None };
         let wrong = key(unit, "sm_90a", &checking(unit), Nvrtc::get().unwrap());
         let [_, again] = Check::in_turn("sm_90a", &HashSet::from([wrong]));
-        assert!(compile_source(&WRONG, &again).is_err());
+        assert!(compile_source(unit.source, &again).is_err());
     }
 }
