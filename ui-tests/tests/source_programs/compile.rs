@@ -54,11 +54,11 @@ impl Text {
         self.lines.get(line.wrapping_sub(1)).copied().flatten()
     }
 
-    /// The `compared` programs in a form and in the plain one, and those in only the plain one that are run `alone`.
-    fn of(compared: &[&Program], form: Form, alone: &[&Program]) -> Self {
+    /// The `compared` programs in both forms, and those that are run `alone` in the plain one.
+    fn of(compared: &[&Program], alone: &[&Program]) -> Self {
         let mut all = Self { text: String::new(), lines: Vec::new() };
         all.add(TEMPLATE.trim_end(), None);
-        for (form, name, programs) in [(form, "marked", &[][..]), (Form::Plain, "plain", alone)] {
+        for (form, name, programs) in [(Form::Marked, "marked", &[][..]), (Form::Plain, "plain", alone)] {
             all.add(&format!("pub mod {name} {{\nuse super::*;"), None);
             for program in compared.iter().chain(programs) {
                 all.add(program.render(form).trim_end(), Some((program.seed, form)));
@@ -86,7 +86,7 @@ fn faulty(programs: &[&Program], folder: &Path) -> Vec<u64> {
     let mut left: Vec<&Program> = programs.to_vec();
     let mut found = Vec::new();
     while !left.is_empty() {
-        let text = Text::of(&[], Form::Marked, &left);
+        let text = Text::of(&[], &left);
         fs::write(&source, &text.text).expect("the programs are written");
         let owner = |failure: &Failure| failure.lines.iter().find_map(|line| text.owner(*line));
         let wrong: Vec<u64> = compile(&source, &folder.join("checked"), "metadata")
@@ -121,7 +121,7 @@ pub(crate) fn run(programs: &[&Program], folder: &Path, refused: Refused) -> Out
     for _ in 0..12 {
         let rust = programs.iter().filter(|p| !outcome.faulty.contains(&p.seed));
         let (alone, left): (Vec<&Program>, _) = rust.partition(|p| outcome.refused.contains_key(&p.seed));
-        let text = Text::of(&left, Form::Marked, if refused == Refused::Run { &alone } else { &[] });
+        let text = Text::of(&left, if refused == Refused::Run { &alone } else { &[] });
         fs::write(&source, &text.text).expect("the programs are written");
         let mut errors = compile(&source, &folder.join("checked"), "metadata");
         if errors.is_empty() {

@@ -83,8 +83,8 @@ impl Subscriber for Levels {
 
 #[test]
 fn tracing_has_each_at_its_level() {
-    // As long as there is one subscriber, `tracing` asks that of the thread that comes to an event first, which may be that of another
-    // test and have none, and remembers the answer for all. With two, it asks both.
+    // While there is only one subscriber, `tracing` asks the thread that first reaches an event whether anybody listens, which may be
+    // that of another test, without a subscriber, and remembers the answer for all threads. With two, it asks both of them.
     let _second = tracing::Dispatch::new(Levels::default());
     with_all(|occurrence| {
         let levels = Levels::default();

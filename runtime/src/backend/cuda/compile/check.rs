@@ -7,10 +7,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::{Cache, LINE_INFO, Nvrtc, of, options, target::Target};
+use super::{LINE_INFO, Nvrtc, key_with, of, options, target::Target};
 use crate::{
     DType, Error, Result,
-    backend::cuda::kernels::{COMMON, FOR_USERS, Header, SourceFile, Types, Unit},
+    backend::cuda::kernels::{Header, SourceFile, Types, Unit},
 };
 
 /// The first major version of NVRTC of which every release knows `--Ofast-compile`.
@@ -19,10 +19,14 @@ const FAST_COMPILE: (i32, i32) = (13, 0);
 /// In front of each kernel that the compiler makes machine code of, in its remarks.
 const ENTRY: &str = "Compiling entry function";
 
+/// In front of a unit that the compiler has no remarks about: where there is a driver, NVRTC keeps what it compiled, and says nothing
+/// about it when it is asked again.
+const SILENT: &str = "no remarks about ";
+
 /// A compilation for an architecture, without a GPU.
 ///
-/// Machine code takes most of the time, and texts of which it was made before without spilled registers, by the same compiler with the same
-/// options, need not have it made again: they are compiled only to PTX, which shows that they are accepted.
+/// Making machine code takes most of the time. Units of which it was made before without spilled registers, by the same compiler with the
+/// same options, are compiled only to PTX, which shows that their texts are accepted.
 #[derive(Debug)]
 pub struct Check {
     arch: String,
@@ -47,8 +51,8 @@ impl Check {
         Self { arch: arch.to_owned(), units: Units::All, passed: Mutex::default() }
     }
 
-    /// Returns two compilations that are one after the other: of all units of which no machine code was made before, and to PTX of those of
-    /// which it was. `known` are the keys of these, as [`passed`](Self::passed) returns them. They are kept apart because a
+    /// Returns two compilations, to be run one after the other: the first makes machine code of the units that are not `known`, and the
+    /// second compiles the known ones to PTX. `known` are keys that [`passed`](Self::passed) returned. They are kept apart because a
     /// compilation with little optimisation changes later ones of the process (NVRTC 13.0): a kernel spilled registers after it.
     pub fn in_turn(arch: &str, known: &HashSet<String>) -> [Self; 2] {
         [Units::New(known.clone()), Units::Known(known.clone())]
@@ -79,6 +83,11 @@ impl Check {
             .map(str::trim)
     }
 
+    /// Returns the lines of remarks about units that the compiler has no remarks about, so that nothing is known of their registers.
+    pub fn silent(remarks: &str) -> impl Iterator<Item = &str> {
+        remarks.lines().filter(|line| line.starts_with(SILENT))
+    }
+
     /// Compiles a unit, and returns the compiler's remarks.
     fn compile(&self, unit: Unit) -> Result<String> {
         let nvrtc = Nvrtc::get()?;
@@ -99,7 +108,10 @@ impl Check {
                 let (code, _) = nvrtc.compile(of(unit.source), &ptx, &all)?;
                 entries(&String::from_utf8_lossy(&code))
             }
-            Units::All | Units::New(_) => nvrtc.compile(of(unit.source), &target(name), &all)?.1,
+            Units::All | Units::New(_) => {
+                let (_, remarks) = nvrtc.compile(of(unit.source), &target(name), &all)?;
+                if Self::count_kernels(&remarks) > 0 { remarks } else { format!("{SILENT}{unit:?}\n") }
+            }
         };
         if matches!(self.units, Units::Known(_)) || fit(&remarks) {
             let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,15 +133,7 @@ fn fit(remarks: &str) -> bool {
 /// installs one build.
 fn key(unit: Unit, arch: &str, options: &[String], nvrtc: &Nvrtc) -> String {
     let (major, minor) = nvrtc.version();
-    let mut key = Cache::key(&[
-        unit.source.text.as_bytes(),
-        COMMON.as_bytes(),
-        FOR_USERS.as_bytes(),
-        unit.source.header.map_or("", |header| header.text).as_bytes(),
-        options.join("\0").as_bytes(),
-        arch.as_bytes(),
-        format!("{major}.{minor}").as_bytes(),
-    ]);
+    let mut key = key_with(unit, options, arch, &format!("{major}.{minor}"));
     // Half of a hash tells some thousands of units apart.
     key.truncate(32);
     key
@@ -225,6 +229,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::backend::cuda::kernels::testing::say_skipped;
 
     #[test]
     fn kernels_and_spills_are_found_in_remarks() {
@@ -239,6 +244,8 @@ mod tests {
         assert!(fit(&good) && !fit(remarks));
         // Nothing said is nothing known.
         assert!(!fit("") && !fit(&good.replace("0 bytes spill stores", "none spilled")));
+        let silent = format!("{good}{SILENT}norm.cu\n");
+        assert_eq!(Check::silent(&silent).collect::<Vec<_>>(), ["no remarks about norm.cu"]);
     }
 
     #[test]
@@ -271,7 +278,9 @@ mod tests {
     fn only_what_was_made_without_spills_is_known() {
         let (fits, check) = (unheard("*x = 1;"), Check::new("sm_90a"));
         match compile_source(unheard(SPILLS), &check) {
-            Err(Error::NoDevice { .. }) => return,
+            Err(error @ Error::NoDevice { .. }) => {
+                return say_skipped("only_what_was_made_without_spills_is_known", &error);
+            }
             remarks => assert_eq!(Check::spills(&remarks.unwrap()).count(), 1),
         }
         assert!(check.passed().is_empty());
@@ -281,7 +290,8 @@ mod tests {
         let known: HashSet<String> = passed.clone().into_keys().collect();
         let [new, again] = Check::in_turn("sm_90a", &known);
         assert_eq!(compile_source(fits, &new).unwrap(), "");
-        assert_ne!(compile_source(unheard(SPILLS), &new).unwrap(), "");
+        assert!(Check::silent(&compile_source(unheard(SPILLS), &new).unwrap()).next().is_none());
+        assert!(new.passed().keys().all(|key| !known.contains(key)));
         // Of another architecture, nothing is known.
         let [other, none] = Check::in_turn("sm_80", &known);
         assert_eq!(Check::count_kernels(&compile_source(fits, &other).unwrap()), 1);

@@ -89,12 +89,17 @@ fn of(source: &SourceFile) -> Source<'_> {
 /// Returns the name of a unit's code on disk: everything that it depends on, except for the compiler's
 /// version, which is not known without the compiler.
 fn key(unit: Unit, arch: &str, kind: &str) -> String {
+    key_with(unit, &options(unit), arch, kind)
+}
+
+/// Returns a hash of a unit's texts and of how they are compiled.
+fn key_with(unit: Unit, options: &[String], arch: &str, kind: &str) -> String {
     Cache::key(&[
         unit.source.text.as_bytes(),
         COMMON.as_bytes(),
         FOR_USERS.as_bytes(),
         unit.source.header.map_or("", |header| header.text).as_bytes(),
-        options(unit).join("\0").as_bytes(),
+        options.join("\0").as_bytes(),
         arch.as_bytes(),
         kind.as_bytes(),
     ])

@@ -1,5 +1,9 @@
 use super::*;
-use crate::{DType, backend::View, value::layout::Layout};
+use crate::{
+    DType,
+    backend::{View, cuda::kernels::testing::say_skipped},
+    value::layout::Layout,
+};
 
 fn node(bodies: usize, repeats: bool) -> Conditional {
     let selector = View { addr: 0, dtype: DType::U32, layout: Layout::contiguous(&[]).unwrap() };
@@ -45,8 +49,6 @@ fn the_version_decides() {
 /// bodies is empty, and one changes the selector, which later nodes of a chain must not see.
 #[test]
 fn chains_run_what_switches_run() {
-    use std::io::Write as _;
-
     use smallvec::smallvec;
 
     use crate::{
@@ -56,9 +58,7 @@ fn chains_run_what_switches_run() {
 
     let open = || CudaBackend::new(0, super::super::CudaOptions::default());
     if let Err(error) = open() {
-        // A closed standard error is not a reason to fail.
-        let _ = writeln!(std::io::stderr(), "GPU tests: skipped chains_run_what_switches_run: {error}");
-        return;
+        return say_skipped("chains_run_what_switches_run", &error);
     }
     let view = |memory: &SharedMemory, at: u64| View {
         addr: memory.addr() + at,
@@ -109,12 +109,7 @@ fn chains_run_what_switches_run() {
 
 /// The first GPU; without one, says that a test is skipped.
 fn gpu(test: &str) -> Option<CudaBackend> {
-    use std::io::Write as _;
-
-    CudaBackend::new(0, super::super::CudaOptions::default())
-        // A closed standard error is not a reason to fail.
-        .map_err(|error| drop(writeln!(std::io::stderr(), "GPU tests: skipped {test}: {error}")))
-        .ok()
+    CudaBackend::new(0, super::super::CudaOptions::default()).map_err(|error| say_skipped(test, &error)).ok()
 }
 
 /// On a GPU: between two captured graphs, after an error, what is launched must not run at once.

@@ -129,14 +129,13 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use cudarc::driver::sys::{CUfunction_attribute as Function, CUlaunchAttributeID as Theirs};
 
     use super::{
         super::{Context, Pool, Stream, Updated},
         *,
     };
+    use crate::backend::cuda::kernels::testing::say_skipped;
 
     #[test]
     fn attributes_are_those_of_the_headers() {
@@ -161,10 +160,7 @@ mod tests {
         let context = match Context::open(0) {
             Ok(context) => context,
             Err(error) => {
-                // A closed standard error is not a reason to fail.
-                let what = "one_executable_runs_what_it_is_updated_to";
-                let _ = writeln!(std::io::stderr(), "GPU tests: skipped {what}: {error}");
-                return;
+                return say_skipped("one_executable_runs_what_it_is_updated_to", &error);
             }
         };
         let stream = Stream::new(&context).unwrap();

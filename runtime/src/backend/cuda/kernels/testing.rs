@@ -1,5 +1,7 @@
 //! A stream that records what is launched, and the kernels' address arithmetic on the host.
 
+use std::{fmt::Display, io::Write as _};
+
 use bytemuck::Pod;
 use proptest::prelude::*;
 
@@ -13,6 +15,12 @@ use crate::{
     base::rank::MAX_RANK,
     value::layout::Layout,
 };
+
+/// Says that a test is skipped, and why; `.ci/run` repeats it at its end.
+pub(crate) fn say_skipped(test: &str, why: &dyn Display) {
+    // A closed standard error is not a reason to fail.
+    let _ = writeln!(std::io::stderr(), "GPU tests: skipped {test}: {why}");
+}
 
 /// The request of a launch.
 pub(crate) struct Recorder {

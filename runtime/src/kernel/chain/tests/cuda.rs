@@ -1,7 +1,5 @@
 //! The launches of chains, their text, and what a GPU computes.
 
-use std::io::Write as _;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -11,7 +9,7 @@ use crate::{
         cpu::kernels::testing::decode,
         cuda::{
             Check, CudaBackend, CudaOptions, compile_source,
-            kernels::testing::{Recorder, kinds, shapes, strides, view, whole},
+            kernels::testing::{Recorder, kinds, say_skipped, shapes, strides, view, whole},
         },
     },
     kernel::{
@@ -20,11 +18,6 @@ use crate::{
         instances,
     },
 };
-
-fn say(line: &str) {
-    // A closed standard error is not a reason to fail.
-    let _ = writeln!(std::io::stderr(), "GPU tests: {line}");
-}
 
 proptest! {
     /// The passes of a launch: every element is written by the pass that has read the elements at its place, so also an
@@ -148,7 +141,7 @@ fn texts_of_random_chains_compile() {
         match compile_source(Box::leak(Box::new(source)), &Check::new("sm_90a")) {
             Ok(_) => {}
             Err(error @ Error::NoDevice { .. }) => {
-                return say(&format!("skipped texts_of_random_chains_compile: {error}"));
+                return say_skipped("texts_of_random_chains_compile", &error);
             }
             Err(error) => panic!("seed {seed}: {error}\n{case:#?}"),
         }
@@ -173,7 +166,7 @@ fn without_nan_bits(case: &Case, outputs: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 fn chains_are_their_steps_on_a_gpu() {
     let mut device = match CudaBackend::new(0, CudaOptions::default()) {
         Ok(device) => device,
-        Err(error) => return say(&format!("skipped chains_are_their_steps_on_a_gpu: {error}")),
+        Err(error) => return say_skipped("chains_are_their_steps_on_a_gpu", &error),
     };
     let kernels = kernels();
     for seed in seeds(40) {
