@@ -11,6 +11,7 @@ pub mod chat;
 pub mod checkpoint;
 pub mod cli;
 pub mod convert;
+mod elements;
 pub mod embed;
 mod error;
 pub mod fetch;

@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use graphable::{
-    BlockFormat, DType,
+    BlockFormat,
     load::{HostBlocks, HostTensor, TensorSource},
 };
-use half::{bf16, f16};
 use rayon::prelude::*;
 
-use crate::gguf::TensorType;
+use crate::{elements::floats, gguf::TensorType};
 
 /// What becomes of the matrices of a model: the weights of products, and the embedding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,15 +82,4 @@ fn quantised(tensor: &HostTensor<'_>, format: BlockFormat) -> Option<HostBlocks<
         Some(())
     })?;
     Some(HostBlocks { format, shape: tensor.shape.clone(), bytes: Cow::Owned(bytes), file: None })
-}
-
-/// Values of a float type as `f32`.
-pub(crate) fn floats(stored: &[u8], dtype: DType) -> Option<Vec<f32>> {
-    let halves = || stored.chunks_exact(2).map(|b| [b[0], b[1]]);
-    Some(match dtype {
-        DType::F32 => stored.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        DType::F16 => halves().map(|b| f16::from_le_bytes(b).to_f32()).collect(),
-        DType::Bf16 => halves().map(|b| bf16::from_le_bytes(b).to_f32()).collect(),
-        _ => return None,
-    })
 }

@@ -19,9 +19,9 @@ use graphable::{
 };
 use serde_json::Value;
 
+pub(crate) use self::norms::is_norm;
 use self::{blocks::Blocked, watched::Watched};
 pub use self::{blocks::Blocks, folder::Folder, watched::LoadProgress};
-pub(crate) use self::{blocks::floats, norms::is_norm};
 use crate::{
     Error, Result,
     chat::Template,

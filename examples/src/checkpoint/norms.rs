@@ -7,7 +7,7 @@ use graphable::{
     load::{HostBlocks, HostTensor, TensorSource},
 };
 
-use super::blocks::floats;
+use crate::elements::floats;
 
 /// A source whose norms are given as they are multiplied with, plus 1, if it `adds_one`: folders of Gemma have them less 1. They are
 /// given in f32, so that they are rounded once.

@@ -21,7 +21,8 @@ use tempfile::TempDir;
 use super::tensor::Errors;
 use crate::{
     Error, Result,
-    checkpoint::{Checkpoint, Files, Folder, floats, json as read_json},
+    checkpoint::{Checkpoint, Files, Folder, json as read_json},
+    elements::floats,
     llama::hugging_face_name,
 };
 

@@ -2,11 +2,13 @@
 
 use std::{borrow::Cow, io::Write};
 
-use graphable::BlockFormat;
-use half::{bf16, f16};
+use graphable::{BlockFormat, DType};
 use rayon::prelude::*;
 
-use crate::gguf::TensorType;
+use crate::{
+    elements::{floats, push_floats},
+    gguf::TensorType,
+};
 
 /// Elements that are converted at a time: they take 4 MB as floats.
 const AT_ONCE: usize = 1 << 20;
@@ -137,30 +139,18 @@ impl Tensor<'_> {
 
 /// Values as they are stored.
 fn encode(ty: TensorType, values: &[f32]) -> Result<Vec<u8>, String> {
-    let halves = |half: fn(f32) -> [u8; 2], finite: fn([u8; 2]) -> bool| -> Result<Vec<u8>, String> {
-        let mut bytes = Vec::with_capacity(2 * values.len());
-        for v in values {
-            let stored = half(*v);
-            if v.is_finite() && !finite(stored) {
-                return Err(format!("the value {v} is too large for {ty}"));
-            }
-            bytes.extend(stored);
-        }
-        Ok(bytes)
-    };
-    match ty.blocks() {
-        Some(format) => BlockFormat::quantize(format, values).map_err(|e| match e {
+    if let Some(format) = ty.blocks() {
+        return BlockFormat::quantize(format, values).map_err(|e| match e {
             graphable::Error::Argument { reason, .. } => reason,
             other => other.to_string(),
-        }),
-        None => match ty {
-            TensorType::F16 => {
-                halves(|v| f16::from_f32(v).to_le_bytes(), |b| f16::from_le_bytes(b).is_finite())
-            }
-            TensorType::BF16 => {
-                halves(|v| bf16::from_f32(v).to_le_bytes(), |b| bf16::from_le_bytes(b).is_finite())
-            }
-            _ => Ok(values.iter().flat_map(|v| v.to_le_bytes()).collect()),
-        },
+        });
+    }
+    let dtype = ty.float().unwrap_or(DType::F32);
+    let mut bytes = Vec::with_capacity(dtype.size() * values.len());
+    push_floats(values, dtype, &mut bytes);
+    let read = floats(&bytes, dtype).unwrap_or_default();
+    match values.iter().zip(read).find(|(v, read)| v.is_finite() && !read.is_finite()) {
+        Some((v, _)) => Err(format!("the value {v} is too large for {ty}")),
+        None => Ok(bytes),
     }
 }

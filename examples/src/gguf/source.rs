@@ -2,18 +2,17 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use super::{Bytes, Gguf};
+use crate::elements::push_floats;
 use graphable::{
     DType, Element,
     load::{HostBlocks, HostTensor, MappedFile, TensorSource},
 };
-use half::{bf16, f16};
-
-use super::{Bytes, Gguf};
 
 /// The weights of a file for a model whose elements are of one float type.
 ///
 /// Tensors of floats are given as they are stored. Matrices in blocks are given as they are stored to those who ask for blocks, and
-/// dequantised to the model's type, one block after the other, to those who ask for floats: there is no copy of a tensor in `f32`,
+/// dequantised to the model's type, some blocks at a time, to those who ask for floats: there is no copy of a tensor in `f32`,
 /// unless that is the type.
 #[derive(Clone, Copy, Debug)]
 pub struct GgufWeights<'a> {
@@ -61,11 +60,7 @@ impl TensorSource for GgufWeights<'_> {
         let dtype = self.blocks;
         let count = stored.len() / info.ty.block_bytes() * info.ty.block_elements();
         let mut bytes = Vec::with_capacity(count * dtype.size());
-        info.ty.for_each_block(stored, |elements| match dtype {
-            DType::F16 => bytes.extend(elements.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes())),
-            DType::Bf16 => bytes.extend(elements.iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes())),
-            _ => bytes.extend(elements.iter().flat_map(|v| v.to_le_bytes())),
-        });
+        info.ty.for_each_piece(stored, |values| push_floats(values, dtype, &mut bytes));
         Ok(Some(HostTensor { dtype, shape, bytes: Cow::Owned(bytes), file: None }))
     }
 

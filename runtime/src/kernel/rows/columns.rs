@@ -225,8 +225,10 @@ fn in_order<R: Columns, A: Copy>(
             results.push(GROUP, piece.group(at, &first, &step, &combine), &combine);
             at += GROUP;
         }
+        // Lanes beside which there is no group have one value: if there were others, all `LANES` lanes would be there.
         for at in at..behind {
-            results.push(1, piece.lane(at, &first, &step), &combine);
+            let values = rows.window::<1>(at);
+            results.push(1, each(|column| first(column, values(0, column))), &combine);
         }
     }
     results.last(none, &combine)
@@ -278,25 +280,6 @@ impl<R: Columns> Piece<R> {
                 combine(column, combine(column, pair(0), pair(2)), combine(column, pair(4), pair(6)))
             },
         )
-    }
-
-    /// The lane of `at`.
-    #[inline(always)]
-    fn lane<A: Copy>(
-        &self,
-        at: usize,
-        first: impl Fn(usize, R::Item) -> A,
-        step: impl Fn(usize, A, R::Item) -> A,
-    ) -> Each<A> {
-        let values = self.rows.window::<1>(at);
-        let mut lane = each(|column| first(column, values(0, column)));
-        for i in (at + LANES..self.end).step_by(LANES) {
-            let values = self.rows.window::<1>(i);
-            for (column, lane) in lane.iter_mut().enumerate() {
-                *lane = step(column, *lane, values(0, column));
-            }
-        }
-        lane
     }
 }
 

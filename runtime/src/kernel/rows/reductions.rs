@@ -23,7 +23,8 @@ pub const PIECE: usize = 8192;
 /// Rows that lie side by side and are reduced at a time.
 pub(super) const WIDTH: usize = 32;
 
-/// Lanes that are computed together, in a core's nearest memory; fewer of them at the end of a row.
+/// Lanes that are computed together, in a core's nearest memory; fewer of them at the end of a row. Only a piece of all `LANES` lanes
+/// has several values in each, and these are whole blocks: so what adds to a lane is compiled once, and what begins one for each size.
 const BLOCK: usize = 256;
 const SHORT: usize = 64;
 const TWO_SHORT: usize = 2 * SHORT;
@@ -56,103 +57,96 @@ fn in_order<R: Row, A: Copy>(
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let size = row.size();
-    let whole = Piece { row, start: 0, end: size };
     match size {
         // Results of so few blocks need no place, which would take as long as rows as short as these.
-        SHORT => return of_half(&whole.halves::<SHORT, _, A>(0, &first, &step, &combine), &combine),
+        SHORT => return of_half(&halves::<R, SHORT, _, A>(row, 0, &first, &combine), &combine),
         TWO_SHORT => {
-            let halves: [A; SHORT] = whole.halves::<TWO_SHORT, _, A>(0, &first, &step, &combine);
+            let halves: [A; SHORT] = halves::<R, TWO_SHORT, _, A>(row, 0, &first, &combine);
             return of_half(&halved(&halves, &combine), &combine);
         }
         _ => {}
     }
     let mut results = Results { all: [none; LEVELS], count: 0, blocks: 0 };
     for start in (0..size).step_by(PIECE) {
-        let piece = Piece { row, start, end: size.min(start + PIECE) };
-        let (mut at, behind) = (start, piece.end.min(start + LANES));
-        while at + BLOCK <= behind {
-            let halves: [A; BLOCK / 2] = piece.halves::<BLOCK, _, A>(at, &first, &step, &combine);
-            let quarters: [A; SHORT] = halved(&halves, &combine);
-            results.push(BLOCK / LEAST, of_half(&halved(&quarters, &combine), &combine), &combine);
+        let end = size.min(start + PIECE);
+        if end > start + LANES {
+            for at in (start..start + LANES).step_by(BLOCK) {
+                let lanes = lanes(row, at, end, &first, &step);
+                results.push(BLOCK / LEAST, of_block(&halved(&lanes, &combine), &combine), &combine);
+            }
+            continue;
+        }
+        // Each lane has one value.
+        let mut at = start;
+        while at + BLOCK <= end {
+            let halves = halves::<R, BLOCK, _, A>(row, at, &first, &combine);
+            results.push(BLOCK / LEAST, of_block(&halves, &combine), &combine);
             at += BLOCK;
         }
-        while at + SHORT <= behind {
-            let halves = piece.halves::<SHORT, _, A>(at, &first, &step, &combine);
+        while at + SHORT <= end {
+            let halves = halves::<R, SHORT, _, A>(row, at, &first, &combine);
             results.push(SHORT / LEAST, of_half(&halves, &combine), &combine);
             at += SHORT;
         }
-        while at + LEAST <= behind {
-            results.push(1, of_least(&piece.lanes(at, &first, &step), &combine), &combine);
+        while at + LEAST <= end {
+            results.push(1, of_least(&firsts(row, at, &first), &combine), &combine);
             at += LEAST;
         }
-        if at < behind {
+        if at < end {
             let mut lanes = [none; LEAST];
-            for (i, lane) in lanes[..behind - at].iter_mut().enumerate() {
-                let others = (at + i + LANES..piece.end).step_by(LANES);
-                *lane = others.fold(first(row.value(at + i)), |lane, other| step(lane, row.value(other)));
+            for (lane, value) in iter::zip(&mut lanes, row.part(at..end)) {
+                *lane = first(value);
             }
-            results.push(1, combined(lanes, behind - at, &combine), &combine);
+            results.push(1, combined(lanes, end - at, &combine), &combine);
         }
     }
     results.last(none, &combine)
 }
 
-/// A piece of a row, from `start` to `end`.
-struct Piece<R> {
-    row: R,
-    start: usize,
-    end: usize,
+/// `N` lanes of one value each, from `at` on.
+#[inline(always)]
+fn firsts<R: Row, const N: usize, A>(row: R, at: usize, first: impl Fn(R::Item) -> A) -> [A; N] {
+    let values = row.window::<N>(at);
+    array::from_fn(
+        #[inline(always)]
+        |i| first(values(i)),
+    )
 }
 
-impl<R: Row> Piece<R> {
-    /// Half of the `N` lanes from `at` on: pairs, combined.
-    #[inline(always)]
-    fn halves<const N: usize, const HALF: usize, A: Copy>(
-        &self,
-        at: usize,
-        first: impl Fn(R::Item) -> A,
-        step: impl Fn(A, R::Item) -> A,
-        combine: impl Fn(A, A) -> A,
-    ) -> [A; HALF] {
-        // Lanes that change have a place in memory, which costs time.
-        if self.end <= self.start + LANES {
-            let values = self.row.window::<N>(at);
-            let lanes: [A; N] = array::from_fn(
-                #[inline(always)]
-                |i| first(values(i)),
-            );
-            return halved(&lanes, combine);
-        }
-        halved(&self.lanes::<N, A>(at, first, step), combine)
-    }
+/// Half of such lanes: pairs, combined.
+#[inline(always)]
+fn halves<R: Row, const N: usize, const HALF: usize, A: Copy>(
+    row: R,
+    at: usize,
+    first: impl Fn(R::Item) -> A,
+    combine: impl Fn(A, A) -> A,
+) -> [A; HALF] {
+    halved(&firsts::<R, N, A>(row, at, first), combine)
+}
 
-    /// The `N` lanes from `at` on.
-    #[inline(always)]
-    fn lanes<const N: usize, A: Copy>(
-        &self,
-        at: usize,
-        first: impl Fn(R::Item) -> A,
-        step: impl Fn(A, R::Item) -> A,
-    ) -> [A; N] {
-        let values = self.row.window::<N>(at);
-        let mut lanes = array::from_fn(
-            #[inline(always)]
-            |i| first(values(i)),
-        );
-        for start in (at + LANES..self.end).step_by(LANES) {
-            if start + N <= self.end {
-                let values = self.row.window::<N>(start);
-                for (i, lane) in lanes.iter_mut().enumerate() {
-                    *lane = step(*lane, values(i));
-                }
-            } else {
-                for (lane, value) in iter::zip(&mut lanes, self.row.part(start..self.end)) {
-                    *lane = step(*lane, value);
-                }
+/// A block of lanes from `at` on, of a piece that ends at `end`. Lanes that change have a place in memory, which costs time.
+#[inline(always)]
+fn lanes<R: Row, A: Copy>(
+    row: R,
+    at: usize,
+    end: usize,
+    first: impl Fn(R::Item) -> A,
+    step: impl Fn(A, R::Item) -> A,
+) -> [A; BLOCK] {
+    let mut lanes = firsts(row, at, first);
+    for start in (at + LANES..end).step_by(LANES) {
+        if start + BLOCK <= end {
+            let values = row.window::<BLOCK>(start);
+            for (i, lane) in lanes.iter_mut().enumerate() {
+                *lane = step(*lane, values(i));
+            }
+        } else {
+            for (lane, value) in iter::zip(&mut lanes, row.part(start..end)) {
+                *lane = step(*lane, value);
             }
         }
-        lanes
     }
+    lanes
 }
 
 /// The results of pairs of neighbours.
@@ -165,6 +159,13 @@ fn halved<const N: usize, const HALF: usize, A: Copy>(
         #[inline(always)]
         |i| combine(lanes[2 * i], lanes[2 * i + 1]),
     )
+}
+
+/// The result of half as many lanes as a block has.
+#[inline(always)]
+fn of_block<A: Copy>(halves: &[A; BLOCK / 2], combine: impl Fn(A, A) -> A) -> A {
+    let quarters: [A; SHORT] = halved(halves, &combine);
+    of_half(&halved(&quarters, &combine), combine)
 }
 
 /// The result of half as many lanes as a short block has.

@@ -1,0 +1,66 @@
+//! Floats as files store them, little-endian: whole slices at a time, by functions of libraries, which have vector instructions and are
+//! compiled with optimisation in debug builds, too.
+
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use graphable::DType;
+use half::{bf16, f16, slice::HalfFloatSliceExt, vec::HalfFloatVecExt};
+
+/// Values of a float type as `f32`; `None` if it is not one of 16 or 32 bits. A rest of bytes shorter than an element is ignored.
+pub(crate) fn floats(stored: &[u8], dtype: DType) -> Option<Vec<f32>> {
+    Some(match dtype {
+        DType::F32 => elements(stored),
+        DType::F16 => elements::<f16>(stored).to_f32_vec(),
+        DType::Bf16 => elements::<bf16>(stored).to_f32_vec(),
+        _ => return None,
+    })
+}
+
+/// The bytes of elements, which may be at any address.
+fn elements<T: Pod>(stored: &[u8]) -> Vec<T> {
+    let mut elements = vec![T::zeroed(); stored.len() / size_of::<T>()];
+    let bytes = cast_slice_mut(&mut elements);
+    bytes.copy_from_slice(&stored[..bytes.len()]);
+    elements
+}
+
+/// Appends the bytes of `values`, rounded to the nearest of a float type; of any other than those of 16 bits, as `f32`.
+pub(crate) fn push_floats(values: &[f32], dtype: DType, bytes: &mut Vec<u8>) {
+    match dtype {
+        DType::F16 => bytes.extend_from_slice(cast_slice(&Vec::<f16>::from_f32_slice(values))),
+        DType::Bf16 => bytes.extend_from_slice(cast_slice(&Vec::<bf16>::from_f32_slice(values))),
+        _ => bytes.extend_from_slice(cast_slice(values)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against the conversion of one value, whose bytes are in the order that files have.
+    #[test]
+    fn slices_are_converted_as_single_values_are() {
+        let values: Vec<f32> = (0..1000).map(|i| (i as f32 - 500.0).powi(3) * 1.7e-4).collect();
+        let single = |dtype| -> Vec<u8> {
+            match dtype {
+                DType::F16 => values.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect(),
+                DType::Bf16 => values.iter().flat_map(|v| bf16::from_f32(*v).to_le_bytes()).collect(),
+                _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            }
+        };
+        for dtype in [DType::F32, DType::F16, DType::Bf16] {
+            let mut bytes = vec![7];
+            push_floats(&values, dtype, &mut bytes);
+            assert_eq!(bytes[1..], single(dtype), "{dtype}");
+            // At an address that is not a multiple of their size, too, and with a rest.
+            bytes.push(1);
+            let read = floats(&bytes[1..], dtype).unwrap();
+            let rounded: Vec<f32> = match dtype {
+                DType::F16 => values.iter().map(|v| f16::from_f32(*v).to_f32()).collect(),
+                DType::Bf16 => values.iter().map(|v| bf16::from_f32(*v).to_f32()).collect(),
+                _ => values.clone(),
+            };
+            assert_eq!(read, rounded, "{dtype}");
+        }
+        assert_eq!(floats(&[0; 8], DType::I32), None);
+    }
+}

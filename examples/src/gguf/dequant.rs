@@ -1,0 +1,42 @@
+//! How stored elements become floats.
+
+use graphable::DType;
+
+use super::TensorType;
+use crate::elements::floats;
+
+/// Elements that are dequantised at a time, at most: as many as a core has beside it.
+const PIECE: usize = 4096;
+
+impl TensorType {
+    /// Dequantises whole blocks, some of them at a time, and passes their elements to `each`; a rest shorter than a block is ignored.
+    pub fn for_each_piece(self, stored: &[u8], mut each: impl FnMut(&[f32])) {
+        let blocks = PIECE / self.block_elements();
+        let mut values = vec![0.0; if self.blocks().is_some() { PIECE } else { 0 }];
+        for stored in stored.chunks(blocks * self.block_bytes()) {
+            let count = stored.len() / self.block_bytes();
+            let stored = &stored[..count * self.block_bytes()];
+            let Some(format) = self.blocks() else {
+                each(&self.floats(stored));
+                continue;
+            };
+            let values = &mut values[..count * self.block_elements()];
+            format
+                .dequantize(stored, values)
+                .expect("they are whole blocks, and the places of their elements");
+            each(values);
+        }
+    }
+
+    /// The elements of whole blocks; a rest shorter than a block is ignored.
+    pub fn dequantise(self, stored: &[u8]) -> Vec<f32> {
+        let mut out = Vec::with_capacity(stored.len() / self.block_bytes() * self.block_elements());
+        self.for_each_piece(stored, |values| out.extend_from_slice(values));
+        out
+    }
+
+    /// Stored floats.
+    fn floats(self, stored: &[u8]) -> Vec<f32> {
+        floats(stored, self.float().unwrap_or(DType::F32)).unwrap_or_default()
+    }
+}
