@@ -283,7 +283,7 @@ fn launched(text: &mut String, plan: Plan, entry: &str, resident: usize) {
             };
             write!(text, "if (p.way) {}\n    else {}\n}}\n", of(packed, true), of(single, false))
         }
-        Plan::Across { rows, threads, blocks, at_once, values } => {
+        Plan::Across { rows, threads, blocks, at_once, values, .. } => {
             write!(
                 text,
                 "all_rows<rows::Columns<{rows}, {threads}, {blocks}, {at_once}, {values}>>(p);\n}}\n"

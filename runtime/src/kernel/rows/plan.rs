@@ -18,6 +18,10 @@ const SINGLE: usize = 16;
 const KEPT: usize = 128;
 /// The most words of the lanes that a thread computes at once.
 const LANE_WORDS: usize = 32;
+/// Words of values and lanes of a thread for which half of a multiprocessor's registers are enough.
+const OF_TWO_BLOCKS: usize = 40;
+/// Blocks that have a multiprocessor each, on large devices.
+const MULTIPROCESSORS: usize = 128;
 /// Registers of a multiprocessor.
 const REGISTERS: usize = 1 << 16;
 
@@ -47,6 +51,8 @@ pub(in crate::kernel) enum Plan {
         at_once: usize,
         /// The most values of a lane.
         values: usize,
+        /// Blocks that a multiprocessor has registers for.
+        resident: usize,
     },
 }
 
@@ -123,13 +129,15 @@ impl Plan {
         let threads = (Self::lanes(size) / 8).clamp(1, OF_ROW / least);
         let columns = OF_ROW / threads;
         let values = size.div_ceil(LANES).clamp(1, PIECE / LANES);
-        let few =
-            (32 / (values * rows.value_words)).max(1).next_power_of_two().min(Self::lanes(size) / threads);
-        let at_once = few.min(most_lanes(rows));
+        // More loads at a time take the registers of other blocks, which would have as many.
+        let few = (16 / (values * rows.value_words)).max(4 / rows.value_words).next_power_of_two();
+        let at_once = few.min(Self::lanes(size) / threads).min(most_lanes(rows));
         let enough = THREADS.div_ceil(count.div_ceil(columns).max(1)).next_power_of_two();
         let most = (Self::lanes(size) / (threads * at_once)).max(1);
         let blocks = if clusters { enough.min(most).min(CLUSTER) } else { 1 };
-        Self::Across { rows: columns, threads, blocks, at_once, values }
+        let words = at_once * (values * rows.value_words * rows.count().max(1) + rows.sum_words);
+        let share = count.div_ceil(columns) * blocks > MULTIPROCESSORS && words <= OF_TWO_BLOCKS;
+        Self::Across { rows: columns, threads, blocks, at_once, values, resident: if share { 2 } else { 1 } }
     }
 
     /// Lanes of all pieces, of which every thread has equally many.
@@ -167,7 +175,10 @@ impl Plan {
     /// Blocks that a multiprocessor should have room for: otherwise the compiler takes registers from few values that would
     /// hide the time of more loads. There must be enough registers for the lanes.
     pub(super) fn resident(self, rows: &Rows) -> usize {
-        let Self::Along { threads, packed, single, .. } = self else { return 1 };
+        let (threads, packed, single) = match self {
+            Self::Across { resident, .. } => return resident,
+            Self::Along { threads, packed, single, .. } => (threads, packed, single),
+        };
         let lanes = packed.sums(threads).max(single.sums(threads));
         let sums = lanes * rows.sum_words;
         let values = packed.count * packed.lanes * rows.held.max(1) * rows.value_words + (sums - lanes);
@@ -364,9 +375,11 @@ mod tests {
             for count in [1, 100, 4096, 100_000] {
                 for kernel in of_words() {
                     let plan = Plan::across(count, size, &kernel, true);
-                    let Plan::Across { rows, threads, blocks, at_once, values } = plan else {
+                    let Plan::Across { rows, threads, blocks, at_once, values, resident } = plan else {
                         unreachable!()
                     };
+                    let words = at_once * (values * kernel.value_words + kernel.sum_words);
+                    assert!(words < REGISTERS / (resident * OF_ROW) || resident == 1, "{plan:?}");
                     assert!(at_once * kernel.sum_words <= LANE_WORDS.max(kernel.sum_words));
                     assert!(rows * threads <= MOST && blocks <= CLUSTER);
                     assert!(size.min(PIECE) <= values * LANES && at_once * values <= 64);
