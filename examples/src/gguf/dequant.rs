@@ -5,7 +5,7 @@ use graphable::DType;
 use super::TensorType;
 use crate::elements::floats;
 
-/// Elements that are dequantised at a time, at most: as many as a core has beside it.
+/// The most elements that are dequantised at a time: so few stay in a core's nearest cache.
 const PIECE: usize = 4096;
 
 impl TensorType {
@@ -13,14 +13,13 @@ impl TensorType {
     pub fn for_each_piece(self, stored: &[u8], mut each: impl FnMut(&[f32])) {
         let blocks = PIECE / self.block_elements();
         let mut values = vec![0.0; if self.blocks().is_some() { PIECE } else { 0 }];
-        for stored in stored.chunks(blocks * self.block_bytes()) {
-            let count = stored.len() / self.block_bytes();
-            let stored = &stored[..count * self.block_bytes()];
+        let whole = stored.len() / self.block_bytes() * self.block_bytes();
+        for stored in stored[..whole].chunks(blocks * self.block_bytes()) {
             let Some(format) = self.blocks() else {
                 each(&self.floats(stored));
                 continue;
             };
-            let values = &mut values[..count * self.block_elements()];
+            let values = &mut values[..stored.len() / self.block_bytes() * self.block_elements()];
             format
                 .dequantize(stored, values)
                 .expect("they are whole blocks, and the places of their elements");

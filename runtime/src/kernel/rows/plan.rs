@@ -16,11 +16,13 @@ const CLUSTER: usize = 8;
 const SINGLE: usize = 16;
 /// Values that a thread keeps, if there are registers for twice as many.
 const KEPT: usize = 128;
-/// The most words of the lanes that a thread computes at once.
+/// The most words of the lanes that a thread computes at once, and of the values that it loads for them.
 const LANE_WORDS: usize = 32;
-/// Words of values and lanes of a thread for which half of a multiprocessor's registers are enough.
-const OF_TWO_BLOCKS: usize = 40;
-/// Blocks that have a multiprocessor each, on large devices.
+/// The most words of values and lanes for which a thread has registers where two blocks share a multiprocessor; in kernels that reduce
+/// one row once, more.
+const OF_TWO_BLOCKS: usize = 24;
+const OF_TWO_SUMS: usize = 36;
+/// Large devices have about as many multiprocessors, each of which may have one block.
 const MULTIPROCESSORS: usize = 128;
 /// Registers of a multiprocessor.
 const REGISTERS: usize = 1 << 16;
@@ -71,11 +73,14 @@ pub(in crate::kernel) struct Packs {
 
 impl Plan {
     /// Plans that a kernel may be compiled for, one of each sort, for packs of `lanes`.
-    pub(super) fn samples(lanes: usize, rows: &Rows, clusters: bool) -> [Self; 3] {
+    pub(super) fn samples(lanes: usize, rows: &Rows, clusters: bool) -> [Self; 5] {
         [
             Self::along(32 * lanes, lanes, rows, clusters),
             Self::along(4 * PIECE, lanes, rows, clusters),
             Self::across(5000, 1024, rows, clusters),
+            // With as many values as half of the registers, or all, have room for.
+            Self::across(100_000, 4096, rows, clusters),
+            Self::across(100_000, 8192, rows, clusters),
         ]
     }
 
@@ -130,13 +135,17 @@ impl Plan {
         let columns = OF_ROW / threads;
         let values = size.div_ceil(LANES).clamp(1, PIECE / LANES);
         // More loads at a time take the registers of other blocks, which would have as many.
-        let few = (16 / (values * rows.value_words)).max(4 / rows.value_words).next_power_of_two();
-        let at_once = few.min(Self::lanes(size) / threads).min(most_lanes(rows));
+        let of_lane = values * rows.value_words;
+        let few = (16 / of_lane).max(4 / rows.value_words).max(1).next_power_of_two();
+        let loaded = of_lane * rows.count().max(1);
+        let kept = 1 << (LANE_WORDS / loaded).max(1).ilog2();
+        let at_once = few.min(kept).min(Self::lanes(size) / threads).min(most_lanes(rows));
         let enough = THREADS.div_ceil(count.div_ceil(columns).max(1)).next_power_of_two();
         let most = (Self::lanes(size) / (threads * at_once)).max(1);
         let blocks = if clusters { enough.min(most).min(CLUSTER) } else { 1 };
-        let words = at_once * (values * rows.value_words * rows.count().max(1) + rows.sum_words);
-        let share = count.div_ceil(columns) * blocks > MULTIPROCESSORS && words <= OF_TWO_BLOCKS;
+        let words = at_once * (loaded + rows.sum_words);
+        let room = if is_sum(rows) { OF_TWO_SUMS } else { OF_TWO_BLOCKS };
+        let share = count.div_ceil(columns) * blocks > MULTIPROCESSORS && words <= room;
         Self::Across { rows: columns, threads, blocks, at_once, values, resident: if share { 2 } else { 1 } }
     }
 
@@ -208,6 +217,11 @@ pub(super) fn most_lanes(rows: &Rows) -> usize {
 fn is_large(rows: &Rows) -> bool {
     // Values of a row, such as a label, are in registers, too.
     rows.count() > 3 || rows.inputs.len() + rows.outputs.len() > 6 || rows.sum_words > 2
+}
+
+/// Returns whether a kernel does little but add up a row, or the like.
+fn is_sum(rows: &Rows) -> bool {
+    rows.count() == 1 && rows.inputs.len() + rows.outputs.len() == 2 && rows.sum_words == 1
 }
 
 /// Returns whether a kernel is large only because it has four rows, as a norm with a weight and a bias does.
@@ -378,8 +392,8 @@ mod tests {
                     let Plan::Across { rows, threads, blocks, at_once, values, resident } = plan else {
                         unreachable!()
                     };
-                    let words = at_once * (values * kernel.value_words + kernel.sum_words);
-                    assert!(words < REGISTERS / (resident * OF_ROW) || resident == 1, "{plan:?}");
+                    let blocks_of_all = count.div_ceil(rows) * blocks;
+                    assert!(resident == 1 || resident == 2 && blocks_of_all > MULTIPROCESSORS, "{plan:?}");
                     assert!(at_once * kernel.sum_words <= LANE_WORDS.max(kernel.sum_words));
                     assert!(rows * threads <= MOST && blocks <= CLUSTER);
                     assert!(size.min(PIECE) <= values * LANES && at_once * values <= 64);

@@ -23,8 +23,8 @@ pub const PIECE: usize = 8192;
 /// Rows that lie side by side and are reduced at a time.
 pub(super) const WIDTH: usize = 32;
 
-/// Lanes that are computed together, in a core's nearest memory; fewer of them at the end of a row. Only a piece of all `LANES` lanes
-/// has several values in each, and these are whole blocks: so what adds to a lane is compiled once, and what begins one for each size.
+/// Lanes that are computed together, in a core's nearest memory; fewer of them at the end of a row. Lanes have several values only where
+/// all `LANES` are there, which are whole blocks. So `step` is compiled for these alone, and only `first` for blocks of each size.
 const BLOCK: usize = 256;
 const SHORT: usize = 64;
 const TWO_SHORT: usize = 2 * SHORT;
