@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, io::Write};
 
-use graphable::{BlockFormat, DType};
+use graphable::BlockFormat;
 use rayon::prelude::*;
 
 use crate::{
@@ -145,10 +145,10 @@ fn encode(ty: TensorType, values: &[f32]) -> Result<Vec<u8>, String> {
             other => other.to_string(),
         });
     }
-    let dtype = ty.float().unwrap_or(DType::F32);
+    let dtype = ty.float().expect("elements that are not in blocks are floats");
     let mut bytes = Vec::with_capacity(dtype.size() * values.len());
     push_floats(values, dtype, &mut bytes);
-    let read = floats(&bytes, dtype).unwrap_or_default();
+    let read = floats(&bytes, dtype).expect("it is the type of floats");
     match values.iter().zip(read).find(|(v, read)| v.is_finite() && !read.is_finite()) {
         Some((v, _)) => Err(format!("the value {v} is too large for {ty}")),
         None => Ok(bytes),

@@ -1,7 +1,5 @@
 //! How stored elements become floats.
 
-use graphable::DType;
-
 use super::TensorType;
 use crate::elements::floats;
 
@@ -16,7 +14,8 @@ impl TensorType {
         let whole = stored.len() / self.block_bytes() * self.block_bytes();
         for stored in stored[..whole].chunks(blocks * self.block_bytes()) {
             let Some(format) = self.blocks() else {
-                each(&self.floats(stored));
+                let values = self.float().and_then(|dtype| floats(stored, dtype));
+                each(&values.expect("elements that are not in blocks are floats"));
                 continue;
             };
             let values = &mut values[..stored.len() / self.block_bytes() * self.block_elements()];
@@ -32,10 +31,5 @@ impl TensorType {
         let mut out = Vec::with_capacity(stored.len() / self.block_bytes() * self.block_elements());
         self.for_each_piece(stored, |values| out.extend_from_slice(values));
         out
-    }
-
-    /// Stored floats.
-    fn floats(self, stored: &[u8]) -> Vec<f32> {
-        floats(stored, self.float().unwrap_or(DType::F32)).unwrap_or_default()
     }
 }

@@ -18,9 +18,9 @@ const SINGLE: usize = 16;
 const KEPT: usize = 128;
 /// The most words of the lanes that a thread computes at once, and of the values that it loads for them.
 const LANE_WORDS: usize = 32;
-/// The most words of values and lanes for which a thread has registers where two blocks share a multiprocessor; in kernels that reduce
-/// one row once, more.
+/// The most words of values and lanes for which a thread has registers where two blocks share a multiprocessor.
 const OF_TWO_BLOCKS: usize = 24;
+/// The same for kernels that are [sums](is_sum), which need few registers for anything else.
 const OF_TWO_SUMS: usize = 36;
 /// Large devices have about as many multiprocessors, each of which may have one block.
 const MULTIPROCESSORS: usize = 128;
@@ -78,7 +78,7 @@ impl Plan {
             Self::along(32 * lanes, lanes, rows, clusters),
             Self::along(4 * PIECE, lanes, rows, clusters),
             Self::across(5000, 1024, rows, clusters),
-            // With as many values as half of the registers, or all, have room for.
+            // Long columns, of which a lane has several values: two blocks share a multiprocessor, or one has all registers.
             Self::across(100_000, 4096, rows, clusters),
             Self::across(100_000, 8192, rows, clusters),
         ]
@@ -219,7 +219,7 @@ fn is_large(rows: &Rows) -> bool {
     rows.count() > 3 || rows.inputs.len() + rows.outputs.len() > 6 || rows.sum_words > 2
 }
 
-/// Returns whether a kernel does little but add up a row, or the like.
+/// Returns whether a kernel makes one value of one row, with a word for each lane, as a sum does.
 fn is_sum(rows: &Rows) -> bool {
     rows.count() == 1 && rows.inputs.len() + rows.outputs.len() == 2 && rows.sum_words == 1
 }
@@ -385,6 +385,7 @@ mod tests {
 
     #[test]
     fn every_lane_belongs_to_a_thread() {
+        let mut shared = 0;
         for size in (1..300).chain([1023, 1024, 1025, 8192, 8193, 131_072, 1_000_000]) {
             for count in [1, 100, 4096, 100_000] {
                 for kernel in of_words() {
@@ -392,8 +393,16 @@ mod tests {
                     let Plan::Across { rows, threads, blocks, at_once, values, resident } = plan else {
                         unreachable!()
                     };
-                    let blocks_of_all = count.div_ceil(rows) * blocks;
-                    assert!(resident == 1 || resident == 2 && blocks_of_all > MULTIPROCESSORS, "{plan:?}");
+                    if resident > 1 {
+                        let words = at_once * (values * kernel.value_words + kernel.sum_words);
+                        let each = REGISTERS / (resident * rows * threads);
+                        assert!(words <= each / 2, "registers are left for the rest: {plan:?}");
+                        assert!(
+                            count.div_ceil(rows) * blocks > MULTIPROCESSORS,
+                            "one has all otherwise: {plan:?}"
+                        );
+                        shared += 1;
+                    }
                     assert!(at_once * kernel.sum_words <= LANE_WORDS.max(kernel.sum_words));
                     assert!(rows * threads <= MOST && blocks <= CLUSTER);
                     assert!(size.min(PIECE) <= values * LANES && at_once * values <= 64);
@@ -405,5 +414,6 @@ mod tests {
                 }
             }
         }
+        assert!(shared > 100, "{shared}");
     }
 }
