@@ -1,6 +1,6 @@
 //! Eight element-wise operations over 64 MiB, with passes and without.
 
-use graphable::{Device, Passes, Runtime, bf16, graphable, prelude::*};
+use graphable::{Passes, bf16, graphable, prelude::*};
 
 use crate::timing::per_call;
 
@@ -17,7 +17,7 @@ fn eight<T: Float>(x: &Tensor<T>, w: &Tensor<T>) -> Result<Tensor<T>> {
 }
 
 fn measure<T: Float>(passes: bool, one: T, other: T) -> Result<()> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let mut rt = crate::timing::runtime()?;
     if !passes {
         rt.set_passes(Passes::none());
     }

@@ -1,11 +1,11 @@
 //! Kernels of rows against the built-in operations: 64 MiB of f32 in rows of several lengths, and a few long rows.
 
-use graphable::{Device, Result, Runtime};
+use graphable::Result;
 
 use crate::{shared_rows, timing::per_call};
 
 pub(crate) fn run() -> Result<()> {
-    let mut rt = Runtime::new(Device::cuda(0))?;
+    let mut rt = crate::timing::runtime()?;
     let shapes = [
         (131_072, 128),
         (16_384, 1024),

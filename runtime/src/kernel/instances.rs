@@ -50,5 +50,5 @@ impl<V: Eq + Hash> Instances<V> {
 
 /// A source in the language of kernels.
 pub(super) fn source(name: &'static str, text: String) -> SourceFile {
-    SourceFile { name, text: text.leak(), code: None, waits: true, options: OPTIONS, header: None }
+    SourceFile::ours(name, text.leak()).with_options(OPTIONS)
 }

@@ -245,6 +245,35 @@ template <> struct Write<boolean> {
     static DEVICE boolean of(bool x) { boolean y; y.bits = x ? 1 : 0; return y; }
 };
 
+// Elements that are stored together.
+template <typename E, int V> struct Results {
+    Pack<E, V> pack;
+    template <typename N> DEVICE void set(int i, N x) { pack.v[i] = Write<E>::of(x); }
+    DEVICE const Pack<E, V>& all() const { return pack; }
+};
+
+// Floats of 16 bits stay f32 until all are there: then one instruction rounds two and puts them next to each other.
+#define LANG_RESULTS(E, TYPE)                                                        \
+    template <int V> struct Results<E, V> {                                          \
+        f32 v[V];                                                                    \
+        DEVICE void set(int i, f32 x) { v[i] = x; }                                  \
+        DEVICE Pack<E, V> all() const {                                              \
+            union { Pack<E, V> pack; u32 pairs[V > 1 ? V / 2 : 1]; } both;           \
+            if constexpr (V == 1) {                                                  \
+                both.pack.v[0] = Write<E>::of(v[0]);                                 \
+            } else {                                                                 \
+                static_assert(V % 2 == 0, "pairs");                                  \
+                _Pragma("unroll") for (int i = 0; i < V / 2; ++i) {                  \
+                    asm("cvt.rn." TYPE "x2.f32 %0, %1, %2;"                          \
+                        : "=r"(both.pairs[i]) : "f"(v[2 * i + 1]), "f"(v[2 * i]));   \
+                }                                                                    \
+            }                                                                        \
+            return both.pack;                                                        \
+        }                                                                            \
+    };
+LANG_RESULTS(f16, "f16")
+LANG_RESULTS(bf16, "bf16")
+
 // The bits of an element as an element of another type of its size: what a later kernel reads of memory that one wrote.
 template <typename E> struct Same {
     template <typename F> static DEVICE E bits(F x) {

@@ -140,7 +140,7 @@ impl Map<'_> {
             );
         }
         for (k, output) in self.outputs.iter().enumerate() {
-            let _ = writeln!(text, "        Pack<{}, V> y{k};", self.stored(*output).name);
+            let _ = writeln!(text, "        lang::Results<{}, V> y{k};", self.stored(*output).name);
         }
         text.push_str("#pragma unroll\n        for (int i = 0; i < V; ++i) {\n");
         if self.numbers() > 0 {
@@ -157,24 +157,27 @@ impl Map<'_> {
         text.push_str("        }\n");
         for (k, output) in self.outputs.iter().enumerate() {
             let name = self.stored(*output).name;
-            let _ = writeln!(text, "        store_pack<{name}, V>(y{k}, p.y[{k}], n * V, left);");
+            let _ = writeln!(text, "        store_pack<{name}, V>(y{k}.all(), p.y[{k}], n * V, left);");
         }
         text.push_str("    }\n}\n\n");
     }
 
-    /// Declares a result as it would be in memory if a step reads it, and leaves it to the outputs that it is.
+    /// Declares a result as it would be in memory if a step reads it, and leaves it to the outputs that it is. An output takes what
+    /// was computed, since it rounds two at a time, to the same bits.
     fn keep(&self, text: &mut String, (at, part): (usize, usize)) {
         let step = &self.steps[at];
         let of_part = if step.results.len() > 1 { format!(".v{part}") } else { String::new() };
         let name = step.results[part].name;
-        let mut value = format!("lang::Write<{name}>::of(r{at}{of_part})");
         let read = Operand::Result { step: at, part };
         if self.steps.iter().flat_map(|step| &step.operands).any(|(operand, _)| *operand == read) {
-            let _ = writeln!(text, "            const {name} {} = {value};", variable(at, part));
-            value = variable(at, part);
+            let variable = variable(at, part);
+            let _ = writeln!(
+                text,
+                "            const {name} {variable} = lang::Write<{name}>::of(r{at}{of_part});"
+            );
         }
         for (k, _) in self.outputs.iter().enumerate().filter(|(_, output)| **output == (at, part)) {
-            let _ = writeln!(text, "            y{k}.v[i] = {value};");
+            let _ = writeln!(text, "            y{k}.set(i, r{at}{of_part});");
         }
     }
 

@@ -6,16 +6,15 @@
 struct CopyParams { Move move; };
 static_assert(sizeof(CopyParams) == 176, "mirrored by cuda.rs");
 
-#define COPY(W)                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                \
-        copy_##W(const __grid_constant__ CopyParams p) { in_order(); move_words<W>(p.move); }
+#define COPY(W) \
+    KERNEL(copy_##W, 256)(const __grid_constant__ CopyParams p) { in_order(); move_words<W>(p.move); }
 COPY(1) COPY(2) COPY(4) COPY(8) COPY(16)
 
 // Bytes that lie end to end, from and to addresses that 16 divides.
 struct FlatParams { u64 from; u64 to; u64 bytes; };
 static_assert(sizeof(FlatParams) == 24, "mirrored by cuda.rs");
 
-extern "C" __global__ void __launch_bounds__(256) copy_flat(const __grid_constant__ FlatParams p) { in_order();
+KERNEL(copy_flat, 256)(const __grid_constant__ FlatParams p) { in_order();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, all = (u64)gridDim.x * blockDim.x;
     u64 words = p.bytes / 16;
     for (u64 n = first; n < words; n += all) ((Raw<16>*)p.to)[n] = ((const Raw<16>*)p.from)[n];
@@ -57,10 +56,9 @@ template <int W, typename I> DEVICE void pad(const PadParams& p) {
     }
 }
 
-#define PAD(W)                                                                       \
-    extern "C" __global__ void __launch_bounds__(256)                                \
-        pad_##W(const __grid_constant__ PadParams p) { in_order();                               \
-        if (p.dims.wide) pad<W, u64>(p);                                             \
-        else pad<W, u32>(p);                                                         \
+#define PAD(W)                                                              \
+    KERNEL(pad_##W, 256)(const __grid_constant__ PadParams p) { in_order(); \
+        if (p.dims.wide) pad<W, u64>(p);                                    \
+        else pad<W, u32>(p);                                                \
     }
 PAD(1) PAD(2) PAD(4) PAD(8) PAD(16)

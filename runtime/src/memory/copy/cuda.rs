@@ -16,7 +16,7 @@ use crate::{
 mod tests;
 mod transpose;
 
-static SOURCE: SourceFile = SourceFile::ours("copy/copy.cu", include_str!("copy.cu"));
+static SOURCE: SourceFile = SourceFile::ours("copy/copy.cu", include_str!("copy.cu")).split();
 
 /// Mirrors `FlatParams`.
 #[repr(C)]

@@ -73,9 +73,8 @@ template <typename E, u32 P> DEVICE void transpose(const TransposeParams& p) {
     }
 }
 
-#define TRANSPOSE(NAME, E, P)                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS)                 \
-        NAME(const __grid_constant__ TransposeParams p) { in_order(); transpose<E, P>(p); }
+#define TRANSPOSE(NAME, E, P) \
+    KERNEL(NAME, THREADS)(const __grid_constant__ TransposeParams p) { in_order(); transpose<E, P>(p); }
 TRANSPOSE(transpose_1, u8, 1)
 TRANSPOSE(transpose_2, u16, 1)
 TRANSPOSE(transpose_4, u32, 1)

@@ -22,18 +22,22 @@ mod tests;
 /// The header that all sources include.
 const SHARED: &str = include_str!("attention.cuh");
 /// One query against a long cache, split over blocks: any heads, and what changes the scores.
-const DECODE_FILE: SourceFile =
-    SourceFile::ours("attention/decode.cu", include_str!("decode.cu")).with_header("attention.cuh", SHARED);
+const DECODE_FILE: SourceFile = SourceFile::ours("attention/decode.cu", include_str!("decode.cu"))
+    .split()
+    .with_header("attention.cuh", SHARED);
 /// Heads of common sizes on tensor cores.
 const TILES_FILE: SourceFile = SourceFile::ours("attention/decode_tiles.cu", include_str!("decode_tiles.cu"))
+    .split()
     .with_header("attention.cuh", SHARED);
 /// And in f32.
 const FLOATS_FILE: SourceFile =
     SourceFile::ours("attention/decode_floats.cu", include_str!("decode_floats.cu"))
+        .split()
         .with_header("attention.cuh", SHARED);
 /// Many queries, in tiles.
-const PREFILL_FILE: SourceFile =
-    SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu")).with_header("attention.cuh", SHARED);
+const PREFILL_FILE: SourceFile = SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu"))
+    .split()
+    .with_header("attention.cuh", SHARED);
 
 static DECODE: SourceFile = DECODE_FILE;
 static TILES: SourceFile = TILES_FILE;

@@ -264,9 +264,9 @@ template <int R> DEVICE void attend(const Params& p) {
     merge<THREADS>(p, share, sums, values_of_warps, width, parts);
 }
 
-#define ATTEND(R)                                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) attend_##R(const __grid_constant__ Params p) { \
-        attend<R>(p);                                                                                      \
+#define ATTEND(R)                                                      \
+    KERNEL(attend_##R, THREADS, 2)(const __grid_constant__ Params p) { \
+        attend<R>(p);                                                  \
     }
 ATTEND(1)
 #if !defined(WIDE)
@@ -278,7 +278,7 @@ ATTEND(8)
 #endif
 
 // Merges the splits of a row; one block per row.
-extern "C" __global__ void __launch_bounds__(THREADS) attend_join(const __grid_constant__ Params p) { in_order();
+KERNEL(attend_join, THREADS)(const __grid_constant__ Params p) { in_order();
     const u32 rows = p.times * p.group;
     const u32 row = blockIdx.x % rows;
     const u32 record = p.size_v + 2;

@@ -327,9 +327,9 @@ template <u32 DT, u32 R> DEVICE void attend(const Params& p) {
 #else
 #define BLOCKS(R) 2
 #endif
-#define ATTEND(DT, R)                                                                                               \
-    extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT(BLOCKS(R))) attend_##DT##_##R(const __grid_constant__ Params p) { \
-        attend<DT, R>(p);                                                                                            \
+#define ATTEND(DT, R)                                                                           \
+    KERNEL(attend_##DT##_##R, THREADS, RESIDENT(BLOCKS(R)))(const __grid_constant__ Params p) { \
+        attend<DT, R>(p);                                                                       \
     }
 ATTEND(64, 1)
 ATTEND(64, 2)

@@ -409,9 +409,9 @@ template <int DT, int NT, int MT> DEVICE void attend(const Params& p) {
     merge<THREADS<DT>>(p, share, sums, values, DT, parts, alone);
 }
 
-#define ATTEND(DT, ROWS, BLOCKS)                                                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS<DT>, RESIDENT(BLOCKS)) attend_##DT##_##ROWS(const __grid_constant__ Params p) { \
-        attend<DT, ROWS / 8, 1>(p);                                                                                        \
+#define ATTEND(DT, ROWS, BLOCKS)                                                                    \
+    KERNEL(attend_##DT##_##ROWS, THREADS<DT>, RESIDENT(BLOCKS))(const __grid_constant__ Params p) { \
+        attend<DT, ROWS / 8, 1>(p);                                                                 \
     }
 ATTEND(64, 8, 2)
 ATTEND(64, 16, 1)

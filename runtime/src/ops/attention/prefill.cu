@@ -441,9 +441,9 @@ template <int DT, int BN, int MT> DEVICE void attend(const Params& p) {
     }
 }
 
-#define PREFILL(NAME, DT, BN, MT)                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) NAME(const __grid_constant__ Params p) { in_order(); \
-        attend<DT, BN, MT>(p);                                                                                     \
+#define PREFILL(NAME, DT, BN, MT)                                            \
+    KERNEL(NAME, THREADS, 2)(const __grid_constant__ Params p) { in_order(); \
+        attend<DT, BN, MT>(p);                                               \
     }
 #if defined(WIDE)
 PREFILL(prefill_256, 256, 32, 1)

@@ -7,7 +7,6 @@
 struct JoinParams { Move part[PARTS]; };
 static_assert(sizeof(JoinParams) == 1408, "mirrored by cuda.rs");
 
-#define JOIN(W)                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                \
-        join_##W(const __grid_constant__ JoinParams p) { in_order(); move_words<W>(p.part[blockIdx.y]); }
+#define JOIN(W) \
+    KERNEL(join_##W, 256)(const __grid_constant__ JoinParams p) { in_order(); move_words<W>(p.part[blockIdx.y]); }
 JOIN(1) JOIN(2) JOIN(4) JOIN(8) JOIN(16)

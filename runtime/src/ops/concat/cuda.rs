@@ -14,7 +14,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-static SOURCE: SourceFile = SourceFile::ours("concat/concat.cu", include_str!("concat.cu"));
+static SOURCE: SourceFile = SourceFile::ours("concat/concat.cu", include_str!("concat.cu")).split();
 
 /// Inputs that one kernel joins.
 const PARTS: usize = 8;

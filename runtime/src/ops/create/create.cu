@@ -6,7 +6,7 @@
 struct FillParams { u64 to; u64 bytes; u64 pattern; };
 static_assert(sizeof(FillParams) == 24, "mirrored by cuda.rs");
 
-extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ FillParams p) { in_order();
+KERNEL(fill, 256)(const __grid_constant__ FillParams p) { in_order();
     u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, all = (u64)gridDim.x * blockDim.x;
     u64 words = (p.to & 15) == 0 ? p.bytes / 16 : 0;
     const u32 low = (u32)p.pattern, high = (u32)(p.pattern >> 32);
@@ -22,8 +22,7 @@ static_assert(sizeof(ArangeParams) == 32, "mirrored by cuda.rs");
 
 // Two roundings, as on the host: no fused multiply and add.
 #define ARANGE(NAME, E, VALUE)                                                       \
-    extern "C" __global__ void __launch_bounds__(256)                                \
-        arange_##NAME(const __grid_constant__ ArangeParams p) { in_order();                      \
+    KERNEL(arange_##NAME, 256)(const __grid_constant__ ArangeParams p) { in_order(); \
         u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;                      \
         for (u64 n = first; n < p.count; n += (u64)gridDim.x * blockDim.x) {         \
             double v = __dadd_rn(p.start, __dmul_rn((double)n, p.step));             \

@@ -13,7 +13,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-static SOURCE: SourceFile = SourceFile::ours("create/create.cu", include_str!("create.cu"));
+static SOURCE: SourceFile = SourceFile::ours("create/create.cu", include_str!("create.cu")).split();
 
 /// Mirrors `FillParams`.
 #[repr(C)]

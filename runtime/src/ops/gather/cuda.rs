@@ -15,7 +15,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-static SOURCE: SourceFile = SourceFile::ours("gather/gather.cu", include_str!("gather.cu"));
+static SOURCE: SourceFile = SourceFile::ours("gather/gather.cu", include_str!("gather.cu")).split();
 
 /// Mirrors `PickParams`.
 #[repr(C)]

@@ -38,10 +38,9 @@ template <int W, typename I> DEVICE void pick(const PickParams& p) {
     }
 }
 
-#define PICK(W)                                                                      \
-    extern "C" __global__ void __launch_bounds__(256)                                \
-        pick_##W(const __grid_constant__ PickParams p) { in_order();                             \
-        if (p.wide) pick<W, u64>(p);                                                 \
-        else pick<W, u32>(p);                                                        \
+#define PICK(W)                                                               \
+    KERNEL(pick_##W, 256)(const __grid_constant__ PickParams p) { in_order(); \
+        if (p.wide) pick<W, u64>(p);                                          \
+        else pick<W, u32>(p);                                                 \
     }
 PICK(1) PICK(2) PICK(4) PICK(8) PICK(16)

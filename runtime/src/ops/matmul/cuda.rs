@@ -21,7 +21,7 @@ use crate::{
 
 /// Matrix products that the library does not take.
 static SOURCE: SourceFile =
-    SourceFile::ours("matmul/matmul.cu", include_str!("matmul.cu")).with_header("thin.cuh", TEXT);
+    SourceFile::ours("matmul/matmul.cu", include_str!("matmul.cu")).split().with_header("thin.cuh", TEXT);
 
 #[cfg(test)]
 mod tests;

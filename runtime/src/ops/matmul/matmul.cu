@@ -82,7 +82,7 @@ DEVICE void store(const Params& p, const At& at, u64 row, u64 col, Acc sum) {
 #define SIDE 4u
 
 // 256 threads compute tiles of 64 x 64, 4 x 4 each.
-extern "C" __global__ void __launch_bounds__(256) matmul_tiled(const __grid_constant__ Params p) { in_order();
+KERNEL(matmul_tiled, 256)(const __grid_constant__ Params p) { in_order();
     __shared__ Acc left[DEPTH][TILE + 1];
     __shared__ Acc right[DEPTH][TILE + 1];
     const u32 tx = threadIdx.x % 16, ty = threadIdx.x / 16;
@@ -258,7 +258,7 @@ template <u32 ROWS> DEVICE void gemv_kn(const Params& p) {
 }
 
 // Adds the partial sums of the blocks of `gemv_kn`.
-extern "C" __global__ void __launch_bounds__(256) gemv_sum(const __grid_constant__ Params p) { in_order();
+KERNEL(gemv_sum, 256)(const __grid_constant__ Params p) { in_order();
     const u64 count = p.batches * p.m * p.n;
     for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < count; i += (u64)gridDim.x * 256) {
         f32 sum = 0;
@@ -274,14 +274,13 @@ extern "C" __global__ void __launch_bounds__(256) gemv_sum(const __grid_constant
 #define AT_MOST_TWO(RESIDENT) (RESIDENT)
 #endif
 
-#define GEMV_NK(ROWS, GROUPS, AHEAD, RESIDENT)                                                                \
-    extern "C" __global__ void __launch_bounds__(256, AT_MOST_TWO(RESIDENT))                                               \
-        gemv_nk_##ROWS##_##GROUPS##_##AHEAD##_##RESIDENT(const __grid_constant__ Params p) { in_order();                   \
-        gemv_nk<ROWS, GROUPS, AHEAD>(p);                                                                      \
+#define GEMV_NK(ROWS, GROUPS, AHEAD, RESIDENT)                                                                                           \
+    KERNEL(gemv_nk_##ROWS##_##GROUPS##_##AHEAD##_##RESIDENT, 256, AT_MOST_TWO(RESIDENT))(const __grid_constant__ Params p) { in_order(); \
+        gemv_nk<ROWS, GROUPS, AHEAD>(p);                                                                                                 \
     }
-#define GEMV_KN(ROWS)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(256, 1) gemv_kn_##ROWS(const __grid_constant__ Params p) { in_order();      \
-        gemv_kn<ROWS>(p);                                                                                     \
+#define GEMV_KN(ROWS)                                                              \
+    KERNEL(gemv_kn_##ROWS, 256, 1)(const __grid_constant__ Params p) { in_order(); \
+        gemv_kn<ROWS>(p);                                                          \
     }
 
 // Those that thin/mod.rs chooses from.

@@ -87,7 +87,7 @@ macro_rules! kernels {
             match format {
                 $(BlockFormat::$format => {
                     static SOURCE: SourceFile =
-                        SourceFile::ours("quantized/quantized.cu", include_str!("quantized.cu"))
+                        SourceFile::ours("quantized/quantized.cu", include_str!("quantized.cu")).split()
                             .with_header("blocks.cuh", include_str!("blocks.cuh"))
                             .with_options(&[concat!("-DFORMAT=", stringify!($format))]);
                     Kernels {

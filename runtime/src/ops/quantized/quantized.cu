@@ -151,12 +151,12 @@ template <class F> DEVICE void rows(const RowsParams& p) {
 }
 
 // With four blocks at a time as the aim, ptxas has registers enough for `rows_`; by itself it takes 32 for `sm_100a`, and spills.
-#define KERNELS(F)                                                                                                            \
-    extern "C" __global__ void __launch_bounds__(256) expand_##F(const __grid_constant__ ExpandParams p) { in_order();        \
-        expand<blocks::F>(p);                                                                                                 \
-    }                                                                                                                         \
-    extern "C" __global__ void __launch_bounds__(256, 4) rows_##F(const __grid_constant__ RowsParams p) { in_order();         \
-        rows<blocks::F>(p);                                                                                                   \
+#define KERNELS(F)                                                                \
+    KERNEL(expand_##F, 256)(const __grid_constant__ ExpandParams p) { in_order(); \
+        expand<blocks::F>(p);                                                     \
+    }                                                                             \
+    KERNEL(rows_##F, 256, 4)(const __grid_constant__ RowsParams p) { in_order();  \
+        rows<blocks::F>(p);                                                       \
     }
 #define KERNELS_OF(F) KERNELS(F)
 #ifdef FORMAT
@@ -184,7 +184,7 @@ struct GatherParams {
 };
 
 // `y`, contiguous, is the matrix `x`.
-extern "C" __global__ void __launch_bounds__(256) contiguous(const __grid_constant__ GatherParams p) { in_order();
+KERNEL(contiguous, 256)(const __grid_constant__ GatherParams p) { in_order();
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < p.m * p.k; i += (u64)gridDim.x * blockDim.x) {
         const u64 row = i / p.k;
         ((T*)p.y)[i] = ((const T*)p.x)[row * p.row + (i - row * p.k) * p.col];

@@ -16,7 +16,7 @@ use crate::{
     value::layout::Layout,
 };
 
-static SOURCE: SourceFile = SourceFile::ours("reduce/reduce.cu", include_str!("reduce.cu"));
+static SOURCE: SourceFile = SourceFile::ours("reduce/reduce.cu", include_str!("reduce.cu")).split();
 
 #[cfg(test)]
 mod tests;

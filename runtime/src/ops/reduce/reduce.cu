@@ -298,11 +298,11 @@ template <class A> DEVICE void join(const Params& p) {
     }
 }
 
-#define KERNEL(NAME, BODY)                                                                      \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2) NAME(const __grid_constant__ Params p) { in_order(); \
-        BODY;                                                                                   \
+#define REDUCE(NAME, BODY)                                                   \
+    KERNEL(NAME, THREADS, 2)(const __grid_constant__ Params p) { in_order(); \
+        BODY;                                                                \
     }
-#define FOLD(NAME, A) KERNEL(NAME, fold<A>(p)) KERNEL(NAME##_join, join<A>(p))
+#define FOLD(NAME, A) REDUCE(NAME, fold<A>(p)) REDUCE(NAME##_join, join<A>(p))
 
 FOLD(reduce_sum, Sum)
 FOLD(reduce_mean, Mean)
@@ -339,8 +339,8 @@ DEVICE void masked(const Params& p) {
     }
 }
 
-KERNEL(masked_mean, masked(p))
-KERNEL(masked_mean_join, join<Weighted>(p))
+REDUCE(masked_mean, masked(p))
+REDUCE(masked_mean_join, join<Weighted>(p))
 
 // ---- slices normalised by what they reduce to
 
@@ -402,9 +402,9 @@ template <class A> DEVICE void piece_spread(const Params& p) {
 }
 
 #define NORMALIZE(NAME, A)             \
-    KERNEL(NAME, whole<A>(p))          \
-    KERNEL(NAME##_piece, piece<A>(p))  \
-    KERNEL(NAME##_spread, piece_spread<A>(p))
+    REDUCE(NAME, whole<A>(p))          \
+    REDUCE(NAME##_piece, piece<A>(p))  \
+    REDUCE(NAME##_spread, piece_spread<A>(p))
 
 NORMALIZE(softmax, Softmax)
 NORMALIZE(log_softmax, LogSoftmax)

@@ -19,6 +19,7 @@ use crate::{
 pub(in crate::ops) const ANGLES: &str = include_str!("rope.cuh");
 
 static SOURCE: SourceFile = SourceFile::ours("rope/rope.cu", include_str!("rope.cu"))
+    .split()
     .with_header("rope.cuh", ANGLES)
     // As in kernels in which a rotation is a part.
     .with_options(&["--fmad=false"]);

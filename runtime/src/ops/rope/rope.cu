@@ -123,7 +123,7 @@ struct One {
 };
 
 // With fewer registers than four blocks allow, some would spill.
-extern "C" __global__ void __launch_bounds__(THREADS, 4) rope(const __grid_constant__ RopeParams p) { in_order();
+KERNEL(rope, THREADS, 4)(const __grid_constant__ RopeParams p) { in_order();
     const double log2_base = base_of(p, [](u64) { return true; });
     for (u64 row = blockIdx.x; row < p.rows; row += gridDim.x) turn(p, log2_base, row, (T*)p.y + row * p.heads * p.size, One());
 }
@@ -135,7 +135,7 @@ struct ScatterParams {
 };
 static_assert(sizeof(ScatterParams) == 312, "mirrored by cuda.rs");
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_scatter(const __grid_constant__ ScatterParams p) { in_order();
+KERNEL(rope_scatter, THREADS, 4)(const __grid_constant__ ScatterParams p) { in_order();
     const u64 n = p.to.count();
     // Rows that are skipped turn by nothing.
     const double log2_base = base_of(p.rope, [&](u64 i) {
@@ -161,7 +161,7 @@ struct LongParams {
 };
 static_assert(sizeof(LongParams) == 1256, "mirrored by cuda.rs");
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_long(const __grid_constant__ LongParams p) { in_order();
+KERNEL(rope_long, THREADS, 4)(const __grid_constant__ LongParams p) { in_order();
     const bool is_long = length_of(p.rope, [](u64) { return true; }) > p.rope.original;
     for (u64 row = blockIdx.x; row < p.rope.rows; row += gridDim.x) {
         turn(p.rope, p.rope.log2_theta, row, (T*)p.rope.y + row * p.rope.heads * p.rope.size,
@@ -175,7 +175,7 @@ struct LongScatterParams {
 };
 static_assert(sizeof(LongScatterParams) == 1336, "mirrored by cuda.rs");
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4) rope_scatter_long(const __grid_constant__ LongScatterParams p) { in_order();
+KERNEL(rope_scatter_long, THREADS, 4)(const __grid_constant__ LongScatterParams p) { in_order();
     const RopeParams& rope = p.scatter.rope;
     const u64 n = p.scatter.to.count();
     const bool is_long = length_of(rope, [&](u64 i) {

@@ -16,7 +16,7 @@ pub(in crate::ops) mod places;
 #[cfg(test)]
 mod tests;
 
-static SOURCE: SourceFile = SourceFile::ours("scatter/scatter.cu", include_str!("scatter.cu"));
+static SOURCE: SourceFile = SourceFile::ours("scatter/scatter.cu", include_str!("scatter.cu")).split();
 
 /// Mirrors `ScatterParams`.
 #[repr(C)]

@@ -15,13 +15,13 @@ struct ScatterParams {
 static_assert(sizeof(ScatterParams) == 272, "mirrored by cuda.rs");
 
 // Before a scatter of many rows: the table of its places, empty, then with the last index of each row.
-extern "C" __global__ void __launch_bounds__(256) places_clear(const __grid_constant__ Places p) {
+KERNEL(places_clear, 256)(const __grid_constant__ Places p) {
     in_order();
     u64* const slots = (u64*)p.table;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i <= p.mask; i += (u64)gridDim.x * blockDim.x) slots[i] = 0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) places_enter(const __grid_constant__ Places p) {
+KERNEL(places_enter, 256)(const __grid_constant__ Places p) {
     in_order();
     const u64 n = p.count();
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (u64)gridDim.x * blockDim.x) p.enter(i);
@@ -59,12 +59,10 @@ template <int W> DEVICE void elements(const ElementParams& p) {
     }
 }
 
-#define ELEMENTS(W)                                                                  \
-    extern "C" __global__ void __launch_bounds__(256)                                \
-        elements_##W(const __grid_constant__ ElementParams p) { in_order(); elements<W>(p); }
+#define ELEMENTS(W) \
+    KERNEL(elements_##W, 256)(const __grid_constant__ ElementParams p) { in_order(); elements<W>(p); }
 ELEMENTS(1) ELEMENTS(2) ELEMENTS(4) ELEMENTS(8)
 
-#define SCATTER(W)                                                                   \
-    extern "C" __global__ void __launch_bounds__(256)                                \
-        scatter_##W(const __grid_constant__ ScatterParams p) { in_order(); scatter<W>(p); }
+#define SCATTER(W) \
+    KERNEL(scatter_##W, 256)(const __grid_constant__ ScatterParams p) { in_order(); scatter<W>(p); }
 SCATTER(1) SCATTER(2) SCATTER(4) SCATTER(8) SCATTER(16)

@@ -119,6 +119,30 @@ impl Check {
         }
         Ok(remarks)
     }
+
+    /// Compiles the last kernel that remarks about a unit name without the others, as a program does that launches it. Where real
+    /// machine code is made, this waits for the process that makes none: a compilation with little optimisation changes later ones
+    /// ([`in_turn`](Self::in_turn)).
+    ///
+    /// # Errors
+    /// Returns [`Error::Device`] with the compiler's log, or if code of anything else was made.
+    fn compile_last_alone(&self, unit: Unit, remarks: &str) -> Result<()> {
+        let Some(arch) = self.arch.strip_suffix(":fast") else { return Ok(()) };
+        let names = remarks.lines().filter_map(|line| line.split_once(ENTRY)?.1.split('\'').nth(1));
+        let Some(name) = names.last() else { return Ok(()) };
+        let name: &'static str = name.to_owned().leak();
+        let nvrtc = Nvrtc::get()?;
+        let unit = Unit { alone: Some(name), ..unit };
+        let all: Vec<String> = checking(unit).into_iter().chain(fast(nvrtc)).collect();
+        let ptx = target(&arch.replacen("sm_", "compute_", 1));
+        let (code, _) = nvrtc.compile(of(unit.source), &ptx, &all)?;
+        let made = entries(&String::from_utf8_lossy(&code));
+        if Self::count_kernels(&made) == 1 && made.contains(&format!("'{name}'")) {
+            return Ok(());
+        }
+        let reason = format!("{unit:?}: not the one kernel that was asked for\n{made}");
+        Err(Error::Device { device: "NVRTC".into(), call: "compile", reason })
+    }
 }
 
 /// Returns whether remarks say of each kernel that no register was spilled.
@@ -172,7 +196,7 @@ fn fast(nvrtc: &Nvrtc) -> Option<String> {
 /// # Errors
 /// [`Error::NoDevice`] without the compiler; [`Error::Device`] with its log.
 pub(crate) fn compile_source(source: &'static SourceFile, check: &Check) -> Result<String> {
-    check.compile(Unit { source, t: None })
+    check.compile(Unit::whole(source, None))
 }
 
 /// Compiles a `.cu` file of this crate without a GPU, for every element type that its line `// Types: …` states, and again with
@@ -208,8 +232,12 @@ pub fn compile_file(
             if t == Some(DType::F16) && !names.is_empty() && check.arch.starts_with("sm_") {
                 continue;
             }
-            let unit = Unit { source, t };
-            out.push((format!("{unit:?}"), check.compile(unit)?));
+            let unit = Unit::whole(source, t);
+            let remarks = check.compile(unit)?;
+            if text.contains("KERNEL(") {
+                check.compile_last_alone(unit, &remarks)?;
+            }
+            out.push((format!("{unit:?}"), remarks));
         }
     }
     Ok(out)
@@ -303,7 +331,7 @@ mod tests {
             (String::new(), passed)
         );
         assert_eq!(compile_source(fits, &none).unwrap(), "");
-        let unit = Unit { source: unheard("*y = 1;"), t: None };
+        let unit = Unit::whole(unheard("*y = 1;"), None);
         let wrong = key(unit, "sm_90a", &checking(unit), Nvrtc::get().unwrap());
         let [_, again] = Check::in_turn("sm_90a", &HashSet::from([wrong]));
         assert!(compile_source(unit.source, &again).is_err());

@@ -75,7 +75,7 @@ impl Compile for ByNvrtc<'_> {
     }
 
     fn compile(&mut self, unit: Unit, target: &Target) -> Result<Vec<u8>> {
-        tracing::debug!(file = unit.source.name, target = %target.name(), "compiling");
+        tracing::debug!(file = unit.source.name, kernel = unit.alone, target = %target.name(), "compiling");
         let source = of(unit.source);
         Ok(Nvrtc::get()?.compile(source, target, &options(unit))?.0)
     }
@@ -206,7 +206,7 @@ mod tests {
     static SOURCE: SourceFile = SourceFile::ours("one.cu", "// one");
     static WITH_HEADER: SourceFile = SourceFile::ours("one.cu", "// one").with_header("one.cuh", "// its");
     static OTHER: SourceFile = SourceFile::ours("other.cu", "// other");
-    const UNIT: Unit = Unit { source: &SOURCE, t: None };
+    const UNIT: Unit = Unit { source: &SOURCE, t: None, alone: None };
 
     /// A compiler that may be missing, or not know the GPU.
     struct Fake {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn every_option_is_in_the_key() {
-        let float = Unit { source: &OTHER, t: Some(DType::F32) };
+        let float = Unit::whole(&OTHER, Some(DType::F32));
         assert!(
             options(float).iter().any(|o| o == "--std=c++17") && options(float).contains(&"-DT=f32".into())
         );
@@ -299,7 +299,9 @@ mod tests {
             key(UNIT, "sm_80", "machine"),
             key(float, "sm_90a", "machine"),
             key(Unit { t: Some(DType::F16), ..float }, "sm_90a", "machine"),
-            key(Unit { source: &WITH_HEADER, t: None }, "sm_90a", "machine"),
+            key(Unit::whole(&WITH_HEADER, None), "sm_90a", "machine"),
+            key(Unit { alone: Some("one"), ..float }, "sm_90a", "machine"),
+            key(Unit { alone: Some("two"), ..float }, "sm_90a", "machine"),
         ];
         assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());
     }

@@ -24,6 +24,19 @@ struct boolean { u8 bits; };
 #define WARP 32u
 #define FULL 0xffffffffu
 
+// ---- kernels
+
+// `KERNEL(NAME, BOUNDS)(PARAMETERS) { BODY }` is a kernel with these launch bounds. With the macro `ALONE` a source is compiled
+// for the one kernel for which `ALONE_<NAME>` is defined as `CHOSEN`: the others become templates, of which no code is made.
+#ifdef ALONE
+#define CHOSEN ~, extern "C"
+#define SECOND_OF(FIRST, SECOND, ...) SECOND
+#define LINKAGE_OF(...) SECOND_OF(__VA_ARGS__, template <int = 0>, )
+#define KERNEL(NAME, ...) LINKAGE_OF(ALONE_##NAME) __global__ void __launch_bounds__(__VA_ARGS__) NAME
+#else
+#define KERNEL(NAME, ...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__) NAME
+#endif
+
 // ---- order
 
 // If the device supports it, a kernel is launched while the preceding one is still running.
@@ -309,15 +322,14 @@ DEVICE void upload_all(u32 count, const u8* payload) {
     }
 }
 
-#define UPLOAD(NAME, PAYLOAD)                                                            \
-    struct NAME##Params {                                                             \
-        u32 count;                                                                    \
-        u32 pad[3];                                                                   \
-        alignas(16) u8 payload[PAYLOAD];                                              \
-    };                                                                                \
-    extern "C" __global__ void __launch_bounds__(256)                                 \
-        NAME(const __grid_constant__ NAME##Params p) { in_order();                                \
-        upload_all(p.count, (const u8*)p.payload);                                           \
+#define UPLOAD(NAME, PAYLOAD)                                               \
+    struct NAME##Params {                                                   \
+        u32 count;                                                          \
+        u32 pad[3];                                                         \
+        alignas(16) u8 payload[PAYLOAD];                                    \
+    };                                                                      \
+    KERNEL(NAME, 256)(const __grid_constant__ NAME##Params p) { in_order(); \
+        upload_all(p.count, (const u8*)p.payload);                          \
     }
 
 // ---- conversions to types other than f32

@@ -66,6 +66,9 @@ pub(crate) struct SourceFile {
     pub(crate) options: &'static [&'static str],
     /// A header that it shares with other sources of its folder.
     pub(crate) header: Option<Header>,
+    /// Set if its kernels are declared by `KERNEL` of `common.cuh`, so that each is compiled and loaded when it is needed,
+    /// without the others.
+    pub(crate) is_split: bool,
 }
 
 /// A file that a source includes by its name.
@@ -80,7 +83,14 @@ pub(crate) struct Header {
 impl SourceFile {
     /// One of our own files, whose kernels wait.
     pub(crate) const fn ours(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, code: None, options: &[], header: None, waits: true }
+        Self { name, text, code: None, options: &[], header: None, waits: true, is_split: false }
+    }
+
+    /// The source, all of whose kernels are declared by `KERNEL`.
+    pub(crate) const fn split(self) -> Self {
+        assert!(contains(self.text, "KERNEL("), "no kernel is declared by `KERNEL`");
+        assert!(!contains(self.text, "__global__"), "a kernel is not declared by `KERNEL`");
+        Self { is_split: true, ..self }
     }
 
     /// The source, which includes a header of its folder.
@@ -106,11 +116,28 @@ impl SourceFile {
         // Text was a string; code is not looked at as one.
         let text = if is_code { "" } else { str::from_utf8(content).unwrap_or_default() };
         let code = is_code.then_some(content);
-        let source = Self { name, text, code, options: &[], header: None, waits: false };
+        let source = Self { code, waits: false, ..Self::ours(name, text) };
         let source: &'static Self = Box::leak(Box::new(source));
         known.insert((content, is_code), source);
         source
     }
+}
+
+/// `str::contains`, where constants are evaluated.
+const fn contains(text: &str, part: &str) -> bool {
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    let mut from = 0;
+    while from + part.len() <= text.len() {
+        let mut same = 0;
+        while same < part.len() && text[from + same] == part[same] {
+            same += 1;
+        }
+        if same == part.len() {
+            return true;
+        }
+        from += 1;
+    }
+    false
 }
 
 /// Sources are distinguished by their addresses: one that is made at run time is made once and kept, like its
@@ -129,13 +156,15 @@ impl Hash for SourceFile {
     }
 }
 
-/// A source and its type, which are compiled and loaded together.
+/// What is compiled and loaded together: a source with its type, or one kernel of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Unit {
     /// The source.
     pub(crate) source: &'static SourceFile,
     /// `T` in it.
     pub(crate) t: Option<DType>,
+    /// The one kernel that code is made of; `None` for all of them.
+    pub(crate) alone: Option<&'static str>,
 }
 
 /// An element type, as `common.cuh` spells it.
@@ -155,11 +184,22 @@ pub(crate) fn element(dtype: DType) -> &'static str {
 }
 
 impl Unit {
-    /// The name of the type, as `common.cuh` spells it.
+    /// All kernels of a source.
+    pub(crate) fn whole(source: &'static SourceFile, t: Option<DType>) -> Self {
+        Self { source, t, alone: None }
+    }
+
+    /// The macros of its type and of its kernel, as `common.cuh` reads them.
     pub(crate) fn defines(self) -> Vec<String> {
-        let Some(t) = self.t.map(element) else { return Vec::new() };
-        // `T` for the code; `T_f32` for the preprocessor.
-        vec![format!("-DT={t}"), format!("-DT_{t}=1")]
+        let mut all = Vec::new();
+        if let Some(t) = self.t.map(element) {
+            // `T` for the code; `T_f32` for the preprocessor.
+            all.extend([format!("-DT={t}"), format!("-DT_{t}=1")]);
+        }
+        if let Some(name) = self.alone {
+            all.extend(["-DALONE=1".to_owned(), format!("-DALONE_{name}=CHOSEN")]);
+        }
+        all
     }
 }
 
@@ -172,7 +212,7 @@ impl fmt::Debug for Unit {
 /// One function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kernel {
-    /// The source that contains it, with its type.
+    /// What is compiled for it: its source, or it alone, with its type.
     pub(crate) unit: Unit,
     /// Its `extern "C"` name.
     pub(crate) name: &'static str,
@@ -181,12 +221,16 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// A kernel of a source without types.
     pub(crate) fn plain(source: &'static SourceFile, name: &'static str) -> Self {
-        Self { unit: Unit { source, t: None }, name }
+        Self::within(source, None, name)
     }
 
     /// A kernel of one type.
     pub(crate) fn of(source: &'static SourceFile, t: DType, name: &'static str) -> Self {
-        Self { unit: Unit { source, t: Some(t) }, name }
+        Self::within(source, Some(t), name)
+    }
+
+    fn within(source: &'static SourceFile, t: Option<DType>, name: &'static str) -> Self {
+        Self { unit: Unit { source, t, alone: source.is_split.then_some(name) }, name }
     }
 }
 
@@ -214,6 +258,25 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_of_a_split_source_are_units_of_their_own() {
+        static WHOLE: SourceFile = SourceFile::ours("whole.cu", "");
+        static SPLIT: SourceFile = SourceFile::ours("split.cu", "KERNEL(one)() {} KERNEL(two)() {}").split();
+        assert_eq!(Kernel::plain(&WHOLE, "one").unit, Kernel::plain(&WHOLE, "two").unit);
+        assert_ne!(Kernel::plain(&SPLIT, "one").unit, Kernel::plain(&SPLIT, "two").unit);
+        assert!(
+            Kernel::of(&WHOLE, DType::F32, "one")
+                .unit
+                .defines()
+                .iter()
+                .all(|define| !define.contains("ALONE"))
+        );
+        assert_eq!(
+            Kernel::of(&SPLIT, DType::F32, "one").unit.defines(),
+            ["-DT=f32", "-DT_f32=1", "-DALONE=1", "-DALONE_one=CHOSEN"]
+        );
+    }
 
     #[test]
     fn a_source_states_its_types_in_a_line() {

@@ -104,15 +104,15 @@ fn the_text_of_a_chain() {
         [
             "const Tuple2<f32, f32> r0 = both_0(lang::read(x0.v[i]), lang::read(x1.v[i]));",
             "const bf16 s0p0 = lang::Write<bf16>::of(r0.v0);",
-            "y0.v[i] = lang::Write<bf16>::of(r0.v1);",
+            "y0.set(i, r0.v1);",
             "const f32 r1 = doubled_1(lang::read(s0p0));",
             "const f32 s1p0 = lang::Write<f32>::of(r1);",
             "const bool r2 = is_large_2(lang::read(s1p0));",
-            "y1.v[i] = lang::Write<boolean>::of(r2);",
+            "y1.set(i, r2);",
             "const f32 r3 = doubled_1(lang::read(s1p0));",
-            "y2.v[i] = lang::Write<f32>::of(r3);",
+            "y2.set(i, r3);",
             "}",
-            "store_pack<bf16, V>(y0, p.y[0], n * V, left);",
+            "store_pack<bf16, V>(y0.all(), p.y[0], n * V, left);",
         ]
     );
 }

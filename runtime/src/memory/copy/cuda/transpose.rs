@@ -8,7 +8,7 @@ use crate::{
     base::rank::MAX_RANK,
 };
 
-static SOURCE: SourceFile = SourceFile::ours("copy/transpose.cu", include_str!("../transpose.cu"));
+static SOURCE: SourceFile = SourceFile::ours("copy/transpose.cu", include_str!("../transpose.cu")).split();
 
 /// Words of rows and columns below which too much of a square is left empty.
 const LEAST: u64 = 16;

@@ -13,7 +13,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-static SOURCE: SourceFile = SourceFile::ours("moe/grouped/grouped.cu", include_str!("grouped.cu"));
+static SOURCE: SourceFile = SourceFile::ours("moe/grouped/grouped.cu", include_str!("grouped.cu")).split();
 
 /// Threads of a block.
 const THREADS: u32 = 256;

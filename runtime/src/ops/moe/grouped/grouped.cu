@@ -105,9 +105,9 @@ template <u32 DOWN> DEVICE void grouped(const Params& p) {
 }
 
 // For few rows in each group, and for many.
-extern "C" __global__ void __launch_bounds__(256) grouped_16(const __grid_constant__ Params p) { in_order();
+KERNEL(grouped_16, 256)(const __grid_constant__ Params p) { in_order();
     grouped<16>(p);
 }
-extern "C" __global__ void __launch_bounds__(256) grouped_64(const __grid_constant__ Params p) { in_order();
+KERNEL(grouped_64, 256)(const __grid_constant__ Params p) { in_order();
     grouped<64>(p);
 }
