@@ -212,21 +212,21 @@ fn neighbours(text: &mut String, definition: &Definition, index: &Index, variant
          u32 at[{rank}];\n        views::split(p.out, first, at);\n"
     );
     for (k, (stored, _)) in stored(definition, variant).enumerate() {
-        let _ = writeln!(text, "        lang::Results<{stored}, {each}> y{k};");
+        let _ = writeln!(text, "        Pack<{stored}, {each}> y{k};");
     }
     let _ = write!(
         text,
         "#pragma unroll\n        for (u32 v = 0; v < {each}; ++v) {{\n            \
          {result} r = {result}();\n            if (views::is_real<{padded}>(p.out, at)) r = {call};\n"
     );
-    for (k, (_, part)) in stored(definition, variant).enumerate() {
-        let _ = writeln!(text, "            y{k}.set(v, r{part});");
+    for (k, (stored, part)) in stored(definition, variant).enumerate() {
+        let _ = writeln!(text, "            y{k}.v[v] = lang::Write<{stored}>::of(r{part});");
     }
     let _ = writeln!(text, "            ++at[{}];\n        }}", rank - 1);
     for (k, (stored, _)) in stored(definition, variant).enumerate() {
         let _ = writeln!(
             text,
-            "        *(Raw<sizeof({stored}) * {each}>*)(({stored}*)p.y[{k}] + first) = y{k}.all().raw;"
+            "        *(Raw<sizeof({stored}) * {each}>*)(({stored}*)p.y[{k}] + first) = y{k}.raw;"
         );
     }
     text.push_str("    }\n");

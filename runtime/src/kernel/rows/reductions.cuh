@@ -405,11 +405,11 @@ template <typename E> struct Value { E* to; };
 template <class C, typename E, class R> DEVICE void put(const C& cx, const Output<E>& y, const R& row) {
     for (u32 round = 0; round < cx.rounds(); ++round) {
         each<(C::HELD && C::P < 4 ? C::P : C::HELD ? 4 : C::M < 8 ? 8 : C::M)>(cx, round, row, [&](const auto& pack, u32 base, int) {
-            lang::Results<E, C::V> to;
+            Pack<E, C::V> to;
 #pragma unroll
-            for (int j = 0; j < C::V; ++j) to.set(j, row.get(pack, base, j));
-            if constexpr (C::PACKED) *(Raw<sizeof(E) * C::V>*)(y.to + base) = to.all().raw;
-            else y.to[base] = to.all().v[0];
+            for (int j = 0; j < C::V; ++j) to.v[j] = lang::Write<E>::of(row.get(pack, base, j));
+            if constexpr (C::PACKED) *(Raw<sizeof(E) * C::V>*)(y.to + base) = to.raw;
+            else y.to[base] = to.v[0];
         });
     }
 }

@@ -5,7 +5,7 @@
 // from shared memory. A tile is loaded as soon as the one before it has been multiplied.
 //
 // Head sizes from 16 to 128, in multiples of 8.
-// Types: floats
+// Types: f32
 // Also: VARIANT
 #include "common.cuh"
 #include "attention.cuh"
@@ -13,7 +13,6 @@
 #define THREADS 256
 #define WARPS (THREADS / WARP)
 
-#if defined(T_f32)
 
 // Scores may be this much larger than the one that weights are relative to.
 #define SLACK 8.f
@@ -337,4 +336,3 @@ ATTEND(64, 4)
 ATTEND(128, 1)
 ATTEND(128, 2)
 ATTEND(128, 4)
-#endif

@@ -5,12 +5,10 @@
 // are added as `elements x rows`. A tile is loaded as soon as the one before it has been multiplied.
 //
 // f16 and bf16; head sizes from 16 to 128, in multiples of 8.
-// Types: floats
+// Types: halves
 // Also: VARIANT
 #include "common.cuh"
 #include "attention.cuh"
-
-#if !defined(T_f32)
 
 // Scores may be this much larger than the one that weights are relative to: e^8 is far from the largest f16.
 #define SLACK 8.f
@@ -419,5 +417,4 @@ ATTEND(128, 8, 2)
 #if !defined(VARIANT)
 // Registers do not hold what the scores need besides.
 ATTEND(128, 16, 1)
-#endif
 #endif

@@ -2,7 +2,7 @@
 // the keys in tiles, loading the next tile while it computes the current one. The softmax is computed
 // online, so scores never leave registers (Dao, "FlashAttention-2", 2023). f16 and bf16; head sizes up to 128, in multiples of
 // 16; with WIDE up to 256. A row has the same bits in blocks of either height.
-// Types: floats
+// Types: halves
 // Also: VARIANT
 // Also: VARIANT WIDE
 #include "common.cuh"
@@ -11,7 +11,6 @@
 #define THREADS 128
 #define WARPS 4
 
-#if !defined(T_f32)
 // Copies 16 bytes, or writes zeros.
 DEVICE void copy_async(u32 to, const void* from, bool real) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
@@ -452,6 +451,5 @@ PREFILL(prefill_64, 64, 64, 1)
 PREFILL(prefill_128, 128, 64, 1)
 #if !defined(VARIANT)
 PREFILL(prefill_128_tall, 128, 64, 2)
-#endif
 #endif
 #endif

@@ -19,8 +19,8 @@ const FAST_COMPILE: (i32, i32) = (13, 0);
 /// In front of each kernel that the compiler makes machine code of, in its remarks.
 const ENTRY: &str = "Compiling entry function";
 
-/// In front of a unit that the compiler has no remarks about: where there is a driver, NVRTC keeps what it compiled, and says nothing
-/// about it when it is asked again.
+/// In front of a unit that the compiler has no remarks about: it has no kernel of the type, which its line `// Types: …` states
+/// nevertheless, or NVRTC has kept what it compiled, as it does where there is a driver, and says nothing about it when it is asked again.
 const SILENT: &str = "no remarks about ";
 
 /// A compilation for an architecture, without a GPU.
@@ -128,8 +128,8 @@ impl Check {
     /// Returns [`Error::Device`] with the compiler's log, or if code of anything else was made.
     fn compile_last_alone(&self, unit: Unit, remarks: &str) -> Result<()> {
         let Some(arch) = self.arch.strip_suffix(":fast") else { return Ok(()) };
-        let names = remarks.lines().filter_map(|line| line.split_once(ENTRY)?.1.split('\'').nth(1));
-        let Some(name) = names.last() else { return Ok(()) };
+        let mut names = remarks.lines().filter_map(|line| line.split_once(ENTRY)?.1.split('\'').nth(1));
+        let Some(name) = names.next_back() else { return Ok(()) };
         let name: &'static str = name.to_owned().leak();
         let nvrtc = Nvrtc::get()?;
         let unit = Unit { alone: Some(name), ..unit };
@@ -213,7 +213,7 @@ pub fn compile_file(
     check: &Check,
 ) -> Result<Vec<(String, String)>> {
     let Some(types) = Types::stated_in(text) else {
-        let reason = format!("{name} lacks the line `// Types: none`, `floats` or `all`");
+        let reason = format!("{name} lacks a line such as `// Types: none` or `// Types: floats`");
         return Err(Error::Device { device: "NVRTC".into(), call: "compile", reason });
     };
     // Kept for the life of the process, as every source is: this is what CI does with a few files.

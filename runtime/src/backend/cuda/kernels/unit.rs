@@ -16,7 +16,11 @@ use crate::DType;
 pub(in crate::backend::cuda) enum Types {
     /// `none`: it moves words of 1 to 16 bytes, whatever they mean.
     None,
-    /// `floats`: `T` is a floating-point type.
+    /// `f32`.
+    F32,
+    /// `halves`: `T` is a floating-point type of 16 bits.
+    Halves,
+    /// `floats`: `T` is a floating-point type of at most 32 bits.
     Floats,
     /// `narrow`: `T` is any type of at most 32 bits but `i8`.
     Narrow,
@@ -30,6 +34,8 @@ impl Types {
         let stated = text.lines().find_map(|line| line.strip_prefix("// Types: "))?;
         match stated.trim() {
             "none" => Some(Self::None),
+            "f32" => Some(Self::F32),
+            "halves" => Some(Self::Halves),
             "floats" => Some(Self::Floats),
             "narrow" => Some(Self::Narrow),
             "all" => Some(Self::All),
@@ -43,6 +49,8 @@ impl Types {
         const NARROW: [DType; 7] = [F32, F16, Bf16, I32, U32, U8, Bool];
         match self {
             Self::None => vec![None],
+            Self::F32 => vec![Some(F32)],
+            Self::Halves => [F16, Bf16].map(Some).to_vec(),
             Self::Floats => [F32, F16, Bf16].map(Some).to_vec(),
             Self::Narrow => NARROW.map(Some).to_vec(),
             Self::All => DType::ALL.map(Some).to_vec(),
@@ -286,6 +294,7 @@ mod tests {
         );
         assert_eq!(Types::stated_in("// Types: all").map(|types| types.list().len()), Some(10));
         assert_eq!(Types::stated_in("// Types: narrow").map(|types| types.list().len()), Some(7));
+        assert_eq!(Types::stated_in("// Types: halves").map(|types| types.list().len()), Some(2));
         assert_eq!(Types::stated_in("// Types: some"), None);
         assert_eq!(Types::stated_in("int x;  // Types: all"), None);
     }
