@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use graphable::{CudaOptions, Device, Error, Passes, Result, Runtime};
 
-/// Returns a runtime for figures of the device's time: the host spins through waits of any length, as PyTorch's does by
+/// Returns a runtime for figures of the device's time: the host spins through waits of any length, as with PyTorch by
 /// default. With our default it sleeps in waits of more than 2 ms, and so sees their end some 50 us late.
 pub(crate) fn runtime() -> Result<Runtime> {
     Runtime::new(Device::cuda_with(0, CudaOptions::default().spin(Duration::MAX)))

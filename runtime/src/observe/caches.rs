@@ -8,10 +8,10 @@ pub struct CacheStats {
     /// The number of kernels that this runtime has loaded. Their code stays on the device for the life of the process, since
     /// recordings of any runtime may contain it.
     pub kernels: usize,
-    /// The number of sources that this process has compiled, for one element type each; of those with several kernels, each
-    /// kernel that was launched counts by itself.
+    /// The number of compilations by this process: of a source for one element type, or of one kernel of it, where our own
+    /// sources are compiled kernel by kernel.
     pub compiled: u64,
-    /// The number of those, sources or kernels, whose code this process has loaded from the folder instead.
+    /// The number of those whose code this process has loaded from the folder instead.
     pub compiled_on_disk: u64,
     /// The number of products whose algorithm is known, at most
     /// [`CudaOptions::product_plans`](crate::CudaOptions::product_plans) and those of recordings.

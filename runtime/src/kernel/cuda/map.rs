@@ -162,8 +162,8 @@ impl Map<'_> {
         text.push_str("    }\n}\n\n");
     }
 
-    /// Declares a result as it would be in memory if a step reads it, and leaves it to the outputs that it is. An output takes what
-    /// was computed, since it rounds two at a time, to the same bits.
+    /// Declares a result as it would be in memory if a step reads it, and leaves it to the outputs that it is. An output takes the
+    /// unrounded value, because it rounds two at a time; the bits are the same.
     fn keep(&self, text: &mut String, (at, part): (usize, usize)) {
         let step = &self.steps[at];
         let of_part = if step.results.len() > 1 { format!(".v{part}") } else { String::new() };

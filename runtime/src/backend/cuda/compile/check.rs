@@ -19,8 +19,8 @@ const FAST_COMPILE: (i32, i32) = (13, 0);
 /// In front of each kernel that the compiler makes machine code of, in its remarks.
 const ENTRY: &str = "Compiling entry function";
 
-/// In front of a unit that the compiler has no remarks about: it has no kernel of the type, which its line `// Types: …` states
-/// nevertheless, or NVRTC has kept what it compiled, as it does where there is a driver, and says nothing about it when it is asked again.
+/// In front of a unit that the compiler has no remarks about: either it has no kernel of a type that its line `// Types: …`
+/// states, or NVRTC has kept what it compiled: where there is a driver, it says nothing about the same text again.
 const SILENT: &str = "no remarks about ";
 
 /// A compilation for an architecture, without a GPU.
@@ -120,9 +120,9 @@ impl Check {
         Ok(remarks)
     }
 
-    /// Compiles the last kernel that remarks about a unit name without the others, as a program does that launches it. Where real
-    /// machine code is made, this waits for the process that makes none: a compilation with little optimisation changes later ones
-    /// ([`in_turn`](Self::in_turn)).
+    /// Compiles one kernel of a unit without the others, as a program asks for it: the last one that `remarks` name. Only to PTX,
+    /// and only for `:fast` architectures, since a compilation with little optimisation changes the machine code that the process
+    /// makes later ([`in_turn`](Self::in_turn)). Without remarks, as beside a driver, nothing is checked.
     ///
     /// # Errors
     /// Returns [`Error::Device`] with the compiler's log, or if code of anything else was made.
@@ -166,9 +166,9 @@ fn key(unit: Unit, arch: &str, options: &[String], nvrtc: &Nvrtc) -> String {
 /// The kernels of PTX, as the remarks about machine code name them.
 fn entries(ptx: &str) -> String {
     let mut remarks = String::new();
-    for name in ptx.lines().filter_map(|line| line.split(".entry ").nth(1)) {
+    for name in ptx.lines().filter_map(|line| line.split(".entry ").nth(1)?.split('(').next()) {
         // Writing to a string cannot fail.
-        let _ = writeln!(remarks, "{ENTRY} '{}': machine code was made before", name.trim_end_matches('('));
+        let _ = writeln!(remarks, "{ENTRY} '{name}': machine code was made before");
     }
     remarks
 }

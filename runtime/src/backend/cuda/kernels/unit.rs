@@ -16,7 +16,7 @@ use crate::DType;
 pub(in crate::backend::cuda) enum Types {
     /// `none`: it moves words of 1 to 16 bytes, whatever they mean.
     None,
-    /// `f32`.
+    /// `f32`: `T` is `f32`.
     F32,
     /// `halves`: `T` is a floating-point type of 16 bits.
     Halves,
@@ -220,7 +220,7 @@ impl fmt::Debug for Unit {
 /// One function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Kernel {
-    /// What is compiled for it: its source, or it alone, with its type.
+    /// What is compiled for it: its source or only this kernel of it, with the element type.
     pub(crate) unit: Unit,
     /// Its `extern "C"` name.
     pub(crate) name: &'static str,
@@ -295,6 +295,7 @@ mod tests {
         assert_eq!(Types::stated_in("// Types: all").map(|types| types.list().len()), Some(10));
         assert_eq!(Types::stated_in("// Types: narrow").map(|types| types.list().len()), Some(7));
         assert_eq!(Types::stated_in("// Types: halves").map(|types| types.list().len()), Some(2));
+        assert_eq!(Types::stated_in("// Types: f32").map(Types::list), Some(vec![Some(DType::F32)]));
         assert_eq!(Types::stated_in("// Types: some"), None);
         assert_eq!(Types::stated_in("int x;  // Types: all"), None);
     }
