@@ -122,14 +122,17 @@ impl Check {
 
     /// Compiles one kernel of a unit without the others, as a program asks for it: the last one that `remarks` name. Only to PTX,
     /// and only for `:fast` architectures, since a compilation with little optimisation changes the machine code that the process
-    /// makes later ([`in_turn`](Self::in_turn)). Without remarks, as beside a driver, nothing is checked.
+    /// makes later ([`in_turn`](Self::in_turn)).
     ///
     /// # Errors
-    /// Returns [`Error::Device`] with the compiler's log, or if code of anything else was made.
+    /// Returns [`Error::Device`] with the compiler's log, if code of anything else was made, or without remarks.
     fn compile_last_alone(&self, unit: Unit, remarks: &str) -> Result<()> {
         let Some(arch) = self.arch.strip_suffix(":fast") else { return Ok(()) };
         let mut names = remarks.lines().filter_map(|line| line.split_once(ENTRY)?.1.split('\'').nth(1));
-        let Some(name) = names.next_back() else { return Ok(()) };
+        let Some(name) = names.next_back() else {
+            let reason = format!("{SILENT}{unit:?}, so that none of its kernels was compiled alone");
+            return Err(Error::Device { device: "NVRTC".into(), call: "compile", reason });
+        };
         let name: &'static str = name.to_owned().leak();
         let nvrtc = Nvrtc::get()?;
         let unit = Unit { alone: Some(name), ..unit };
