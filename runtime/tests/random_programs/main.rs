@@ -125,7 +125,7 @@ thread_local! {
 }
 
 /// Programs by default.
-const PROGRAMS: u64 = 2000;
+const PROGRAMS: u64 = 1000;
 
 const FLOWS: &str = "programs with control flow on the device";
 

@@ -8,13 +8,18 @@ use std::{
 
 use serde_json::Value;
 
-/// The folder of this test's dependencies.
-fn dependencies() -> PathBuf {
-    let own = env::current_exe().expect("a test has a path");
-    own.parent().expect("it lies in `deps`").to_owned()
+/// This test.
+fn own() -> PathBuf {
+    env::current_exe().expect("a test has a path")
 }
 
-/// The runtime that was built last: the one that this test is linked to.
+/// The folder of this test's dependencies.
+fn dependencies() -> PathBuf {
+    own().parent().expect("it lies in `deps`").to_owned()
+}
+
+/// The runtime that this test is linked to: of those that were built before it, the last one. Others are built in the same folder
+/// while tests run (`.ci/run new_user`).
 fn runtime() -> PathBuf {
     let entries = fs::read_dir(dependencies()).expect("the folder of this test").flatten();
     let libraries = entries.map(|e| e.path()).filter(|path| {
@@ -22,7 +27,9 @@ fn runtime() -> PathBuf {
         name.starts_with("libgraphable-") && name.ends_with(".rlib")
     });
     let built = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
-    libraries.max_by_key(built).expect("the runtime was built for this test")
+    let linked = built(&own());
+    let before = libraries.filter(|path| built(path) <= linked);
+    before.max_by_key(built).expect("the runtime was built for this test")
 }
 
 /// Compiles a crate; the errors of rustc.
