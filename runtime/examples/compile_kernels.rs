@@ -8,8 +8,8 @@
 //! the second third of these: the compiler works on one unit at a time in a process, so CI starts several.
 //!
 //! `--assembled=FILE` names units of which machine code was made before without spilled registers: each line has a hash of what that code
-//! depends on, and a name. They are compiled only to PTX, which takes a sixth of the time, and with `--new` not at all; without the option,
-//! machine code is made of all. `--list` prints such lines for all units that pass; `.ci/run assemble` writes the file.
+//! depends on, and a name. They are compiled only to PTX, which takes a sixth of the time; without the option, machine code is made of
+//! all. `--list` prints such lines for all units that pass; `.ci/run assemble` writes the file.
 
 use std::{
     collections::HashSet,
@@ -549,7 +549,7 @@ impl Call {
     fn parse(arguments: impl Iterator<Item = String>) -> Option<io::Result<Self>> {
         let (flags, archs): (Vec<String>, Vec<String>) = arguments.partition(|a| a.starts_with('-'));
         let is_known = |f: &String| {
-            ["--verbose", "--rust", "--cuda", "--list", "--new"].contains(&f.as_str())
+            ["--verbose", "--rust", "--cuda", "--list"].contains(&f.as_str())
                 || ["--rust=", "--part=", "--assembled="].iter().any(|flag| f.starts_with(flag))
         };
         let mut call = Self { archs, flags, part: Part::ALL, assembled: HashSet::new() };
@@ -598,11 +598,9 @@ impl Call {
     /// Compiles for an architecture, prints what came of it, and returns whether no registers were spilled.
     fn report(&self, arch: &str) -> Result<bool, Box<dyn Error>> {
         let is_code = arch.starts_with("sm_") && !arch.ends_with(":fast");
-        let checks = if is_code && !self.assembled.is_empty() {
-            let wanted = if self.has("--new") { 1 } else { 2 };
-            Check::in_turn(arch, &self.assembled).into_iter().take(wanted).collect()
-        } else {
-            vec![Check::new(arch)]
+        let checks = match is_code && !self.assembled.is_empty() {
+            true => Check::in_turn(arch, &self.assembled).into(),
+            false => vec![Check::new(arch)],
         };
         let (mut count, mut kernels, mut spilled) = (0, 0, false);
         for check in &checks {
@@ -631,12 +629,6 @@ impl Call {
                      {new} now"
                 );
             }
-            [new] if self.has("--new") && is_code => {
-                println!(
-                    "{arch}: of {} texts of {count} units, machine code was made now",
-                    new.passed().len()
-                );
-            }
             _ if arch.starts_with("compute_") => println!("{arch}: {count} units compiled to PTX"),
             _ => println!("{arch}: {kernels} kernels of {count} units compiled"),
         }
@@ -653,8 +645,8 @@ fn main() -> ExitCode {
         }
         None => {
             eprintln!(
-                "usage: compile_kernels [--verbose] [--list] [--assembled=FILE [--new]] \
-                 [--rust[=NAME] [--part=1/2] | --cuda] sm_80 sm_90a …"
+                "usage: compile_kernels [--verbose] [--list] [--assembled=FILE] [--rust[=NAME] [--part=1/2] | --cuda] \
+                 sm_80 sm_90a …"
             );
             return ExitCode::from(2);
         }

@@ -18,18 +18,25 @@ fn dependencies() -> PathBuf {
     own().parent().expect("it lies in `deps`").to_owned()
 }
 
-/// The runtime that this test is linked to: of those that were built before it, the last one. Others are built in the same folder
-/// while tests run (`.ci/run new_user`).
+/// The runtime that this test is linked to: of those of the workspace that were built before it, the last one. `.ci/run new_user`
+/// builds the packaged one in the same folder.
 fn runtime() -> PathBuf {
     let entries = fs::read_dir(dependencies()).expect("the folder of this test").flatten();
     let libraries = entries.map(|e| e.path()).filter(|path| {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        name.starts_with("libgraphable-") && name.ends_with(".rlib")
+        name.starts_with("libgraphable-") && name.ends_with(".rlib") && is_of_workspace(path)
     });
     let built = |path: &PathBuf| fs::metadata(path).and_then(|m| m.modified()).ok();
     let linked = built(&own());
-    let before = libraries.filter(|path| built(path) <= linked);
+    let before = libraries.filter(|path| built(path).is_some() && built(path) <= linked);
     before.max_by_key(built).expect("the runtime was built for this test")
+}
+
+/// Whether a runtime was built of the sources of the workspace, by the names that the compiler listed beside it.
+fn is_of_workspace(library: &Path) -> bool {
+    let name = library.file_stem().and_then(|n| n.to_str()).unwrap_or_default();
+    let listed = library.with_file_name(name.trim_start_matches("lib")).with_extension("d");
+    fs::read_to_string(listed).is_ok_and(|text| text.contains("runtime/src/lib.rs"))
 }
 
 /// Compiles a crate; the errors of rustc.
