@@ -36,7 +36,7 @@ fn runtime() -> PathBuf {
 fn is_of_workspace(library: &Path) -> bool {
     let name = library.file_stem().and_then(|n| n.to_str()).unwrap_or_default();
     let listed = library.with_file_name(name.trim_start_matches("lib")).with_extension("d");
-    fs::read_to_string(listed).is_ok_and(|text| text.contains("runtime/src/lib.rs"))
+    fs::read_to_string(listed).is_ok_and(|text| text.replace('\\', "/").contains("runtime/src/lib.rs"))
 }
 
 /// Compiles a crate; the errors of rustc.
