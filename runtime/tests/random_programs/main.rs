@@ -125,7 +125,7 @@ thread_local! {
 }
 
 /// Programs by default.
-const PROGRAMS: u64 = 1000;
+const PROGRAMS: u64 = 2000;
 
 const FLOWS: &str = "programs with control flow on the device";
 
@@ -215,7 +215,7 @@ fn random_programs() {
         panic!("{} of the programs failed; the first:\n{text}", failed.len());
     }
     // A generator that no longer reaches a rule of the tree would pass in silence. The rarest are in two of a hundred programs.
-    if programs >= 500 {
+    if programs >= 1000 {
         let least = (programs / 100).min(20);
         for (what, count) in [
             ("warm-ups", sums.warmups),

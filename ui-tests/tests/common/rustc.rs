@@ -18,8 +18,8 @@ fn dependencies() -> PathBuf {
     own().parent().expect("it lies in `deps`").to_owned()
 }
 
-/// The runtime that this test is linked to: of those of the workspace that were built before it, the last one. `.ci/run new_user`
-/// builds the packaged one in the same folder.
+/// The runtime that this test is linked to, by its time: the last one of the workspace that was built before this test. (`.ci/run
+/// new_user` builds the packaged one in the same folder, while tests run.)
 fn runtime() -> PathBuf {
     let entries = fs::read_dir(dependencies()).expect("the folder of this test").flatten();
     let libraries = entries.map(|e| e.path()).filter(|path| {
@@ -32,7 +32,8 @@ fn runtime() -> PathBuf {
     before.max_by_key(built).expect("the runtime was built for this test")
 }
 
-/// Whether a runtime was built of the sources of the workspace, by the names that the compiler listed beside it.
+/// Returns whether a runtime was built from the sources of the workspace: cargo keeps the names of a library's sources in a file
+/// beside it.
 fn is_of_workspace(library: &Path) -> bool {
     let name = library.file_stem().and_then(|n| n.to_str()).unwrap_or_default();
     let listed = library.with_file_name(name.trim_start_matches("lib")).with_extension("d");
