@@ -19,6 +19,7 @@ use crate::{
 
 mod asking;
 mod assigned;
+mod closures;
 mod lent;
 mod literals;
 mod made_again;
@@ -55,7 +56,7 @@ impl Analysis<'_, '_> {
         unused: &HashSet<usize>,
         changed: &[String],
     ) -> Questions {
-        let mut asking = Asking::new(run, live_outs);
+        let mut asking = Asking::new(run, live_outs, unused);
         if rest.is_empty() {
             return Questions::default();
         }
@@ -72,6 +73,9 @@ impl Analysis<'_, '_> {
                     let is_asked = |_: &&LocalInit| statement.made.is_none() || is_made_by_each(statement);
                     if let Some(init) = local.init.as_ref().filter(is_asked) {
                         asking.local(at, local, &init.expr);
+                        continue;
+                    } else if local.init.is_some() {
+                        asking.closure(at, &statement.binds);
                         continue;
                     }
                 }

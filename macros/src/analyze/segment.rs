@@ -55,7 +55,7 @@ impl Analysis<'_, '_> {
         if tail.is_none() && run.iter().all(|s| s.made.is_some()) {
             // Their names are bound already.
             self.note_captures(run);
-            let never_used = (0..run.len()).filter(|at| is_never_used(run, *at, rest));
+            let never_used = never_used(run, rest).into_iter();
             return (never_used.map(|at| Part::Written(kept_until_the_end(run, at))).collect(), Vec::new());
         }
         // The type of an unused closure's parameters may be unknown; the segment that uses the closure has
@@ -68,12 +68,12 @@ impl Analysis<'_, '_> {
             again && !borrows.iter().any(|(i, _)| *i == at)
         };
         let mut unused = unused(run, value, host);
-        let mut never_used: Vec<usize> =
-            unused.iter().copied().filter(|at| is_never_used(run, *at, rest)).collect();
-        never_used.sort_unstable();
+        let mut never_used = never_used(run, rest);
+        never_used.retain(|at| unused.contains(at));
         if tail.is_some() {
             // They end with the function, as the segment does.
-            never_used.drain(..).for_each(|at| _ = unused.remove(&at));
+            let by_segment = never_used.drain(..).filter(|at| guards::is_made_by_each(&run[*at]));
+            by_segment.for_each(|at| _ = unused.remove(&at));
         }
         let kept = never_used.into_iter().map(|at| Part::Written(kept_until_the_end(run, at)));
         let mut parts: Vec<Part> = outs.copies.iter().cloned().map(Part::Written).collect();
@@ -222,7 +222,7 @@ impl Analysis<'_, '_> {
         let names: Vec<String> = changed.iter().map(|c| c.ident.to_string()).collect();
         let Questions { asked: mut between, held, lending, lent } =
             self.guards(run, device.rest, &device.outs, &device.unused, &names);
-        between.extend(guards::of_made_before(closures, run));
+        between.extend(guards::of_made_before(closures, run, &device.unused));
         between.extend(kept(changed, live_outs, &device.outs));
         let mut steps = Vec::new();
         let mut at_place = |at: usize, steps: &mut Vec<Step>| {
@@ -400,14 +400,33 @@ fn may_fail(statement: &Statement) -> bool {
     init.is_some_and(|init| init.diverge.is_some() || matches!(&*init.expr, Expr::Try(_)))
 }
 
-/// Returns whether a value that is written out, and is made by each segment that uses it, is used by none: it may be a guard.
-fn is_never_used(run: &[Statement], at: usize, rest: &[Statement]) -> bool {
-    let is_unused = |name: &str| {
-        let mut behind = run[at + 1..].iter().chain(rest);
-        // Up to where it is shadowed.
-        behind.find(|s| s.uses.has(name) || s.binds(name)).is_none_or(|s| !s.uses.has(name))
-    };
-    guards::is_made_by_each(&run[at]) && run[at].binds.iter().all(|b| is_unused(&b.ident.to_string()))
+/// Returns the values of a run that each segment which uses one makes for itself, that nothing uses, and that may be guards: they are
+/// written out, or have taken over host values.
+fn never_used(run: &[Statement], rest: &[Statement]) -> Vec<usize> {
+    let mut idle = HashSet::new();
+    for (at, statement) in run.iter().enumerate().rev().filter(|(_, s)| s.made.is_some()) {
+        let is_unused = |name: &str| {
+            let behind =
+                run.iter().enumerate().skip(at + 1).filter(|(i, _)| !idle.contains(i)).map(|(_, s)| s);
+            // Up to where it is shadowed.
+            let first = behind.chain(rest).find(|s| s.uses.has(name) || s.binds(name));
+            first.is_none_or(|s| !s.uses.has(name))
+        };
+        if statement.binds.iter().all(|b| is_unused(&b.ident.to_string())) {
+            idle.insert(at);
+        }
+    }
+    let mut guards: Vec<usize> = idle.into_iter().collect();
+    guards.retain(|at| guards::is_made_by_each(&run[*at]) || takes_over(&run[*at]));
+    guards.sort_unstable();
+    guards
+}
+
+/// Returns whether each segment makes a value for itself, which is not a closure, of others that it may move.
+fn takes_over(statement: &Statement) -> bool {
+    let is_closure = |local: &Local| classify::closure_name(local).is_some();
+    let is_made = statement.made.is_some() && !statement.local().is_none_or(is_closure);
+    is_made && statement.value.0.iter().any(|(_, u)| u.handed_on)
 }
 
 /// Returns the `let` of a value that nothing uses as host code, which has the value to the end of the block: under a name of its own,

@@ -37,6 +37,13 @@ pub(crate) fn host_code_of(item: &str) -> (String, usize, String) {
         },
         syn::FnArg::Receiver(_) => Some(&this),
     });
+    let host = f.sig.inputs.iter().filter_map(|a| match a {
+        syn::FnArg::Typed(t) => match (&*t.pat, &*t.ty) {
+            (syn::Pat::Ident(p), syn::Type::Path(ty)) if ty.path.is_ident("usize") => Some(&p.ident),
+            _ => None,
+        },
+        syn::FnArg::Receiver(_) => None,
+    });
     let header = Header {
         name: f.sig.ident.to_string(),
         ret,
@@ -46,7 +53,7 @@ pub(crate) fn host_code_of(item: &str) -> (String, usize, String) {
         holding: holding.collect(),
         owned: Vec::new(),
         references: Vec::new(),
-        host: Vec::new(),
+        host: host.collect(),
     };
     let mut errors = Errors::default();
     let misplaced = misplaced::check(&f.block, &header.params, &mut errors);

@@ -464,7 +464,12 @@ impl<'a> Free {
                 s.value(&c.body);
             });
         });
-        inside.0.iter_mut().for_each(|(_, u)| u.always = u.by_value);
+        for (_, u) in &mut inside.0 {
+            // Of a variable whose fields it names, it may capture these alone.
+            let is_whole = u.captured && u.always || c.capture.is_some() && u.whole && u.fields.is_empty();
+            u.captured |= c.capture.is_some();
+            u.always = u.by_value || is_whole;
+        }
         self.uses.merge(&inside);
     }
 
@@ -522,7 +527,7 @@ impl<'a> Visit<'a> for Free {
         let mut inside = std::mem::replace(&mut self.uses, outside);
         if classify::ends_the_call(&block.stmts) {
             // No later code misses the values that it moved.
-            inside.0.iter_mut().for_each(|(_, u)| u.by_value = false);
+            inside.0.iter_mut().for_each(|(_, u)| (u.by_value, u.captured) = (false, false));
         }
         self.uses.merge(&inside);
     }

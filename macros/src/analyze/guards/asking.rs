@@ -23,9 +23,9 @@ use crate::{
 
 /// A question about a value, where it got its name.
 #[derive(Clone)]
-struct Origin {
+pub(super) struct Origin {
     at: usize,
-    guard: Guard,
+    pub(super) guard: Guard,
 }
 
 impl Origin {
@@ -36,18 +36,42 @@ impl Origin {
 
 /// The questions that are found, from the beginning of a run to its end.
 pub(super) struct Asking<'s> {
-    run: &'s [Statement],
-    live_outs: &'s LiveOuts,
+    pub(super) run: &'s [Statement],
+    pub(super) live_outs: &'s LiveOuts,
+    /// Statements that the segment leaves out.
+    unused: &'s HashSet<usize>,
     /// What to ask about the variables that may hold a guard.
-    known: HashMap<String, Vec<Origin>>,
+    pub(super) known: HashMap<String, Vec<Origin>>,
     /// The values that were asked about.
     done: HashSet<(usize, String)>,
     found: Questions,
 }
 
 impl<'s> Asking<'s> {
-    pub(super) fn new(run: &'s [Statement], live_outs: &'s LiveOuts) -> Self {
-        Self { run, live_outs, known: HashMap::new(), done: HashSet::new(), found: Questions::default() }
+    pub(super) fn new(run: &'s [Statement], live_outs: &'s LiveOuts, unused: &'s HashSet<usize>) -> Self {
+        let (known, done) = Default::default();
+        Self { run, live_outs, unused, known, done, found: Questions::default() }
+    }
+
+    /// Returns how a statement of the segment uses a variable.
+    fn use_at(&self, at: usize, name: &str) -> Option<&'s Use> {
+        self.run[at].uses.get(name).filter(|_| !self.unused.contains(&at))
+    }
+
+    /// Returns whether a statement of the segment moves all of a variable, on every way through it.
+    fn moves_all(&self, at: usize, name: &str) -> bool {
+        self.use_at(at, name).is_some() && moves_all(&self.run[at], name)
+    }
+
+    /// Returns whether one of them does so before it is shadowed.
+    pub(super) fn moves_after(&self, at: usize, name: &str) -> bool {
+        self.behind(at, name).any(|i| self.moves_all(i, name))
+    }
+
+    /// Returns the statements behind one, up to that which shadows the variable.
+    pub(super) fn behind(&self, at: usize, name: &str) -> Range<usize> {
+        let end = self.run.len();
+        at + 1..(at + 1..end).find(|&i| self.run[i].binds(name)).map_or(end, |i| i + 1)
     }
 
     pub(super) fn found(self) -> Questions {
@@ -100,10 +124,9 @@ impl<'s> Asking<'s> {
     /// Variables that get their value in an arm. Only the type of the value itself is asked about, where it is made. Those that the
     /// run moves are asked about where they go.
     pub(super) fn assigned_inside(&mut self, at: usize, names: &[String]) {
-        let behind = &self.run[at..];
         let moved = |name: &&String| {
-            let moves = |s: &Statement| s.uses.get(name).is_some_and(|u| u.by_value);
-            moves(&behind[0]) || behind[1..].iter().any(|s| moves_all(s, name))
+            let moves = self.run[at].uses.get(name).is_some_and(|u| u.by_value);
+            moves || (at + 1..self.run.len()).any(|i| self.moves_all(i, name))
         };
         let (moved, held): (Vec<String>, Vec<String>) = names.iter().cloned().partition(|name| moved(&name));
         let mut stmt = self.run[at].stmt.clone();
@@ -134,10 +157,7 @@ impl<'s> Asking<'s> {
         let guard = written_out(Guard::whole(bound.ident), value);
         self.known.insert(name.clone(), vec![Origin { at, guard: guard.clone() }]);
         let leaves = self.live_outs.carried.iter().any(|o| o.ident == guard.ident);
-        let behind = self.run[at + 1..].iter();
-        let shadowed = behind.clone().position(|s| s.binds(&name));
-        let until = shadowed.map_or(self.run.len() - at - 1, |i| i + 1);
-        if !leaves && !behind.take(until).any(|s| moves_all(s, &name)) {
+        if !leaves && !self.moves_after(at, &name) {
             self.once(at + 1, Origin { at, guard });
         }
     }
@@ -243,9 +263,8 @@ impl<'s> Asking<'s> {
         // A pattern that shadows it may take it apart: `let (_, w) = w;`.
         let behind = at + 1..end + usize::from(shadowed.is_some_and(|i| parts::divides(&run[i].stmt, &name)));
         let taken = |i: &usize| parts::taken_by(&run[*i].stmt, &name);
-        let uses = |i: &usize| run[*i].uses.get(&name);
-        let moves =
-            |i: usize| uses(&i).is_some_and(|u| u.by_value && u.always) && matches!(taken(&i), Taken::All);
+        let uses = |i: &usize| self.use_at(*i, &name);
+        let moves = |i: usize| uses(&i).is_some_and(Use::moves) && matches!(taken(&i), Taken::All);
         let leaves = shadowed.is_none() && self.live_outs.carried.iter().any(|o| o.ident == own.ident);
         let lends = matches!(own.asked, Asked::Referent);
         if leaves || !lends && behind.clone().any(moves) {
@@ -302,13 +321,18 @@ impl<'s> Asking<'s> {
     /// Asks all about a variable: itself at `end`, and what it was made of where that was moved.
     fn all(&mut self, end: usize, mut origins: Vec<Origin>) {
         let own = origins.pop();
+        self.parts(origins);
+        own.into_iter().for_each(|own| self.once(end, own));
+    }
+
+    /// Asks about what a value was made of, where that was moved.
+    pub(super) fn parts(&mut self, origins: Vec<Origin>) {
         for origin in origins {
-            let passes = |i: &usize| self.run[*i].uses.get(&origin.key().1).is_some_and(hands_on);
+            let passes = |i: &usize| self.use_at(*i, &origin.key().1).is_some_and(hands_on);
             if let Some(place) = (origin.at + 1..self.run.len()).find(passes) {
                 self.once(place, origin);
             }
         }
-        own.into_iter().for_each(|own| self.once(end, own));
     }
 
     fn once(&mut self, place: usize, origin: Origin) {
@@ -334,13 +358,13 @@ pub(super) fn written_out(guard: Guard, value: &Expr) -> Guard {
 
 /// Returns whether a statement moves all of a variable, on every way through it.
 pub(super) fn moves_all(statement: &Statement, name: &str) -> bool {
-    let moves = statement.uses.get(name).is_some_and(|u| u.by_value && u.always);
-    moves && matches!(parts::taken_by(&statement.stmt, name), Taken::All)
+    statement.uses.get(name).is_some_and(Use::moves)
+        && matches!(parts::taken_by(&statement.stmt, name), Taken::All)
 }
 
 /// Returns whether a use may move the variable, or a part of it.
 fn hands_on(u: &Use) -> bool {
-    u.by_value || u.handed_on || u.taken
+    u.by_value || u.captured || u.handed_on || u.taken
 }
 
 /// Returns the first statement that calls a method on a part of a variable, or the last one that uses it, if it calls a method on

@@ -1,6 +1,8 @@
 //! Values that are written out of what is the same on every call: each segment that uses one makes it for itself, as it does closures. If
 //! such a value is a guard, that is once too often.
 
+use std::collections::HashSet;
+
 use syn::Local;
 
 use super::{
@@ -22,14 +24,20 @@ fn is_asked(local: &Local) -> bool {
     local.init.as_ref().is_some_and(|init| literals::is_asked(&init.expr))
 }
 
-/// Returns the questions about values from before the run that it makes for itself: they live on, unless the run moves them.
-pub(in crate::analyze) fn of_made_before(locals: &[Local], run: &[Statement]) -> Vec<(usize, Step)> {
+/// Returns the questions about values from before the run that it makes for itself: they live on, unless the run moves them in a
+/// statement that is not left out.
+pub(in crate::analyze) fn of_made_before(
+    locals: &[Local],
+    run: &[Statement],
+    unused: &HashSet<usize>,
+) -> Vec<(usize, Step)> {
     let mut asked = Vec::new();
     for local in locals.iter().filter(|local| is_asked(local)) {
         let Some(init) = &local.init else { continue };
         for bound in syntax::bound_by_let(local) {
             let name = bound.ident.to_string();
-            if !run.iter().any(|s| moves_all(s, &name)) {
+            let mut used = run.iter().enumerate().filter(|(at, _)| !unused.contains(at));
+            if !used.any(|(_, s)| moves_all(s, &name)) {
                 asked.push((0, Step::AskEnd(written_out(Guard::whole(bound.ident), &init.expr))));
             }
         }

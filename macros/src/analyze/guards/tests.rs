@@ -106,3 +106,64 @@ fn a_value_that_is_written_out_is_asked() {
         &["EndsItself(&g)", "EndsItself(&*__part0)", "Ends(&_b)"],
     );
 }
+
+#[test]
+fn a_move_closure_has_what_it_captures() {
+    let seen = "let all = list(autocast(2.0)); let f = move || seen(&all);";
+    // Asked before it goes, unless the closure ends.
+    assert_asked(&format!("{seen} f();"), &["Ends(&all)"]);
+    assert_asked(&format!("{seen} f(); drop(f);"), &[]);
+    assert_asked(&format!("{seen} let g = [f]; end(g);"), &[]);
+    assert_asked(&format!("{seen} let g = [f];"), &["Ends(&all)", "EndsItself(&g)"]);
+    assert_asked(&format!("{seen} if n & 1 == 0 {{ drop(f); }}"), &["Ends(&all)"]);
+    assert_asked("let g = autocast(2.0); { let f = move || seen(&g); f(); }", &[]);
+    assert_asked("let g = autocast(2.0); with(move || seen(&g));", &[]);
+    assert_asked("let g = autocast(2.0); let k = with(move || seen(&g));", &["Ends(&k)"]);
+    assert_asked("let g = autocast(2.0); let f = Some(move || seen(&g));", &["Ends(&f)"]);
+    assert_asked("let g = autocast(2.0); if n & 1 == 0 { with(move || seen(&g)); }", &["Ends(&g)"]);
+    // It may have a field alone.
+    assert_asked("let w = wrap(); { let f = move || seen(&w.g); f(); }", &["Ends(&w)"]);
+    // One that nothing calls is left out.
+    assert_asked("let g = autocast(2.0); let f = move || seen(&g);", &["Ends(&g)"]);
+    assert_asked("let g = autocast(2.0); let f = || drop(g);", &["Ends(&g)"]);
+    // One that takes a value ends it where it is called.
+    let takes = "let g = autocast(2.0); let f = || drop(g);";
+    assert_asked(&format!("{takes} f();"), &[]);
+    assert_asked(&format!("{takes} assert!(f());"), &[]);
+    assert_asked(&format!("{takes} end(f);"), &[]);
+    assert_asked(&format!("{takes} seen(&f);"), &["Ends(&g)"]);
+    // A borrow moves nothing.
+    assert_asked("let g = autocast(2.0); let f = || seen(&g); f();", &["Ends(&g)"]);
+}
+
+#[test]
+fn what_takes_over_host_values_stays_in_host_code() {
+    let (body, _, messages) = host_code_of(
+        "fn f(x: &Tensor<f32>, n: usize) -> Result<Tensor<f32>> {
+            let h = lin(x)?;
+            let g = if n & 1 == 0 { Some(autocast(n)) } else { None };
+            let kept = if n & 1 == 0 { Some(g) } else { None };
+            let e = #[eager] mix(&h)?;
+            lin(&e)
+        }",
+    );
+    assert_eq!(messages, "");
+    let (_, host_code) = body.split_once("let g = ").expect(&body);
+    let (before, _) = host_code.split_once("mix(&h)").expect(&body);
+    assert!(before.contains("if n & 1 == 0 { Some(g) } else { None }"), "{body}");
+}
+
+#[test]
+fn what_an_uncalled_closure_takes_is_kept_to_the_end() {
+    let (body, _, messages) = host_code_of(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let h = lin(x)?;
+            let g = Literal { by: 4.0 };
+            let f = || drop(g);
+            let e = #[eager] mix(&h)?;
+            lin(&e)
+        }",
+    );
+    assert_eq!(messages, "");
+    assert_eq!(body.matches("= Literal { by: 4.0 };").count(), 1, "{body}");
+}

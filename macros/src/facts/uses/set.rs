@@ -16,7 +16,9 @@ pub(crate) struct Use {
     pub(crate) fields: BTreeSet<Vec<String>>,
     /// Used where the value itself is wanted: an argument, an element, the right side of an assignment.
     pub(crate) by_value: bool,
-    /// The same, and on every way through the code.
+    /// A `move` closure may capture it.
+    pub(crate) captured: bool,
+    /// Used by value or captured, and on every way through the code.
     pub(crate) always: bool,
     /// Assigned as a whole.
     pub(crate) assigned: bool,
@@ -65,6 +67,11 @@ impl Use {
     /// Returns whether the value of a field path is wanted.
     pub(crate) fn parted(&self) -> bool {
         !self.parts.is_empty()
+    }
+
+    /// Returns whether all of the value is moved, on every way through the code.
+    pub(crate) fn moves(&self) -> bool {
+        (self.by_value || self.captured) && self.always
     }
 
     /// Returns whether other code may get the value: what is done with a `&mut` there is not seen.
@@ -126,6 +133,7 @@ impl Uses {
                 whole: false,
                 fields: BTreeSet::new(),
                 by_value: false,
+                captured: false,
                 always: false,
                 assigned: false,
                 touched: false,
@@ -164,6 +172,7 @@ impl Uses {
         let mine = self.entry(&u.ident);
         mine.whole |= u.whole;
         mine.by_value |= u.by_value;
+        mine.captured |= u.captured;
         mine.always |= u.always;
         mine.assigned |= u.assigned;
         mine.touched |= u.touched;

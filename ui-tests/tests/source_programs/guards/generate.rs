@@ -175,9 +175,20 @@ impl Generator {
             3 => (format!("[{value}]"), Kind::Array(inner)),
             4 if kind == Kind::Guard => (format!("Wrap {{ g: {value}, n: 1 }}"), Kind::Wrap),
             5 => (format!("Holds {{ it: {value} }}"), Kind::Other),
-            6 => (format!("if n & 1 == 0 {{ Some({value}) }} else {{ None }}"), Kind::Optional(inner)),
+            6 => (self.some_if(scope, &value), Kind::Optional(inner)),
             _ => (value, kind),
         }
+    }
+
+    /// A value that is there on some calls. Later conditions test something else, or nothing is decided.
+    fn some_if(&mut self, scope: &mut Scope, value: &str) -> String {
+        let same = self.chance(0.3);
+        let (condition, mark) = match scope.conditions.len() {
+            0 => ("n == 3", UNDECIDED),
+            count if same => (scope.conditions[self.rng.random_range(0..count)], UNDECIDED),
+            count => (scope.conditions.remove(self.rng.random_range(0..count)), ""),
+        };
+        format!("if {condition} {{ Some({value}) }} else {{ None }}{mark}")
     }
 
     /// A reference to a value without a name.
@@ -407,9 +418,9 @@ impl Generator {
             2 => format!("match n {{ 0 | 3 => drop({name}), _ => {{}} }}"),
             3 => format!("if {condition} {{ drop({name}); return Ok(h); }}"),
             4 => {
-                let new = self.name(scope);
+                let (new, value) = (self.name(scope), self.some_if(scope, &name));
                 scope.add(&new, Kind::Optional(Box::new(kind)));
-                format!("let {new} = if {condition} {{ Some({name}) }} else {{ None }};")
+                format!("let {new} = {value};")
             }
             5 => format!("let _b = {condition} && {{ drop({name}); true }};"),
             6 => format!("while {condition} {{ drop({name}); break; }}"),
@@ -420,12 +431,25 @@ impl Generator {
 
     fn captured(&mut self, scope: &mut Scope) -> Stmt {
         let Some(Var { name, .. }) = self.moved(scope) else { return Stmt::text("h = ops::neg(&h)?;") };
-        if self.chance(0.5) {
-            return Stmt::text(format!("let end_it = || drop({name}); end_it();"));
-        }
-        let new = self.name(scope);
-        scope.add(&new, Kind::Closure);
-        Stmt::text(format!("let {new} = move || seen(&{name}); {new}();"))
+        let text = match self.rng.random_range(0..12) {
+            0..=3 => format!("let end_it = || drop({name}); end_it();"),
+            4 => format!("end(move || seen(&{name}));"),
+            5 => format!("{{ let see = move || seen(&{name}); see(); }}"),
+            6 => {
+                format!("if n & 1 == 0 {{ let see = move || seen(&{name}); see(); }} else {{ end({name}); }}")
+            }
+            keeps => {
+                let new = self.name(scope);
+                scope.add(&new, Kind::Closure);
+                match keeps {
+                    7 => format!("let {new} = move || {{ let see = || seen(&{name}); see() }}; {new}();"),
+                    8 => format!("let {new} = move || seen(&{name});"),
+                    9 => format!("let {new} = || drop({name});"),
+                    _ => format!("let {new} = move || seen(&{name}); {new}();"),
+                }
+            }
+        };
+        Stmt::text(text)
     }
 
     /// A statement that takes or reads a part of a value.

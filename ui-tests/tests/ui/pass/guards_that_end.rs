@@ -34,6 +34,8 @@ struct Settings<T> {
 
 fn end(_guard: Autocast) {}
 
+fn seen<T>(_value: &T) {}
+
 fn attention<'s>(q: &Tensor<'s, f32>) -> Result<Tensor<'s, f32>> {
     ops::exp(q)
 }
@@ -65,6 +67,26 @@ fn written_out(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let scope = Scope { factor: 2.0 };
     let h = ops::scale(x, scope.factor)?;
     drop(scope);
+    let a = #[eager]
+    attention(&h)?;
+    ops::neg(&a)
+}
+
+/// A closure has what it captures.
+#[graphable]
+fn in_closures(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let all = Vec::from([Autocast::new(2.0)]);
+    let look = move || seen(&all);
+    look();
+    let other = Autocast::new(3.0);
+    {
+        let look = move || seen(&other);
+        look();
+    }
+    let looks = Vec::from([look]);
+    seen(&looks);
+    drop(looks);
+    let h = ops::neg(x)?;
     let a = #[eager]
     attention(&h)?;
     ops::neg(&a)
@@ -134,6 +156,7 @@ fn main() {
     let mut rt = Runtime::new(Device::cpu()).unwrap();
     let on_every_way = OnEveryWayGraph::builder().build(&mut rt).unwrap();
     let written_out = WrittenOutGraph::builder().build(&mut rt).unwrap();
+    let in_closures = InClosuresGraph::builder().build(&mut rt).unwrap();
     let never_used = NeverUsedGraph::builder().build(&mut rt).unwrap();
     let no_guards = NoGuardsGraph::builder().build(&mut rt).unwrap();
     for n in [0, 2, 0, 2, 0] {
@@ -141,6 +164,7 @@ fn main() {
         let x = step.tensor(&[2], &[1.0, 2.0]).unwrap();
         let first = on_every_way.call(&step, &x, n).unwrap();
         let second = written_out.call(&step, &first).unwrap();
+        let second = in_closures.call(&step, &second).unwrap();
         let third = never_used.call(&step, &second).unwrap();
         let last = no_guards.call(&step, &third, n).unwrap();
         assert_eq!(step.read(&last).unwrap().len(), 2);
