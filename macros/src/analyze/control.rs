@@ -139,17 +139,20 @@ impl Analysis<'_, '_> {
             let condition = a.host_expr(&e.cond);
             a.bind_conditions(&e.cond);
             let tail = if e.else_branch.is_none() { Tail::Unit } else { tail };
-            (condition, a.block(&e.then_branch.stmts, tail, after))
+            (condition, a.in_arm(|a| a.block(&e.then_branch.stmts, tail, after)))
         });
         let after_then = std::mem::replace(&mut self.scope.assigned, before);
         let otherwise = e.else_branch.as_ref().map(|(_, other)| match &**other {
             Expr::If(e) => {
-                let kind = self.branches(e, tail, after);
+                let kind = self.in_arm(|a| a.branches(e, tail, after));
                 Otherwise::If(Box::new(Control { attrs: e.attrs.clone(), kind }))
             }
             other => Otherwise::Block(match plain_block(other) {
-                Some(block) => self.block(&block.stmts, tail, after),
-                None => Block { parts: vec![Part::Value(self.tail_expr(other, tail, after))] },
+                Some(block) => self.in_arm(|a| a.block(&block.stmts, tail, after)),
+                None => {
+                    let value = self.in_arm(|a| a.tail_expr(other, tail, after));
+                    Block { parts: vec![Part::Value(value)] }
+                }
             }),
         });
         self.scope.assigned.extend(after_then);
@@ -166,8 +169,8 @@ impl Analysis<'_, '_> {
                 a.bind_from(&syntax::bound(&arm.pat), &arm.pat, &e.expr);
                 let guard = arm.guard.as_ref().map(|(_, guard)| a.host_expr(guard));
                 let body = match plain_block(&arm.body) {
-                    Some(block) => Value::Block(a.block(&block.stmts, tail, after)),
-                    None => a.tail_expr(&arm.body, tail, after),
+                    Some(block) => Value::Block(a.in_arm(|a| a.block(&block.stmts, tail, after))),
+                    None => a.in_arm(|a| a.tail_expr(&arm.body, tail, after)),
                 };
                 Arm { attrs: arm.attrs.clone(), pat: arm.pat.clone(), guard, body }
             }));
@@ -183,7 +186,7 @@ impl Analysis<'_, '_> {
         body: &syn::Block,
         live: &HashSet<usize>,
     ) -> Block {
-        self.within(label, true, tail, |a| a.block(&body.stmts, Tail::Unit, live))
+        self.within(label, true, tail, |a| a.in_arm(|a| a.block(&body.stmts, Tail::Unit, live)))
     }
 
     /// Runs inside a loop or a labelled block whose value is `tail`.

@@ -15,6 +15,7 @@ use super::{Analysis, liveness::LiveOuts};
 use crate::{
     facts::{statement::Statement, uses::Uses},
     model::{Guard, Step},
+    parse::syntax,
 };
 
 mod asking;
@@ -108,5 +109,5 @@ impl Analysis<'_, '_> {
 /// Returns whether a `let` may end a value at once: one that is written out or moved, and that its pattern does not bind.
 pub(super) fn ends_at_once(local: &Local, value: &Uses) -> bool {
     let may_hold = |init: &LocalInit| literals::makes(&init.expr) || value.0.iter().any(|(_, u)| u.by_value);
-    parts::leaves_part(&local.pat) && local.init.as_ref().is_some_and(may_hold)
+    syntax::leaves_part(&local.pat) && local.init.as_ref().is_some_and(may_hold)
 }

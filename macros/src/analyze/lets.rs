@@ -273,7 +273,12 @@ impl Analysis<'_, '_> {
         }
         let name = statement.binds.first().map(|b| b.ident.to_string());
         let is_closure = statement.made.is_some();
-        let made = Rc::new(Made { local: plain.clone(), uses: statement.value.clone() });
+        let made = Rc::new(Made {
+            local: plain.clone(),
+            uses: statement.value.clone(),
+            planned: self.plan.len(),
+            arms: self.arms,
+        });
         self.push(walk, Statement { made: name, ..statement.with(Stmt::Local(plain)) });
         for b in &statement.binds {
             let id = self.scope.bind(b.ident.to_string(), is_closure && b.mutable);

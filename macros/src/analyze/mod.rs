@@ -18,6 +18,7 @@ mod alias;
 mod boundary;
 mod closures;
 mod control;
+mod declared;
 mod eager_values;
 mod evaluation_order;
 mod field_paths;
@@ -59,6 +60,7 @@ pub(crate) fn host_code(
         scope: Scope::of(header),
         run: PendingRun::default(),
         breaks: Vec::new(),
+        arms: 0,
         emptied: Vec::new(),
         host_assigned: HashSet::new(),
         captured: HashMap::new(),
@@ -127,6 +129,8 @@ struct Analysis<'a, 'e> {
     run: PendingRun,
     /// Enclosing loops and labelled blocks, innermost last, as the targets of `break`.
     breaks: Vec<Target>,
+    /// The number of arms and loops around the code.
+    arms: usize,
     /// Bindings that the last run moved away, and that later code assigns again.
     emptied: Vec<(Ident, usize)>,
     /// Ids of bindings that host code assigns.
@@ -239,6 +243,14 @@ impl Analysis<'_, '_> {
         let depth = self.scope.depth();
         let result = f(self);
         self.scope.leave(depth);
+        result
+    }
+
+    /// Runs inside of an arm or a loop, which not every way goes through.
+    fn in_arm<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        self.arms += 1;
+        let result = f(self);
+        self.arms -= 1;
         result
     }
 

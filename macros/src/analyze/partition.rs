@@ -9,7 +9,9 @@ use syn::{
     visit::{self, Visit},
 };
 
-use super::{Analysis, Tail, ends, evaluation_order::AssignedField, is_unit_like, pending_run::PendingRun};
+use super::{
+    Analysis, Tail, declared, ends, evaluation_order::AssignedField, is_unit_like, pending_run::PendingRun,
+};
 use crate::{
     facts::{
         classify, macros,
@@ -55,6 +57,7 @@ impl Analysis<'_, '_> {
     /// Returns the host code of a block; `after` are the bindings that are live after it.
     pub(super) fn block(&mut self, stmts: &[Stmt], tail: Tail, after: &HashSet<usize>) -> Block {
         let stmts = self.without_temporaries(stmts);
+        let stmts = declared::apart(stmts);
         let stmts = self.shadowed_apart(stmts);
         let stmts = self.captured_apart(stmts);
         let (stmts, edges) = self.reordered(&stmts, tail);

@@ -50,6 +50,10 @@ pub(super) struct Made {
     pub(super) local: syn::Local,
     /// The uses of its value.
     pub(super) uses: Uses,
+    /// The number of entries that the plan had before it.
+    pub(super) planned: usize,
+    /// The number of arms and loops around it.
+    pub(super) arms: usize,
 }
 
 /// The items of a block. In all of the block, their names mean them.

@@ -222,7 +222,7 @@ impl Analysis<'_, '_> {
         let names: Vec<String> = changed.iter().map(|c| c.ident.to_string()).collect();
         let Questions { asked: mut between, held, lending, lent } =
             self.guards(run, device.rest, &device.outs, &device.unused, &names);
-        between.extend(guards::of_made_before(closures, run, &device.unused));
+        between.extend(guards::of_made_before(closures, run, &device.unused, |name| self.lives_on(name)));
         between.extend(kept(changed, live_outs, &device.outs));
         let mut steps = Vec::new();
         let mut at_place = |at: usize, steps: &mut Vec<Step>| {
@@ -256,6 +256,14 @@ impl Analysis<'_, '_> {
         }
         at_place(run.len(), &mut steps);
         (steps, lent)
+    }
+
+    /// Returns whether a value that each segment makes for itself lived at a boundary before the run, or lives on where the run is
+    /// passed over.
+    fn lives_on(&self, name: &str) -> bool {
+        let is_boundary = |item: &PlanItem| !matches!(item, PlanItem::Segment { .. });
+        let made = self.outside(name).and_then(|b| b.made.as_ref());
+        made.is_some_and(|made| made.arms < self.arms || self.plan[made.planned..].iter().any(is_boundary))
     }
 
     /// Returns the ending of the segment.

@@ -14,8 +14,8 @@ use super::{classify, macros, values};
 use crate::parse::{
     attributes, format_strings,
     syntax::{
-        Bound, binds_mutably, bound, bound_always, bound_by_let, compares, field_path, is_assign, place_base,
-        plain_name, values_among,
+        Bound, binds_mutably, bound, bound_always, bound_by_let, compares, field_path, is_assign,
+        leaves_part, place_base, plain_name, values_among,
     },
 };
 
@@ -133,6 +133,15 @@ impl Free {
         if let Some(base) = place_base(expr).filter(|_| matches!(expr, Expr::Path(_) | Expr::Field(_))) {
             self.note(base, |u| u.handed_on = true);
         }
+    }
+
+    /// Visits a value that is matched with a pattern, which may leave all or a part of it.
+    fn matched(&mut self, pat: &Pat, value: &Expr) {
+        let leaves = leaves_part(pat) || bound_always(pat).iter().any(|b| b.by_ref);
+        let name = plain_name(value).filter(|_| leaves);
+        let always = name.is_some_and(|name| self.uses.get(&name.to_string()).is_some_and(|u| u.always));
+        self.value(value);
+        name.into_iter().for_each(|name| self.note(name, |u| u.always = always));
     }
 
     /// Visits an operand of an operator.
@@ -550,7 +559,7 @@ impl<'a> Visit<'a> for Free {
     fn visit_local(&mut self, local: &'a Local) {
         if let Some(init) = &local.init {
             self.lent(&local.pat, &init.expr);
-            self.value(&init.expr);
+            self.matched(&local.pat, &init.expr);
             if let Some((_, diverge)) = &init.diverge {
                 let uses = self.apart(|s| s.visit_expr(diverge));
                 self.uses.one_of(&[Way { uses, ends_the_call: true }, Way::default()]);

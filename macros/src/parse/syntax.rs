@@ -408,3 +408,22 @@ pub(crate) fn binds_mutably(pat: &Pat) -> bool {
     search.visit_pat(pat);
     search.0
 }
+
+/// Returns whether a pattern has a `_` or a `..`, other than behind a reference or a name.
+pub(crate) fn leaves_part(pat: &Pat) -> bool {
+    struct Leaves(bool);
+    impl<'a> Visit<'a> for Leaves {
+        fn visit_pat(&mut self, pat: &'a Pat) {
+            match pat {
+                Pat::Wild(_) | Pat::Rest(_) => self.0 = true,
+                Pat::Struct(p) if p.rest.is_some() => self.0 = true,
+                Pat::Reference(_) => {}
+                Pat::Ident(p) if p.by_ref.is_none() => {}
+                other => visit::visit_pat(self, other),
+            }
+        }
+    }
+    let mut leaves = Leaves(false);
+    leaves.visit_pat(pat);
+    leaves.0
+}

@@ -111,10 +111,23 @@ impl Program {
         format!("f{}", self.seed)
     }
 
+    /// Returns whether a macro makes the function of a body that is its argument.
+    fn is_argument(&self) -> bool {
+        !self.by_macro && self.seed % 16 == 7
+    }
+
     pub(crate) fn render(&self, form: Form) -> String {
         let mut body = String::new();
         self.body.iter().for_each(|s| s.write(form, 1, &mut body));
         let name = self.name();
+        if self.is_argument() {
+            let q = marked("⟪#[host] $q: &Scalar<i32>¦#[key] $q: i32⟫", form);
+            return format!(
+                "macro_rules! make_{name} {{ ($x:ident $y:ident $m:ident $kv:ident $n:ident $q:ident $body:expr) => {{\n\
+                 #[graphable]\npub fn {name}($x: &Tensor<f32>, $y: &Tensor<f32>, $m: &Model, $kv: &Kv, #[key] $n: usize, {q}) \
+                 -> Result<Tensor<f32>> {{ $body }}\n}} }}\nmake_{name}!(x y m kv n q {{\n{body}}});\n"
+            );
+        }
         // What the device decides by.
         let q = marked("⟪#[host] q: &Scalar<i32>¦#[key] q: i32⟫", form);
         let function = format!(

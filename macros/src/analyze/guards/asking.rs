@@ -154,12 +154,12 @@ impl<'s> Asking<'s> {
     /// A variable with a value that is written out. Its type is known at once, and where methods or macros move it is not.
     fn literal(&mut self, at: usize, bound: Bound, value: &Expr) {
         let name = bound.ident.to_string();
-        let guard = written_out(Guard::whole(bound.ident), value);
-        self.known.insert(name.clone(), vec![Origin { at, guard: guard.clone() }]);
+        let guard = Guard::whole(bound.ident);
         let leaves = self.live_outs.carried.iter().any(|o| o.ident == guard.ident);
-        if !leaves && !self.moves_after(at, &name) {
-            self.once(at + 1, Origin { at, guard });
-        }
+        let known = written_out(guard.clone(), value, false);
+        self.known.insert(name.clone(), known.into_iter().map(|guard| Origin { at, guard }).collect());
+        let guard = written_out(guard, value, self.moves_after(at, &name)).filter(|_| !leaves);
+        guard.into_iter().for_each(|guard| self.once(at + 1, Origin { at, guard }));
     }
 
     /// A value that a pattern borrows from, and the variables that it moves out of it.
@@ -167,7 +167,7 @@ impl<'s> Asking<'s> {
         let (bound, lent): (Vec<Bound>, Vec<Bound>) = bound.into_iter().partition(|b| !b.by_ref);
         self.forget(&lent);
         if self.is_literal(at, &held.value) {
-            let asked = Some(written_out(held.guard(Asked::Whole), &held.value));
+            let asked = written_out(held.guard(Asked::Whole), &held.value, false);
             self.found.held.push(Held { asked, ..held });
             return;
         }
@@ -351,9 +351,13 @@ impl<'s> Asking<'s> {
     }
 }
 
-/// Asks about a value that is written out: its own type, and those of the values that are written out inside of it.
-pub(super) fn written_out(guard: Guard, value: &Expr) -> Guard {
-    Guard { asked: Asked::Itself, inside: literals::inside(value), ..guard }
+/// Asks about a value that is written out: its own type, and those of the values that are written out inside of it. If it is moved away,
+/// the question is about those that it borrows from, if there are any.
+pub(super) fn written_out(guard: Guard, value: &Expr, is_moved: bool) -> Option<Guard> {
+    let inside = literals::inside(value, is_moved);
+    let none = Asked::Parts { pat: Box::new(syn::parse_quote!(_)), parts: Vec::new(), itself: false };
+    let asked = if is_moved { none } else { Asked::Itself };
+    (!is_moved || !inside.is_empty()).then_some(Guard { asked, inside, ..guard })
 }
 
 /// Returns whether a statement moves all of a variable, on every way through it.

@@ -68,10 +68,11 @@ pub(super) fn is_call(expr: &Expr) -> bool {
     }
 }
 
-/// Returns, for each way to a value that is written out, the values that are so inside of it, and where.
-pub(super) fn inside(expr: &Expr) -> Vec<Inside> {
+/// Returns, for each way to a value that is written out, the values that are so inside of it, and where; or those alone that a reference
+/// in it borrows from, which stay where they are when it is moved.
+pub(super) fn inside(expr: &Expr, lent_alone: bool) -> Vec<Inside> {
     let of_tail = |tail: &Expr| {
-        let mut inner = Inner { parts: Vec::new() };
+        let mut inner = Inner { parts: Vec::new(), lent_alone };
         let pat = match syntax::bare(tail) {
             tail @ Expr::Reference(_) => inner.part(tail)?,
             tail => inner.fields(tail)?,
@@ -102,6 +103,8 @@ fn is_literal(expr: &Expr) -> bool {
 /// Patterns that are like expressions.
 struct Inner {
     parts: Vec<GuardPart>,
+    /// Set while only values behind references are asked about.
+    lent_alone: bool,
 }
 
 impl Inner {
@@ -114,8 +117,11 @@ impl Inner {
         }
         let expr = tails(expr).into_iter().map(syntax::bare).find(|tail| makes(tail))?;
         // What a reference is inside of a pattern may go through to.
+        let outside = self.lent_alone;
+        self.lent_alone &= references == 0;
         let fields = self.fields(expr);
-        if !is_literal(expr) {
+        let is_passed_over = std::mem::replace(&mut self.lent_alone, outside);
+        if is_passed_over || !is_literal(expr) {
             return fields;
         }
         let ident = format_ident!("__part{}", self.parts.len(), span = Span::mixed_site());

@@ -25,11 +25,12 @@ fn is_asked(local: &Local) -> bool {
 }
 
 /// Returns the questions about values from before the run that it makes for itself: they live on, unless the run moves them in a
-/// statement that is not left out.
+/// statement that is not left out, and is the only one to end them (`lives_on`).
 pub(in crate::analyze) fn of_made_before(
     locals: &[Local],
     run: &[Statement],
     unused: &HashSet<usize>,
+    lives_on: impl Fn(&str) -> bool,
 ) -> Vec<(usize, Step)> {
     let mut asked = Vec::new();
     for local in locals.iter().filter(|local| is_asked(local)) {
@@ -37,9 +38,9 @@ pub(in crate::analyze) fn of_made_before(
         for bound in syntax::bound_by_let(local) {
             let name = bound.ident.to_string();
             let mut used = run.iter().enumerate().filter(|(at, _)| !unused.contains(at));
-            if !used.any(|(_, s)| moves_all(s, &name)) {
-                asked.push((0, Step::AskEnd(written_out(Guard::whole(bound.ident), &init.expr))));
-            }
+            let is_moved = !lives_on(&name) && used.any(|(_, s)| moves_all(s, &name));
+            let guard = written_out(Guard::whole(bound.ident), &init.expr, is_moved);
+            asked.extend(guard.map(|guard| (0, Step::AskEnd(guard))));
         }
     }
     asked

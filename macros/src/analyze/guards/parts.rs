@@ -2,10 +2,7 @@
 
 use proc_macro2::Span;
 use quote::format_ident;
-use syn::{
-    Expr, Ident, Local, Pat, Stmt,
-    visit::{self, Visit},
-};
+use syn::{Expr, Ident, Local, Pat, Stmt};
 
 use crate::{
     model::Asked,
@@ -97,7 +94,7 @@ impl Names {
     }
 
     fn moves_all(&self, pat: &Pat) -> bool {
-        !leaves_part(pat) && self.of(pat).iter().all(|b| !b.by_ref)
+        !syntax::leaves_part(pat) && self.of(pat).iter().all(|b| !b.by_ref)
     }
 }
 
@@ -171,25 +168,6 @@ fn has_rest<'p>(elems: impl IntoIterator<Item = &'p Pat>) -> bool {
         Pat::Ident(p) => p.subpat.iter().any(|(_, pat)| matches!(**pat, Pat::Rest(_))),
         other => matches!(other, Pat::Rest(_)),
     })
-}
-
-/// Returns whether a pattern has a `_` or a `..`, other than behind a reference or a name.
-pub(super) fn leaves_part(pat: &Pat) -> bool {
-    struct Leaves(bool);
-    impl<'a> Visit<'a> for Leaves {
-        fn visit_pat(&mut self, pat: &'a Pat) {
-            match pat {
-                Pat::Wild(_) | Pat::Rest(_) => self.0 = true,
-                Pat::Struct(p) if p.rest.is_some() => self.0 = true,
-                Pat::Reference(_) => {}
-                Pat::Ident(p) if p.by_ref.is_none() => {}
-                other => visit::visit_pat(self, other),
-            }
-        }
-    }
-    let mut leaves = Leaves(false);
-    leaves.visit_pat(pat);
-    leaves.0
 }
 
 /// Returns whether an assignment to several places leaves a part of its value.

@@ -167,3 +167,32 @@ fn what_an_uncalled_closure_takes_is_kept_to_the_end() {
     assert_eq!(messages, "");
     assert_eq!(body.matches("= Literal { by: 4.0 };").count(), 1, "{body}");
 }
+
+#[test]
+fn a_pattern_in_a_block_leaves_what_it_does_not_bind() {
+    assert_asked("let g = autocast(2.0); { let _ = g; }", &["Ends(&g)"]);
+    assert_asked("let w = pair(); { let (_, k) = w; end(k); }", &["Ends(&w)"]);
+    assert_asked("let w = pair(); { let (a, b) = w; end((a, b)); }", &[]);
+    assert_asked("let g = [Unit]; { let _ = g; }", &["EndsItself(&g)", "EndsItself(&*__part0)"]);
+    assert_asked("let g = [Unit]; { let _ = g; let _moved = g; }", &[]);
+}
+
+#[test]
+fn a_reference_that_is_moved_leaves_what_it_borrows_from() {
+    assert_asked("let g = Holds { it: &Unit }; { let _moved = g; }", &["EndsItself(&**__part0)"]);
+    assert_asked(
+        "let g = (Unit, &Holds { it: Unit }); end(g);",
+        &["EndsItself(&*__part0)", "EndsItself(&**__part1)"],
+    );
+    assert_asked("let g = (Unit, 1usize); end(g);", &[]);
+}
+
+#[test]
+fn a_value_that_each_segment_makes_lives_where_another_one_ends_it() {
+    let before = "let g = Literal { by: 4.0 }; let e = #[eager] mix(&x)?;";
+    assert_asked(&format!("{before} let _r = &g; drop(g);"), &["EndsItself(&g)"]);
+    let returns =
+        |ends: &str| format!("let g = Literal {{ by: 4.0 }}; if n == 0 {{ {ends} return lin(x); }}");
+    assert_asked(&returns("drop(g);"), &["EndsItself(&g)"]);
+    assert_asked(&format!("{} drop(g);", returns("")), &[]);
+}

@@ -46,6 +46,24 @@ fn deferred(x: &Tensor<f32>, #[key] c: bool) -> Result<Tensor<f32>> {
     ops::add(&v, &w)
 }
 
+/// `let (a, b);`: on either side of a boundary, and together in a block.
+#[graphable]
+fn declared_together(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+    let (a, (b, _));
+    a = ops::scale(x, 3.0)?;
+    let h = #[eager]
+    mix(&a)?;
+    let (c, mut d);
+    {
+        b = ops::neg(&h)?;
+        (c, d) = (ops::scale(&b, 5.0)?, ops::neg(x)?);
+    }
+    let h = #[eager]
+    mix(&c)?;
+    d = ops::add(&d, &h)?;
+    ops::add(&ops::add(&a, &b)?, &d)
+}
+
 /// `ref mut`, boxes, and what lies in them.
 #[graphable]
 fn places(x: &Tensor<f32>) -> Result<Tensor<f32>> {
@@ -122,6 +140,37 @@ fn own_macros(x: &Tensor<f32>, m: &Model) -> Result<Tensor<f32>> {
     Ok(lin!(&h, &m.layers[2].a))
 }
 
+/// Arguments of a macro that makes the function, with boundaries in them.
+macro_rules! of_arguments {
+    ($name:ident, $x:ident, $n:ident, $sum:ident, $first:expr, $last:expr) => {
+        #[graphable]
+        fn $name($x: &Tensor<f32>, #[key] $n: usize) -> Result<Tensor<f32>> {
+            let first = $first;
+            let again = match $n {
+                1 => ops::neg($x)?,
+                _ => $first,
+            };
+            let $sum = ops::add(&first, &again)?;
+            $last
+        }
+    };
+}
+of_arguments! {
+    by_arguments, x, n, sum,
+    {
+        let h = #[eager]
+        mix(x)?;
+        ops::neg(&h)?
+    },
+    if n == 2 {
+        let e = #[eager]
+        mix(&sum)?;
+        ops::scale(&e, -3.0)
+    } else {
+        ops::neg(&sum)
+    }
+}
+
 #[derive(GraphOutput, Clone)]
 struct V<'s>(Tensor<'s, f32>);
 impl<'a, 's> std::ops::Add<&'a V<'s>> for &'a V<'s> {
@@ -194,6 +243,7 @@ fn a_regions_value_changed_in_place() {
 #[test]
 fn declared_and_assigned_later() {
     gives!(DeferredGraph, -6.0, |g, step, x, m| g.call(&step, &x, true));
+    gives!(DeclaredTogetherGraph, -64.0, |g, step, x, m| g.call(&step, &x));
 }
 
 #[test]
@@ -209,6 +259,8 @@ fn elements_by_mutable_references() {
 #[test]
 fn macros_of_the_user() {
     gives!(OwnMacrosGraph, 18.0, |g, step, x, m| g.call(&step, &x, &m));
+    gives!(ByArgumentsGraph, 24.0, |g, step, x, m| g.call(&step, &x, 2));
+    gives!(ByArgumentsGraph, 3.0, |g, step, x, m| g.call(&step, &x, 1));
 }
 
 #[test]

@@ -6,8 +6,35 @@ use super::{Generator, Kind, Scope};
 use crate::program::{Part, Stmt};
 
 impl Generator {
+    /// Two variables that are declared at once, and get their values one after the other, often on either side of a boundary.
+    fn declared_together(&mut self, scope: &mut Scope) -> Vec<Stmt> {
+        let (one, two) = (self.name(), self.name());
+        if one == two {
+            return self.deferred(scope);
+        }
+        scope.add(&one, Kind::Gone, false);
+        scope.add(&two, Kind::Gone, false);
+        let mut all = vec![format!("let ({one}, ({two}, _));")];
+        if self.chance(0.2) {
+            all.push(format!("({one}, {two}) = ({}?, {}?);", self.work(scope), self.work(scope)));
+            scope.add(&one, Kind::Tensor, false);
+        } else {
+            all.push(format!("{one} = {};", self.value(scope)));
+            scope.add(&one, Kind::Tensor, false);
+            if self.chance(0.6) {
+                all.push(format!("let _ = {};", self.region(scope)));
+            }
+            all.push(format!("{two} = {};", self.value(scope)));
+        }
+        scope.add(&two, Kind::Tensor, false);
+        all.into_iter().map(Stmt::text).collect()
+    }
+
     /// A variable that gets its value in both branches.
     pub(super) fn deferred(&mut self, scope: &mut Scope) -> Vec<Stmt> {
+        if self.chance(0.3) {
+            return self.declared_together(scope);
+        }
         let name = self.name();
         // It hides what had its name, and cannot be used yet.
         scope.add(&name, Kind::Gone, false);
