@@ -83,7 +83,10 @@ impl Analysis<'_, '_> {
                 Stmt::Expr(Expr::Assign(a), _) => {
                     for (ident, value) in assigned::values(&a.left, Some(&a.right)) {
                         // Only this run uses it.
-                        if self.is_initialised(&ident.to_string(), changed) {
+                        let name = ident.to_string();
+                        if self.is_initialised(&name, changed)
+                            || !changed.contains(&name) && asking.is_given(at, &name)
+                        {
                             asking.assigned(at, ident, value, &a.right);
                         }
                     }

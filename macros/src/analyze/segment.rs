@@ -412,20 +412,24 @@ fn may_fail(statement: &Statement) -> bool {
 /// written out, or have taken over host values.
 fn never_used(run: &[Statement], rest: &[Statement]) -> Vec<usize> {
     let mut idle = HashSet::new();
-    for (at, statement) in run.iter().enumerate().rev().filter(|(_, s)| s.made.is_some()) {
-        let is_unused = |name: &str| {
+    let is_unused = |at: usize, idle: &HashSet<usize>| {
+        run[at].binds.iter().map(|b| b.ident.to_string()).all(|name| {
             let behind =
                 run.iter().enumerate().skip(at + 1).filter(|(i, _)| !idle.contains(i)).map(|(_, s)| s);
             // Up to where it is shadowed.
-            let first = behind.chain(rest).find(|s| s.uses.has(name) || s.binds(name));
-            first.is_none_or(|s| !s.uses.has(name))
-        };
-        if statement.binds.iter().all(|b| is_unused(&b.ident.to_string())) {
+            let first = behind.chain(rest).find(|s| s.uses.has(&name) || s.binds(&name));
+            first.is_none_or(|s| !s.uses.has(&name))
+        })
+    };
+    for at in (0..run.len()).rev().filter(|at| run[*at].made.is_some()) {
+        if is_unused(at, &idle) {
             idle.insert(at);
         }
     }
+    // A closure that is left out may determine the type of a value.
+    let takes = |at: usize| takes_over(&run[at]) && is_unused(at, &HashSet::new());
     let mut guards: Vec<usize> = idle.into_iter().collect();
-    guards.retain(|at| guards::is_made_by_each(&run[*at]) || takes_over(&run[*at]));
+    guards.retain(|at| guards::is_made_by_each(&run[*at]) || takes(*at));
     guards.sort_unstable();
     guards
 }

@@ -137,6 +137,10 @@ impl Free {
 
     /// Visits a value that is matched with a pattern, which may leave all or a part of it.
     fn matched(&mut self, pat: &Pat, value: &Expr) {
+        if let (Pat::Wild(_), Some(name)) = (pat, plain_name(value)) {
+            // It stays where it is, and no closure captures it.
+            return self.note(name, |_| {});
+        }
         let leaves = leaves_part(pat) || bound_always(pat).iter().any(|b| b.by_ref);
         let name = plain_name(value).filter(|_| leaves);
         let always = name.is_some_and(|name| self.uses.get(&name.to_string()).is_some_and(|u| u.always));
@@ -238,7 +242,7 @@ impl Free {
         // Nothing is replaced inside a macro call, so a field path there needs its base as a whole.
         let mut inside = std::mem::replace(&mut self.uses, outside);
         inside.0.iter_mut().for_each(|(_, u)| {
-            u.whole = true;
+            (u.whole, u.named) = (true, true);
             u.in_macro |= !reads;
         });
         self.uses.merge(&inside);
@@ -474,8 +478,9 @@ impl<'a> Free {
             });
         });
         for (_, u) in &mut inside.0 {
-            // Of a variable whose fields it names, it may capture these alone.
-            let is_whole = u.captured && u.always || c.capture.is_some() && u.whole && u.fields.is_empty();
+            // Of a variable whose fields it names, it may capture these alone, and one that only a macro names not at all.
+            let is_named = u.whole && u.fields.is_empty() && !u.named;
+            let is_whole = u.captured && u.always || c.capture.is_some() && is_named;
             u.captured |= c.capture.is_some();
             u.always = u.by_value || is_whole;
         }
@@ -615,6 +620,9 @@ impl<'a> Visit<'a> for Free {
                     }
                     self.visit_expr(rest);
                 }
+            }
+            Expr::Assign(a) if matches!(*a.left, Expr::Infer(_)) && plain_name(&a.right).is_some() => {
+                plain_name(&a.right).into_iter().for_each(|name| self.note(name, |_| {}));
             }
             Expr::Assign(a) => {
                 self.given(&a.right);

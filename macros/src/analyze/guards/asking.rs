@@ -8,7 +8,7 @@ use std::{
 use syn::{Expr, Ident, Local, Stmt};
 
 use super::{
-    Questions, assigned,
+    Questions,
     lent::{Finding, Lending},
     literals,
     parts::{self, Left, Taken},
@@ -24,7 +24,7 @@ use crate::{
 /// A question about a value, where it got its name.
 #[derive(Clone)]
 pub(super) struct Origin {
-    at: usize,
+    pub(super) at: usize,
     pub(super) guard: Guard,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Asking<'s> {
     pub(super) known: HashMap<String, Vec<Origin>>,
     /// The values that were asked about.
     done: HashSet<(usize, String)>,
-    found: Questions,
+    pub(super) found: Questions,
 }
 
 impl<'s> Asking<'s> {
@@ -54,12 +54,12 @@ impl<'s> Asking<'s> {
     }
 
     /// Returns how a statement of the segment uses a variable.
-    fn use_at(&self, at: usize, name: &str) -> Option<&'s Use> {
+    pub(super) fn use_at(&self, at: usize, name: &str) -> Option<&'s Use> {
         self.run[at].uses.get(name).filter(|_| !self.unused.contains(&at))
     }
 
     /// Returns whether a statement of the segment moves all of a variable, on every way through it.
-    fn moves_all(&self, at: usize, name: &str) -> bool {
+    pub(super) fn moves_all(&self, at: usize, name: &str) -> bool {
         self.use_at(at, name).is_some() && moves_all(&self.run[at], name)
     }
 
@@ -121,33 +121,8 @@ impl<'s> Asking<'s> {
         if is_conditional { None } else { Finding::new(at, question).of(local) }
     }
 
-    /// Variables that get their value in an arm. Only the type of the value itself is asked about, where it is made. Those that the
-    /// run moves are asked about where they go.
-    pub(super) fn assigned_inside(&mut self, at: usize, names: &[String]) {
-        let moved = |name: &&String| {
-            let moves = self.run[at].uses.get(name).is_some_and(|u| u.by_value);
-            moves || (at + 1..self.run.len()).any(|i| self.moves_all(i, name))
-        };
-        let (moved, held): (Vec<String>, Vec<String>) = names.iter().cloned().partition(|name| moved(&name));
-        let mut stmt = self.run[at].stmt.clone();
-        let may_hold = |value: &Expr| literals::is_call(value) || self.is_literal(at, value);
-        let passed_on = assigned::variables(&stmt, &moved, may_hold);
-        let asked = assigned::asked(&mut stmt, at, &held, |ident, variable, value| {
-            let guard = Guard { ident, shown: variable.span(), asked: Asked::Itself, inside: Vec::new() };
-            may_hold(value).then_some(guard)
-        });
-        if !asked.is_empty() {
-            self.found.lending.push((at, stmt));
-            self.found.lent.extend(asked);
-        }
-        for variable in passed_on {
-            let guard = Guard { asked: Asked::Itself, ..Guard::whole(variable) };
-            self.known.insert(guard.ident.to_string(), vec![Origin { at, guard }]);
-        }
-    }
-
     /// Returns whether a value is written out, and nothing that has a name and may hold a guard is moved into it.
-    fn is_literal(&self, at: usize, value: &Expr) -> bool {
+    pub(super) fn is_literal(&self, at: usize, value: &Expr) -> bool {
         literals::is_asked(value) && self.given(at).next().is_none()
     }
 
@@ -232,14 +207,14 @@ impl<'s> Asking<'s> {
     }
 
     /// Returns the variables that may hold a guard and that a statement moves, or a part of them.
-    fn given(&self, at: usize) -> impl Iterator<Item = &Vec<Origin>> {
+    pub(super) fn given(&self, at: usize) -> impl Iterator<Item = &Vec<Origin>> {
         let uses = self.run[at].uses.0.iter().filter(|(_, u)| hands_on(u));
         uses.filter_map(|(name, _)| self.known.get(name))
     }
 
     /// Returns what to ask about a variable that gets a `whole` value, or a part of one. The last question is about itself.
     fn origins(&self, at: usize, value: &Expr, mut guard: Guard, whole: bool) -> Vec<Origin> {
-        let is_moved = syntax::place_base(value).is_some();
+        let is_moved = syntax::place_base(value).is_some() && !self.is_closure(value);
         if !whole || is_moved || !classify::call_free(value) {
             return vec![Origin { at, guard }];
         }
@@ -279,6 +254,11 @@ impl<'s> Asking<'s> {
             } else {
                 self.all(i, origins);
             }
+            return;
+        }
+        // The call of a closure may take it.
+        if let Some(i) = (at + 1..end).find(|&i| self.use_at(i, &name).is_some() && self.calls(i, &name)) {
+            self.all(i, origins);
             return;
         }
         let untouched =
@@ -367,7 +347,7 @@ pub(super) fn moves_all(statement: &Statement, name: &str) -> bool {
 }
 
 /// Returns whether a use may move the variable, or a part of it.
-fn hands_on(u: &Use) -> bool {
+pub(super) fn hands_on(u: &Use) -> bool {
     u.by_value || u.captured || u.handed_on || u.taken
 }
 

@@ -1,33 +1,50 @@
 //! Closures have the values that they capture: one that takes a value ends it when it is called.
 
 use syn::{
-    Expr, ExprCall, Macro, Stmt,
+    Expr, ExprCall, Ident, Macro, Stmt,
     visit::{self, Visit},
 };
 
-use super::asking::{Asking, Origin};
+use super::asking::{Asking, Origin, hands_on};
 use crate::{
-    facts::{macros, uses::Use},
+    facts::{classify, macros, statement::Statement, uses::Use},
     parse::syntax::{self, Bound},
 };
 
 impl Asking<'_> {
-    /// A closure with the values that it has captured: they end where it does, or, if it takes them, where it is called.
+    /// A closure with the values that it has captured: they end where it does. Those that it takes end where it is called, or what it
+    /// was given to.
     pub(super) fn closure(&mut self, at: usize, bound: &[Bound]) {
         let Some(name) = bound.first().map(|b| b.ident.to_string()) else { return };
-        let called = || self.behind(at, &name).any(|i| may_call(&self.run[i].stmt, &name));
-        let keeps = |u: &Use| if u.by_value { !called() } else { u.captured };
-        let uses = self.run[at].uses.0.iter().filter(|(_, u)| keeps(u));
-        let kept: Vec<Origin> =
-            uses.filter_map(|(name, _)| self.known.get(name)).flatten().cloned().collect();
+        let uses = &self.run[at].uses.0;
+        let of = |keeps: fn(&Use) -> bool| -> Vec<Origin> {
+            let names = uses.iter().filter(|(_, u)| keeps(u)).filter_map(|(name, _)| self.known.get(name));
+            names.flatten().cloned().collect()
+        };
+        let (kept, taken) = (of(|u| u.captured && !u.by_value), of(|u| u.by_value));
         self.forget(bound);
-        if kept.is_empty() {
-            return;
-        }
-        if !self.moves_after(at, &name) {
+        if !kept.is_empty() && !self.moves_after(at, &name) {
             self.parts(kept.iter().filter(|origin| !self.leaves(origin)).cloned().collect());
         }
-        self.known.insert(name, kept);
+        let ends = |i: usize| self.use_at(i, &name).is_some_and(hands_on) || self.calls(i, &name);
+        if !taken.is_empty() && !self.behind(at, &name).any(ends) {
+            self.parts(taken.into_iter().filter(|origin| !self.leaves(origin)).collect());
+        }
+        if !kept.is_empty() {
+            self.known.insert(name, kept);
+        }
+    }
+
+    /// Returns whether a value is a closure under its name.
+    pub(super) fn is_closure(&self, value: &Expr) -> bool {
+        let made = |name: &Ident| self.run.iter().rev().find(|s| s.binds(&name.to_string()));
+        let made = syntax::plain_name(value).and_then(made).and_then(Statement::local);
+        made.is_some_and(|local| classify::closure_name(local).is_some())
+    }
+
+    /// Returns whether a statement may call a variable.
+    pub(super) fn calls(&self, at: usize, name: &str) -> bool {
+        may_call(&self.run[at].stmt, name)
     }
 
     /// Returns whether later segments use the variable.
@@ -36,13 +53,12 @@ impl Asking<'_> {
     }
 }
 
-/// Returns whether a statement may call what has the name, also in a macro.
+/// Returns whether a statement may call what has the name, or a part of it, also in a macro.
 fn may_call(stmt: &Stmt, name: &str) -> bool {
     struct Calls<'n>(&'n str, bool);
     impl<'a> Visit<'a> for Calls<'_> {
         fn visit_expr_call(&mut self, e: &'a ExprCall) {
-            let callee: &Expr = syntax::bare(&e.func);
-            self.1 |= syntax::plain_name(callee).is_some_and(|callee| callee == self.0);
+            self.1 |= syntax::place_base(&e.func).is_some_and(|callee| callee == self.0);
             visit::visit_expr_call(self, e);
         }
         fn visit_macro(&mut self, mac: &'a Macro) {

@@ -196,3 +196,42 @@ fn a_value_that_each_segment_makes_lives_where_another_one_ends_it() {
     assert_asked(&returns("drop(g);"), &["EndsItself(&g)"]);
     assert_asked(&format!("{} drop(g);", returns("")), &[]);
 }
+
+#[test]
+fn a_closure_that_takes_a_value_may_be_called_under_another_name() {
+    let takes = "let g = list(autocast(2.0)); let f = || drop(g);";
+    for calls in [
+        "let r = f; r();",
+        "let w = (f, 1usize); (w.0)();",
+        "let (r, k) = (f, 1usize); r();",
+        "let r; r = f; r();",
+    ] {
+        assert_asked(&format!("{takes} {calls}"), &[]);
+    }
+    assert_asked("let g = autocast(2.0); let r = boxed(|| drop(g)); r();", &["Ends(&r)"]);
+}
+
+#[test]
+fn a_value_that_is_moved_into_an_assigned_variable_ends_with_it() {
+    let o = "let mut o = none(); let g = autocast(2.0);";
+    assert_asked(&format!("{o} o = Some(g); seen(&o);"), &["Ends(&g)", "Ends(&o)", "EndsItself(&o)"]);
+    assert_asked(&format!("{o} o = Some(move || seen(&g)); seen(&o);"), &["Ends(&o)", "Ends(&o)"]);
+    let w = "let g = autocast(2.0); let w;";
+    assert_asked(&format!("{w} {{ w = g; }} seen(&w);"), &["Ends(&g)"]);
+    assert_asked(&format!("{w} {{ w = g; }} drop(w);"), &[]);
+    assert_asked(
+        &format!("{w} if n == 0 {{ w = Some(move || seen(&g)); }} else {{ w = None; }} seen(&w);"),
+        &["Ends(&g)"],
+    );
+    assert_asked(
+        &format!("{w} if n == 0 {{ w = Some(g); }} else {{ w = None; }} let all = (w, 1usize);"),
+        &["Ends(&g)", "EndsItself(&w)", "EndsItself(&all)"],
+    );
+}
+
+#[test]
+fn a_macro_in_a_closure_may_ignore_what_it_names() {
+    assert_asked("let g = autocast(2.0); { let f = move || stringify!(g).len(); f(); }", &["Ends(&g)"]);
+    assert_asked("let g = autocast(2.0); { let f = move || { let _ = g; }; f(); }", &["Ends(&g)"]);
+    assert_asked("let g = autocast(2.0); { _ = g; }", &["Ends(&g)"]);
+}

@@ -16,6 +16,8 @@ pub(crate) struct Use {
     pub(crate) fields: BTreeSet<Vec<String>>,
     /// Used where the value itself is wanted: an argument, an element, the right side of an assignment.
     pub(crate) by_value: bool,
+    /// It is named in a call of a macro, which may ignore it.
+    pub(crate) named: bool,
     /// A `move` closure may capture it.
     pub(crate) captured: bool,
     /// Used by value or captured, and on every way through the code.
@@ -133,6 +135,7 @@ impl Uses {
                 whole: false,
                 fields: BTreeSet::new(),
                 by_value: false,
+                named: false,
                 captured: false,
                 always: false,
                 assigned: false,
@@ -172,6 +175,7 @@ impl Uses {
         let mine = self.entry(&u.ident);
         mine.whole |= u.whole;
         mine.by_value |= u.by_value;
+        mine.named |= u.named;
         mine.captured |= u.captured;
         mine.always |= u.always;
         mine.assigned |= u.assigned;

@@ -211,7 +211,7 @@ impl Generator {
     }
 
     fn statement(&mut self, scope: &mut Scope, depth: usize) -> Stmt {
-        let mut draw = self.rng.random_range(0..30);
+        let mut draw = self.rng.random_range(0..31);
         if depth == 0 && (22..26).contains(&draw) {
             draw = 12;
         }
@@ -236,6 +236,7 @@ impl Generator {
             20 => self.part_of(scope),
             21 => Stmt::text("h = ops::scale(&h, 0.5)?;"),
             22..=25 => self.nested(scope, depth),
+            26 => self.given(scope),
             _ => self.without_guard(),
         }
     }
@@ -449,6 +450,25 @@ impl Generator {
                 }
             }
         };
+        Stmt::text(text)
+    }
+
+    /// A variable that is assigned what another one had, or a closure under another name.
+    fn given(&mut self, scope: &mut Scope) -> Stmt {
+        let Some(Var { name, kind, .. }) = self.moved(scope) else { return Stmt::text("h = ops::neg(&h)?;") };
+        let new = self.name(scope);
+        let optional = Kind::Optional(Box::new(kind.clone()));
+        let (kind, text) = match self.rng.random_range(0..5) {
+            0 => (kind, format!("let {new}; {{ {new} = {name}; }}")),
+            1 => (optional, format!("let mut {new} = None; seen(&{new}); {new} = Some({name});")),
+            2 => (Kind::Closure, format!("let {new}; {{ {new} = move || seen(&{name}); }} {new}();")),
+            3 => {
+                let arms = format!("{{ {new} = Some({name}); }} else {{ end({name}); {new} = None; }}");
+                (optional, format!("let {new}; if n & 2 == 0 {arms} {UNDECIDED}"))
+            }
+            _ => return Stmt::text(format!("let take = || drop({name}); let end_it = take; end_it();")),
+        };
+        scope.add(&new, kind);
         Stmt::text(text)
     }
 
