@@ -75,8 +75,9 @@ impl Analysis<'_, '_> {
                     if let Some(init) = local.init.as_ref().filter(is_asked) {
                         asking.local(at, local, &init.expr);
                         continue;
-                    } else if local.init.is_some() {
-                        asking.closure(at, &statement.binds);
+                    } else if let Some(init) = &local.init {
+                        let is_move = matches!(&*init.expr, Expr::Closure(c) if c.capture.is_some());
+                        asking.closure(at, &statement.binds, is_move);
                         continue;
                     }
                 }

@@ -72,10 +72,11 @@ impl Analysis<'_, '_> {
         never_used.retain(|at| unused.contains(at));
         if tail.is_some() {
             // They end with the function, as the segment does.
-            let by_segment = never_used.drain(..).filter(|at| guards::is_made_by_each(&run[*at]));
+            let by_segment = never_used.extract_if(.., |at| guards::is_made_by_each(&run[*at]));
             by_segment.for_each(|at| _ = unused.remove(&at));
         }
-        let kept = never_used.into_iter().map(|at| Part::Written(kept_until_the_end(run, at)));
+        let kept: Vec<Part> =
+            never_used.iter().map(|at| Part::Written(kept_until_the_end(run, *at))).collect();
         let mut parts: Vec<Part> = outs.copies.iter().cloned().map(Part::Written).collect();
         let nothing_leaves = tail.is_none() && outs.carried.is_empty() && outs.shadowed.is_empty();
         if nothing_leaves && unused.len() == run.len() {
@@ -84,9 +85,19 @@ impl Analysis<'_, '_> {
             return (parts, outs.rematerialised);
         }
         let again = outs.rematerialised.clone();
+        // Nothing comes behind the tail; before the segment, they may only move what it does not use.
+        let used = run.iter().enumerate().filter(|(at, _)| !unused.contains(at)).map(|(_, s)| s).chain(value);
+        let used = Sequence::of(used);
+        let is_free = never_used.iter().all(|at| run[*at].value.names().all(|name| !used.has(name)));
+        let (before, behind) = match tail {
+            None => (Vec::new(), kept),
+            Some(_) if is_free => (kept, Vec::new()),
+            Some(_) => (Vec::new(), Vec::new()),
+        };
+        parts.extend(before);
         let device = Device { run, tail, rest, outs, unused, borrows };
         parts.push(Part::Segment(Box::new(self.device(device, after))));
-        parts.extend(kept);
+        parts.extend(behind);
         (parts, again)
     }
 
@@ -411,25 +422,24 @@ fn may_fail(statement: &Statement) -> bool {
 /// Returns the values of a run that each segment which uses one makes for itself, that nothing uses, and that may be guards: they are
 /// written out, or have taken over host values.
 fn never_used(run: &[Statement], rest: &[Statement]) -> Vec<usize> {
+    let all: Vec<&Statement> = run.iter().chain(rest).collect();
     let mut idle = HashSet::new();
     let is_unused = |at: usize, idle: &HashSet<usize>| {
-        run[at].binds.iter().map(|b| b.ident.to_string()).all(|name| {
-            let behind =
-                run.iter().enumerate().skip(at + 1).filter(|(i, _)| !idle.contains(i)).map(|(_, s)| s);
+        all[at].binds.iter().map(|b| b.ident.to_string()).all(|name| {
             // Up to where it is shadowed.
-            let first = behind.chain(rest).find(|s| s.uses.has(&name) || s.binds(&name));
-            first.is_none_or(|s| !s.uses.has(&name))
+            let mut behind = (at + 1..all.len()).filter(|i| !idle.contains(i)).map(|i| all[i]);
+            behind.find(|s| s.uses.has(&name) || s.binds(&name)).is_none_or(|s| !s.uses.has(&name))
         })
     };
-    for at in (0..run.len()).rev().filter(|at| run[*at].made.is_some()) {
+    for at in (0..all.len()).rev().filter(|at| all[*at].made.is_some()) {
         if is_unused(at, &idle) {
             idle.insert(at);
         }
     }
     // A closure that is left out may determine the type of a value.
-    let takes = |at: usize| takes_over(&run[at]) && is_unused(at, &HashSet::new());
-    let mut guards: Vec<usize> = idle.into_iter().collect();
-    guards.retain(|at| guards::is_made_by_each(&run[*at]) || takes(*at));
+    let takes = |at: usize| takes_over(all[at]) && is_unused(at, &HashSet::new());
+    let mut guards: Vec<usize> = idle.into_iter().filter(|at| *at < run.len()).collect();
+    guards.retain(|at| guards::is_made_by_each(all[*at]) || takes(*at));
     guards.sort_unstable();
     guards
 }

@@ -14,14 +14,16 @@ use crate::{
 impl Asking<'_> {
     /// A closure with the values that it has captured: they end where it does. Those that it takes end where it is called, or what it
     /// was given to.
-    pub(super) fn closure(&mut self, at: usize, bound: &[Bound]) {
+    pub(super) fn closure(&mut self, at: usize, bound: &[Bound], is_move: bool) {
         let Some(name) = bound.first().map(|b| b.ident.to_string()) else { return };
         let uses = &self.run[at].uses.0;
-        let of = |keeps: fn(&Use) -> bool| -> Vec<Origin> {
-            let names = uses.iter().filter(|(_, u)| keeps(u)).filter_map(|(name, _)| self.known.get(name));
-            names.flatten().cloned().collect()
+        // What one inside of it captures is taken out of one that borrows.
+        let keeps = |u: &Use| is_move && !u.by_value;
+        let of = |kept: bool| -> Vec<Origin> {
+            let among = uses.iter().filter(|(_, u)| (u.captured || u.by_value) && keeps(u) == kept);
+            among.filter_map(|(name, _)| self.known.get(name)).flatten().cloned().collect()
         };
-        let (kept, taken) = (of(|u| u.captured && !u.by_value), of(|u| u.by_value));
+        let (kept, taken) = (of(true), of(false));
         self.forget(bound);
         if !kept.is_empty() && !self.moves_after(at, &name) {
             self.parts(kept.iter().filter(|origin| !self.leaves(origin)).cloned().collect());

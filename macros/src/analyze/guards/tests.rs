@@ -132,6 +132,9 @@ fn a_move_closure_has_what_it_captures() {
     assert_asked(&format!("{takes} assert!(f());"), &[]);
     assert_asked(&format!("{takes} end(f);"), &[]);
     assert_asked(&format!("{takes} seen(&f);"), &["Ends(&g)"]);
+    let inner = "let g = autocast(2.0); let f = || { let i = move || seen(&g); i(); };";
+    assert_asked(&format!("{inner} f();"), &[]);
+    assert_asked(&format!("{inner} seen(&f);"), &["Ends(&g)"]);
     // A borrow moves nothing.
     assert_asked("let g = autocast(2.0); let f = || seen(&g); f();", &["Ends(&g)"]);
 }
@@ -151,6 +154,27 @@ fn what_takes_over_host_values_stays_in_host_code() {
     let (_, host_code) = body.split_once("let g = ").expect(&body);
     let (before, _) = host_code.split_once("mix(&h)").expect(&body);
     assert!(before.contains("if n & 1 == 0 { Some(g) } else { None }"), "{body}");
+}
+
+#[test]
+fn what_nothing_uses_is_made_before_the_last_segment() {
+    let body_of = |statements: &str| {
+        let (body, _, messages) = host_code_of(&format!(
+            "fn f(x: &Tensor<f32>, n: usize) -> Result<Tensor<f32>> {{
+                let g = Literal {{ by: 4.0 }};
+                let e = #[eager] mix(&x)?;
+                {statements}
+                lin(&e)
+            }}"
+        ));
+        assert_eq!(messages, "");
+        body
+    };
+    let body = body_of("let kept = Holds { it: autocast(n) };");
+    assert!(body.contains("let __kept0 = Holds { it: autocast(n) };"), "{body}");
+    // The closure is left out, so host code has the literal.
+    let body = body_of("let f = || drop(g);");
+    assert!(body.contains("let __kept0 = Literal { by: 4.0 };"), "{body}");
 }
 
 #[test]

@@ -67,8 +67,11 @@ impl Scope {
         }
     }
 
-    /// Takes over what a block moved.
+    /// Takes over what a block moved, and the conditions by which it did.
     fn after(&mut self, inner: &Self) {
+        if self.vars.iter().zip(&inner.vars).any(|(own, inner)| own.lent != inner.lent) {
+            self.conditions.retain(|condition| inner.conditions.contains(condition));
+        }
         for (own, inner) in self.vars.iter_mut().zip(&inner.vars) {
             own.lent |= inner.lent;
         }
@@ -88,11 +91,11 @@ pub(super) fn program(seed: u64) -> Program {
     let mut body = vec![Stmt::text("let mut h = ops::neg(x)?;")];
     let before = g.rng.random_range(1..6);
     body.extend((0..before).map(|_| g.statement(&mut scope, 2)));
-    body.push(g.boundary());
+    body.push(g.boundary(&scope));
     if g.rng.random_bool(0.4) {
         let between = g.rng.random_range(1..3);
         body.extend((0..between).map(|_| g.statement(&mut scope, 2)));
-        body.push(g.boundary());
+        body.push(g.boundary(&scope));
     }
     if g.rng.random_bool(0.3) {
         body.push(g.statement(&mut scope, 1));
@@ -117,16 +120,15 @@ impl Generator {
         self.rng.random_bool(p)
     }
 
-    fn boundary(&mut self) -> Stmt {
-        let region = *[
-            "h = ⟦eager⟧ held(&h)?;",
-            "let mut h = ⟦eager⟧ held(&h)?;",
-            "if n & 1 == 0 { h = ⟦eager⟧ held(&h)?; }",
-            "{ h = ⟦eager⟧ held(&h)?; }",
-        ]
-        .choose(&mut self.rng)
-        .expect("there are some");
-        Stmt::text(region)
+    /// Under a condition that decides about no guard.
+    fn boundary(&mut self, scope: &Scope) -> Stmt {
+        let condition = scope.conditions.choose(&mut self.rng);
+        Stmt::text(match (self.rng.random_range(0..4), condition) {
+            (0, _) => "let mut h = ⟦eager⟧ held(&h)?;".to_owned(),
+            (1, Some(condition)) => format!("if {condition} {{ h = ⟦eager⟧ held(&h)?; }}"),
+            (2, _) => "{ h = ⟦eager⟧ held(&h)?; }".to_owned(),
+            _ => "h = ⟦eager⟧ held(&h)?;".to_owned(),
+        })
     }
 
     /// A value that is made here, and nothing else has.
@@ -180,14 +182,19 @@ impl Generator {
         }
     }
 
-    /// A value that is there on some calls. Later conditions test something else, or nothing is decided.
-    fn some_if(&mut self, scope: &mut Scope, value: &str) -> String {
+    /// A condition that decides whether there is a guard, and a mark if what comes later may test it as well.
+    fn deciding(&mut self, scope: &mut Scope) -> (&'static str, &'static str) {
         let same = self.chance(0.3);
-        let (condition, mark) = match scope.conditions.len() {
+        match scope.conditions.len() {
             0 => ("n == 3", UNDECIDED),
             count if same => (scope.conditions[self.rng.random_range(0..count)], UNDECIDED),
             count => (scope.conditions.remove(self.rng.random_range(0..count)), ""),
-        };
+        }
+    }
+
+    /// A value that is there on some calls. Later conditions test something else, or nothing is decided.
+    fn some_if(&mut self, scope: &mut Scope, value: &str) -> String {
+        let (condition, mark) = self.deciding(scope);
         format!("if {condition} {{ Some({value}) }} else {{ None }}{mark}")
     }
 
@@ -411,9 +418,9 @@ impl Generator {
 
     /// A statement that ends a value on some ways, and leaves it where it is on others.
     fn ended_on_some_ways(&mut self, scope: &mut Scope) -> Stmt {
-        let condition = *scope.conditions.choose(&mut self.rng).unwrap_or(&"n == 3");
         let Some(Var { name, kind, .. }) = self.moved(scope) else { return Stmt::text("h = ops::neg(&h)?;") };
-        Stmt::text(match self.rng.random_range(0..9) {
+        let (condition, mark) = self.deciding(scope);
+        let text = match self.rng.random_range(0..9) {
             0 => format!("if {condition} {{ drop({name}); }}"),
             1 => format!("if {condition} {{ h = ops::neg(&h)?; }} else {{ end({name}); }}"),
             2 => format!("match n {{ 0 | 3 => drop({name}), _ => {{}} }}"),
@@ -427,15 +434,17 @@ impl Generator {
             6 => format!("while {condition} {{ drop({name}); break; }}"),
             7 => format!("let _k = if {condition} {{ end({name}); 1usize }} else {{ 2 }};"),
             _ => format!("for i in 0..n {{ if i == 1 {{ drop({name}); break; }} }}"),
-        })
+        };
+        Stmt::text(format!("{text} {mark}"))
     }
 
     fn captured(&mut self, scope: &mut Scope) -> Stmt {
         let Some(Var { name, .. }) = self.moved(scope) else { return Stmt::text("h = ops::neg(&h)?;") };
-        let text = match self.rng.random_range(0..12) {
+        let text = match self.rng.random_range(0..13) {
             0..=3 => format!("let end_it = || drop({name}); end_it();"),
             4 => format!("end(move || seen(&{name}));"),
             5 => format!("{{ let see = move || seen(&{name}); see(); }}"),
+            12 => format!("let end_it = || {{ let see = move || seen(&{name}); see() }}; end_it();"),
             6 => {
                 format!("if n & 1 == 0 {{ let see = move || seen(&{name}); see(); }} else {{ end({name}); }}")
             }
