@@ -174,8 +174,10 @@ fn function(rng: &mut StdRng, rules: &Rules, capturable: bool) -> Func {
     let blamed = rules.extended && rules.states.is_empty() && !fails && !rules.flows;
     let mut own = StdRng::seed_from_u64(rules.seed << 20 ^ vars as u64);
     let may = match own.random_range(0..6) {
+        // Few programs have a padded size at hand.
+        0..=3 if blamed && rules.padded => May { number: true, ..May::default() },
         0 | 1 if blamed => May { number: true, ..May::default() },
-        2 | 3 if blamed => May { pick: true, ..May::default() },
+        2..=4 if blamed => May { pick: true, ..May::default() },
         _ => May { draw: !fails, ..May::default() },
     };
     let hosts = vec![0];
