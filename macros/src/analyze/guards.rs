@@ -86,7 +86,7 @@ impl Analysis<'_, '_> {
                         // Only this run uses it.
                         let name = ident.to_string();
                         if self.is_initialised(&name, changed)
-                            || !changed.contains(&name) && asking.is_given(at, &name)
+                            || !changed.contains(&name) && asking.is_given(at, ident)
                         {
                             asking.assigned(at, ident, value, &a.right);
                         }

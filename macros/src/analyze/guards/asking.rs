@@ -37,7 +37,7 @@ impl Origin {
 /// The questions that are found, from the beginning of a run to its end.
 pub(super) struct Asking<'s> {
     pub(super) run: &'s [Statement],
-    pub(super) live_outs: &'s LiveOuts,
+    live_outs: &'s LiveOuts,
     /// Statements that the segment leaves out.
     unused: &'s HashSet<usize>,
     /// What to ask about the variables that may hold a guard.
@@ -72,6 +72,11 @@ impl<'s> Asking<'s> {
     pub(super) fn behind(&self, at: usize, name: &str) -> Range<usize> {
         let end = self.run.len();
         at + 1..(at + 1..end).find(|&i| self.run[i].binds(name)).map_or(end, |i| i + 1)
+    }
+
+    /// Returns whether later segments use the variable.
+    pub(super) fn leaves(&self, variable: &Ident) -> bool {
+        self.live_outs.carried.iter().any(|out| out.ident == *variable)
     }
 
     pub(super) fn found(self) -> Questions {
@@ -130,7 +135,7 @@ impl<'s> Asking<'s> {
     fn literal(&mut self, at: usize, bound: Bound, value: &Expr) {
         let name = bound.ident.to_string();
         let guard = Guard::whole(bound.ident);
-        let leaves = self.live_outs.carried.iter().any(|o| o.ident == guard.ident);
+        let leaves = self.leaves(&guard.ident);
         let known = written_out(guard.clone(), value, false);
         self.known.insert(name.clone(), known.into_iter().map(|guard| Origin { at, guard }).collect());
         let guard = written_out(guard, value, self.moves_after(at, &name)).filter(|_| !leaves);
@@ -240,7 +245,7 @@ impl<'s> Asking<'s> {
         let taken = |i: &usize| parts::taken_by(&run[*i].stmt, &name);
         let uses = |i: &usize| self.use_at(*i, &name);
         let moves = |i: usize| uses(&i).is_some_and(Use::moves) && matches!(taken(&i), Taken::All);
-        let leaves = shadowed.is_none() && self.live_outs.carried.iter().any(|o| o.ident == own.ident);
+        let leaves = shadowed.is_none() && self.leaves(&own.ident);
         let lends = matches!(own.asked, Asked::Referent);
         if leaves || !lends && behind.clone().any(moves) {
             // What it moved into is asked.

@@ -49,9 +49,8 @@ impl Asking<'_> {
     }
 
     /// Returns whether a statement moves what may hold a guard into a variable that had a value, and that no later code uses.
-    pub(super) fn is_given(&self, at: usize, name: &str) -> bool {
-        let leaves = self.live_outs.carried.iter().any(|o| o.ident == name);
-        !leaves && self.given(at).next().is_some()
+    pub(super) fn is_given(&self, at: usize, variable: &Ident) -> bool {
+        !self.leaves(variable) && self.given(at).next().is_some()
     }
 
     /// What a statement moves into variables that it assigns inside of a block or an arm, and that no later code but the run's uses: it
@@ -62,7 +61,7 @@ impl Asking<'_> {
             let is_outer = self.run[at].uses.get(&name).is_some_and(|u| u.assigned);
             let mut given: Vec<Origin> =
                 names.iter().filter_map(|name| self.known.get(name)).flatten().cloned().collect();
-            if !is_outer || given.is_empty() || self.live_outs.carried.iter().any(|o| o.ident == variable) {
+            if !is_outer || given.is_empty() || self.leaves(&variable) {
                 continue;
             }
             if moved.contains(&name) {
@@ -154,22 +153,35 @@ struct Assigned<'v, F> {
     guards: Vec<Guard>,
 }
 
-impl<F: Fn(Ident, &Ident, &Expr) -> Option<Guard>> VisitMut for Assigned<'_, F> {
-    fn visit_expr_assign_mut(&mut self, e: &mut syn::ExprAssign) {
-        visit_mut::visit_expr_assign_mut(self, e);
+impl<F: Fn(Ident, &Ident, &Expr) -> Option<Guard>> Assigned<'_, F> {
+    /// Gives a name to a value that a place gets, or to the parts of it that stand there as such.
+    fn give(&mut self, left: &Expr, value: &mut Expr) {
+        let left = syntax::bare(left);
+        if let (Expr::Tuple(left), Expr::Tuple(value)) = (left, &mut *value)
+            && left.elems.len() == value.elems.len()
+        {
+            left.elems.iter().zip(&mut value.elems).for_each(|(left, value)| self.give(left, value));
+            return;
+        }
         let Some(variable) =
-            syntax::plain_name(&e.left).filter(|name| self.variables.contains(&name.to_string()))
+            syntax::plain_name(left).filter(|name| self.variables.contains(&name.to_string()))
         else {
             return;
         };
         let name = format_ident!("__given{}_{}", self.at, self.guards.len(), span = Span::mixed_site());
-        let Some(guard) = (self.question)(name.clone(), variable, &e.right) else { return };
+        let Some(guard) = (self.question)(name.clone(), variable, value) else { return };
         self.guards.push(guard);
-        let value = &e.right;
-        *e.right = syn::parse_quote!({
+        *value = syn::parse_quote!({
             let #name = #value;
             #name
         });
+    }
+}
+
+impl<F: Fn(Ident, &Ident, &Expr) -> Option<Guard>> VisitMut for Assigned<'_, F> {
+    fn visit_expr_assign_mut(&mut self, e: &mut syn::ExprAssign) {
+        visit_mut::visit_expr_assign_mut(self, e);
+        self.give(&e.left, &mut e.right);
     }
 
     fn visit_expr_closure_mut(&mut self, _: &mut syn::ExprClosure) {}

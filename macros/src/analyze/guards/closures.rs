@@ -26,11 +26,11 @@ impl Asking<'_> {
         let (kept, taken) = (of(true), of(false));
         self.forget(bound);
         if !kept.is_empty() && !self.moves_after(at, &name) {
-            self.parts(kept.iter().filter(|origin| !self.leaves(origin)).cloned().collect());
+            self.parts(kept.iter().filter(|origin| !self.leaves(&origin.guard.ident)).cloned().collect());
         }
         let ends = |i: usize| self.use_at(i, &name).is_some_and(hands_on) || self.calls(i, &name);
         if !taken.is_empty() && !self.behind(at, &name).any(ends) {
-            self.parts(taken.into_iter().filter(|origin| !self.leaves(origin)).collect());
+            self.parts(taken.into_iter().filter(|origin| !self.leaves(&origin.guard.ident)).collect());
         }
         if !kept.is_empty() {
             self.known.insert(name, kept);
@@ -47,11 +47,6 @@ impl Asking<'_> {
     /// Returns whether a statement may call a variable.
     pub(super) fn calls(&self, at: usize, name: &str) -> bool {
         may_call(&self.run[at].stmt, name)
-    }
-
-    /// Returns whether later segments use the variable.
-    fn leaves(&self, origin: &Origin) -> bool {
-        self.live_outs.carried.iter().any(|o| o.ident == origin.guard.ident)
     }
 }
 

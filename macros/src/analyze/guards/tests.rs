@@ -243,6 +243,8 @@ fn a_value_that_is_moved_into_an_assigned_variable_ends_with_it() {
     let w = "let g = autocast(2.0); let w;";
     assert_asked(&format!("{w} {{ w = g; }} seen(&w);"), &["Ends(&g)"]);
     assert_asked(&format!("{w} {{ w = g; }} drop(w);"), &[]);
+    let tuple = "let a; let b; { (a, b) = (autocast(2.0), 1.0); } seen(&a); seen(&b);";
+    assert_asked(tuple, &["EndsItself(&__given0_0)"]);
     assert_asked(
         &format!("{w} if n == 0 {{ w = Some(move || seen(&g)); }} else {{ w = None; }} seen(&w);"),
         &["Ends(&g)"],

@@ -311,7 +311,8 @@ impl Generator {
         let is_guard = matches!(kind, Kind::Guard | Kind::Other);
         scope.add(&name, kind);
         if self.chance(0.2) {
-            return Stmt::text(format!("let {name}; let _k; ({name}, _k) = ({one}, 1usize);"));
+            let (open, close) = if is_guard && self.chance(0.5) { ("{", "}") } else { ("", "") };
+            return Stmt::text(format!("let {name}; let _k; {open} ({name}, _k) = ({one}, 1usize); {close}"));
         }
         if self.chance(0.15) {
             let of = self.seed;
