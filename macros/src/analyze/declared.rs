@@ -6,8 +6,11 @@ use syn::{Pat, PatIdent, Stmt};
 /// the other.
 pub(super) fn apart(stmts: Vec<Stmt>) -> Vec<Stmt> {
     let apart = |stmt: Stmt| match &stmt {
-        Stmt::Local(local) if local.init.is_none() && local.attrs.is_empty() => match names(&local.pat) {
-            Some(names) => names.into_iter().map(|name| syn::parse_quote!(let #name;)).collect(),
+        Stmt::Local(local) if local.init.is_none() => match names(&local.pat) {
+            Some(names) => {
+                let attrs = &local.attrs;
+                names.into_iter().map(|name| syn::parse_quote!(#(#attrs)* let #name;)).collect()
+            }
             None => vec![stmt],
         },
         _ => vec![stmt],
@@ -15,11 +18,16 @@ pub(super) fn apart(stmts: Vec<Stmt>) -> Vec<Stmt> {
     stmts.into_iter().flat_map(apart).collect()
 }
 
-/// Returns the names in a tuple of names; `None` for other patterns.
+/// Returns the names in a tuple or an array of names; `None` for other patterns.
 fn names(pat: &Pat) -> Option<Vec<&PatIdent>> {
-    let Pat::Tuple(tuple) = pat else { return None };
+    let parts = match pat {
+        Pat::Tuple(tuple) => &tuple.elems,
+        Pat::Slice(slice) => &slice.elems,
+        Pat::Paren(inner) => return names(&inner.pat),
+        _ => return None,
+    };
     let mut found = Vec::new();
-    for part in &tuple.elems {
+    for part in parts {
         match part {
             Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => found.push(name),
             Pat::Wild(_) => {}

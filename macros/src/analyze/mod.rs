@@ -22,6 +22,7 @@ mod declared;
 mod eager_values;
 mod evaluation_order;
 mod field_paths;
+pub(crate) mod groups;
 mod guards;
 mod host_values;
 mod iterators;

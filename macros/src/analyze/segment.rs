@@ -422,25 +422,28 @@ fn may_fail(statement: &Statement) -> bool {
 /// Returns the values of a run that each segment which uses one makes for itself, that nothing uses, and that may be guards: they are
 /// written out, or have taken over host values.
 fn never_used(run: &[Statement], rest: &[Statement]) -> Vec<usize> {
-    let all: Vec<&Statement> = run.iter().chain(rest).collect();
-    let mut idle = HashSet::new();
-    let is_unused = |at: usize, idle: &HashSet<usize>| {
-        all[at].binds.iter().map(|b| b.ident.to_string()).all(|name| {
-            // Up to where it is shadowed.
-            let mut behind = (at + 1..all.len()).filter(|i| !idle.contains(i)).map(|i| all[i]);
-            behind.find(|s| s.uses.has(&name) || s.binds(&name)).is_none_or(|s| !s.uses.has(&name))
-        })
-    };
-    for at in (0..all.len()).rev().filter(|at| all[*at].made.is_some()) {
-        if is_unused(at, &idle) {
-            idle.insert(at);
-        }
+    if !run.iter().any(|s| guards::is_made_by_each(s) || takes_over(s)) {
+        return Vec::new();
     }
-    // A closure that is left out may determine the type of a value.
-    let takes = |at: usize| takes_over(all[at]) && is_unused(at, &HashSet::new());
-    let mut guards: Vec<usize> = idle.into_iter().filter(|at| *at < run.len()).collect();
-    guards.retain(|at| guards::is_made_by_each(all[*at]) || takes(*at));
-    guards.sort_unstable();
+    // What later code uses, without values that nothing uses, and with these: a closure that is left out may determine the type of a
+    // value.
+    let (mut needed, mut named) = (Uses::default(), Uses::default());
+    let mut guards = Vec::new();
+    for at in (0..run.len() + rest.len()).rev() {
+        let statement = run.get(at).unwrap_or_else(|| &rest[at - run.len()]);
+        let is_idle = statement.made.is_some() && !statement.is_used_by(&needed);
+        if is_idle && at < run.len() {
+            let is_guard = guards::is_made_by_each(statement);
+            if is_guard || takes_over(statement) && !statement.is_used_by(&named) {
+                guards.push(at);
+            }
+        }
+        if !is_idle {
+            needed.precede(statement);
+        }
+        named.precede(statement);
+    }
+    guards.reverse();
     guards
 }
 
@@ -469,15 +472,14 @@ fn kept_until_the_end(run: &[Statement], at: usize) -> Stmt {
 
 /// Returns closures of the run, and bindings that host code evaluates, that no later code in the run uses.
 fn unused(run: &[Statement], value: Option<&Statement>, host: impl Fn(usize) -> bool) -> HashSet<usize> {
-    let mut unused = HashSet::new();
+    let (mut unused, mut behind) = (HashSet::new(), Uses::default());
+    value.into_iter().for_each(|value| behind.precede(value));
     for (at, statement) in run.iter().enumerate().rev() {
-        if statement.local().is_none() || statement.made.is_none() && !host(at) {
-            continue;
-        }
-        let behind = (at + 1..run.len()).filter(|i| !unused.contains(i)).map(|i| &run[i]).chain(value);
-        let behind = Sequence::of(behind);
-        if statement.binds.iter().all(|b| !behind.has(&b.ident.to_string())) {
+        let may_be_left_out = statement.local().is_some() && (statement.made.is_some() || host(at));
+        if may_be_left_out && !statement.is_used_by(&behind) {
             unused.insert(at);
+        } else {
+            behind.precede(statement);
         }
     }
     unused

@@ -21,7 +21,7 @@ use crate::{
     },
     model::{Header, HostCode, PlanItem},
     parse::{
-        attributes, device, groups, hygiene, instrument, item_attributes, lifetimes,
+        attributes, device, hygiene, instrument, item_attributes, lifetimes,
         parameter_kind::Kind,
         parameters::{self, Marks},
         referents,
@@ -109,7 +109,7 @@ impl<'a> Item<'a> {
         let marks = sig.inputs.iter_mut().map(|argument| parameters::take(argument, errors)).collect();
         let outer = owner.map(|o| &o.generics).or(around.as_ref().map(|a| &a.generics));
         lifetimes::fill_fn(&mut sig, Some(&mut block), outer);
-        groups::open(&mut block);
+        analyze::groups::open(&mut block);
         device::spread(&mut block);
         let flow_is_wrong = !unparsed && check::device::check(&sig, &block, errors);
         referents::written(&sig, &mut block);

@@ -19,7 +19,7 @@ use function::{Expanded, Unit};
 pub(crate) fn expand(args: TokenStream, tokens: TokenStream) -> TokenStream {
     let parsed = syn::parse2::<Item>(tokens.clone()).or_else(|error| {
         let mut found = false;
-        let plain = ungrouped_lifetimes(tokens.clone(), &mut found);
+        let plain = mended(tokens.clone(), &mut found);
         if found { syn::parse2(plain) } else { Err(error) }
     });
     match parsed {
@@ -33,25 +33,33 @@ fn is_lone(item: &Item) -> bool {
     matches!(item, Item::Fn(f) if item_attributes::around(&f.sig, &f.block).is_some())
 }
 
-/// Returns the tokens with the lifetimes that were passed to a `macro_rules!` macro: as labels, they come in
-/// groups that syn does not look into.
-fn ungrouped_lifetimes(tokens: TokenStream, found: &mut bool) -> TokenStream {
+/// Returns the tokens with what a `macro_rules!` macro was given as syn reads it. Lifetimes come, as labels, in groups that it does not
+/// look into; and from an expression behind an attribute that a comma follows (`#[eager] f(x), …`), rustc 1.95 makes a group that ends in
+/// the comma.
+fn mended(tokens: TokenStream, found: &mut bool) -> TokenStream {
+    let is =
+        |token: Option<&TokenTree>, c: char| matches!(token, Some(TokenTree::Punct(p)) if p.as_char() == c);
     let mut all = TokenStream::new();
     for token in tokens {
         let TokenTree::Group(group) = &token else {
             all.extend([token]);
             continue;
         };
-        let lifetime =
-            matches!(group.stream().into_iter().next(), Some(TokenTree::Punct(p)) if p.as_char() == '\'');
-        if lifetime && group.delimiter() == Delimiter::None {
-            *found = true;
-            all.extend(group.stream());
-        } else {
-            let mut inner = Group::new(group.delimiter(), ungrouped_lifetimes(group.stream(), found));
-            inner.set_span(group.span());
-            all.extend([TokenTree::Group(inner)]);
+        let mut inside: Vec<TokenTree> = group.stream().into_iter().collect();
+        if group.delimiter() == Delimiter::None {
+            if is(inside.first(), '\'') {
+                *found = true;
+                all.extend(inside);
+                continue;
+            }
+            if is(inside.first(), '#') && is(inside.last(), ',') {
+                *found = true;
+                inside.pop();
+            }
         }
+        let mut inner = Group::new(group.delimiter(), mended(inside.into_iter().collect(), found));
+        inner.set_span(group.span());
+        all.extend([TokenTree::Group(inner)]);
     }
     all
 }

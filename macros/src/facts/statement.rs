@@ -56,6 +56,11 @@ impl Statement {
         Self::of(Stmt::Expr(expr.clone(), None))
     }
 
+    /// Returns whether code with these uses, which follows, uses what the statement binds.
+    pub(crate) fn is_used_by(&self, following: &Uses) -> bool {
+        self.binds.iter().any(|bound| following.has(&bound.ident.to_string()))
+    }
+
     /// The same code with other attributes, or with a semicolon.
     pub(crate) fn with(&self, stmt: Stmt) -> Self {
         Self { stmt, ..self.clone() }

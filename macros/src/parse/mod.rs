@@ -4,7 +4,6 @@ pub(crate) mod attributes;
 pub(crate) mod cfg;
 pub(crate) mod device;
 pub(crate) mod format_strings;
-pub(crate) mod groups;
 pub(crate) mod hygiene;
 pub(crate) mod instrument;
 pub(crate) mod item_attributes;

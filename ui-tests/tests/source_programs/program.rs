@@ -125,7 +125,16 @@ impl Program {
             return format!(
                 "macro_rules! make_{name} {{ ($x:ident $y:ident $m:ident $kv:ident $n:ident $q:ident $body:expr) => {{\n\
                  #[graphable]\npub fn {name}($x: &Tensor<f32>, $y: &Tensor<f32>, $m: &Model, $kv: &Kv, #[key] $n: usize, {q}) \
-                 -> Result<Tensor<f32>> {{ $body }}\n}} }}\nmake_{name}!(x y m kv n q {{\n{body}}});\n"
+                 -> Result<Tensor<f32>> {{ {} }}\n}} }}\nmake_{name}!(x y m kv n q {{\n{body}}});\n",
+                // The places where a body may stand.
+                [
+                    "$body",
+                    "return $body",
+                    "($body)",
+                    "let result = $body?; Ok(result)",
+                    "let result = loop { break $body; }; result",
+                    "let result = 'all: { break 'all $body; }; result",
+                ][(self.seed / 16 % 6) as usize]
             );
         }
         // What the device decides by.

@@ -104,7 +104,9 @@ impl Uses {
     /// following statements.
     pub(crate) fn precede(&mut self, statement: &Statement) {
         for bound in &statement.binds {
-            if let Some(at) = self.place(&bound.ident.to_string()) {
+            let name = bound.ident.to_string();
+            if let Some(at) = self.place(&name) {
+                self.1.remove(&name);
                 self.0.swap_remove(at);
                 if let Some((moved, _)) = self.0.get(at) {
                     self.1.insert(moved.clone(), at);

@@ -53,6 +53,7 @@ fn declared_together(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     a = ops::scale(x, 3.0)?;
     let h = #[eager]
     mix(&a)?;
+    #[allow(unused_assignments)]
     let (c, mut d);
     {
         b = ops::neg(&h)?;
@@ -61,7 +62,11 @@ fn declared_together(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let h = #[eager]
     mix(&c)?;
     d = ops::add(&d, &h)?;
-    ops::add(&ops::add(&a, &b)?, &d)
+    let [e, _];
+    e = ops::add(&ops::add(&a, &b)?, &d)?;
+    #[eager]
+    same(&e)?;
+    Ok(e)
 }
 
 /// `ref mut`, boxes, and what lies in them.
@@ -171,6 +176,57 @@ of_arguments! {
     }
 }
 
+/// As above, in every place where such an argument may stand.
+macro_rules! of_placed_arguments {
+    ($name:ident, $x:ident, $n:ident, $region:expr, $result:expr, $block:expr, $branches:expr) => {
+        #[graphable]
+        fn $name($x: &Tensor<f32>, #[key] $n: usize) -> Result<Tensor<f32>> {
+            let a = $region;
+            let b = ($block);
+            let c = loop {
+                break $branches;
+            };
+            let d = 'd: {
+                if $n == 2 {
+                    break 'd ($block);
+                }
+                $region
+            };
+            let e = $result?;
+            #[allow(unused_mut)]
+            let mut f = $region;
+            if $n == 3 {
+                f = $block;
+                same(&f)?;
+                return $result;
+            }
+            let sum = ops::add(&ops::add(&a, &b)?, &ops::add(&c, &d)?)?;
+            let sum = ops::add(&sum, &ops::add(&e, &f)?)?;
+            let Some(sum) = ($n > 0).then_some(sum) else {
+                return $result;
+            };
+            #[allow(clippy::needless_return)]
+            return Ok(sum);
+        }
+    };
+}
+of_placed_arguments! {
+    by_placed_arguments, x, n,
+    #[eager] mix(x)?,
+    #[eager] mix(x),
+    {
+        let h = ops::scale(x, 3.0)?;
+        #[eager]
+        mix(&h)?
+    },
+    if n == 1 {
+        #[eager]
+        mix(x)?
+    } else {
+        ops::scale(x, 5.0)?
+    }
+}
+
 #[derive(GraphOutput, Clone)]
 struct V<'s>(Tensor<'s, f32>);
 impl<'a, 's> std::ops::Add<&'a V<'s>> for &'a V<'s> {
@@ -261,6 +317,9 @@ fn macros_of_the_user() {
     gives!(OwnMacrosGraph, 18.0, |g, step, x, m| g.call(&step, &x, &m));
     gives!(ByArgumentsGraph, 24.0, |g, step, x, m| g.call(&step, &x, 2));
     gives!(ByArgumentsGraph, 3.0, |g, step, x, m| g.call(&step, &x, 1));
+    gives!(ByPlacedArgumentsGraph, 16.0, |g, step, x, m| g.call(&step, &x, 1));
+    gives!(ByPlacedArgumentsGraph, 23.0, |g, step, x, m| g.call(&step, &x, 2));
+    gives!(ByPlacedArgumentsGraph, 2.0, |g, step, x, m| g.call(&step, &x, 3));
 }
 
 #[test]
