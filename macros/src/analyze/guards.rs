@@ -13,7 +13,7 @@ use syn::{Expr, Local, LocalInit, Stmt};
 
 use super::{Analysis, liveness::LiveOuts};
 use crate::{
-    facts::{statement::Statement, uses::Uses},
+    facts::{classify, statement::Statement, uses::Uses},
     model::{Guard, Step},
     parse::syntax,
 };
@@ -58,7 +58,7 @@ impl Analysis<'_, '_> {
         changed: &[String],
     ) -> Questions {
         let mut asking = Asking::new(run, live_outs, unused);
-        if rest.is_empty() {
+        if rest.iter().all(is_inert_tail) {
             return Questions::default();
         }
         for (at, statement) in run.iter().enumerate() {
@@ -108,6 +108,12 @@ impl Analysis<'_, '_> {
     fn is_initialised(&self, name: &String, changed: &[String]) -> bool {
         self.scope.lookup(name).is_some_and(|b| b.uninit) && !changed.contains(name)
     }
+}
+
+/// Returns whether a statement is the value of the block, and to make it does nothing that could be seen before the values of the block
+/// end.
+fn is_inert_tail(statement: &Statement) -> bool {
+    matches!(&statement.stmt, Stmt::Expr(expr, None) if classify::call_free(expr)) && !statement.has_boundary
 }
 
 /// Returns whether a `let` may end a value at once: one that is written out or moved, and that its pattern does not bind.

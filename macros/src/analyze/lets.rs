@@ -230,6 +230,7 @@ impl Analysis<'_, '_> {
             let given = if is_number { Given::default() } else { self.given_to(&b.ident, &from[1..]) };
             let id = self.scope.bind(b.ident.to_string(), b.mutable);
             self.scope.names.iter_mut().filter(|n| n.id == id).for_each(|n| n.uninit = true);
+            self.scope.types.extend(type_of_name(local).map(|ty| (id, ty.clone())));
             if given.owned {
                 self.scope.owned.insert(id);
             }
@@ -458,6 +459,14 @@ fn without_ours(local: &Local) -> Local {
 fn written_type(local: &Local) -> Option<syn::Type> {
     match &local.pat {
         syn::Pat::Type(t) => Some((*t.ty).clone()),
+        _ => None,
+    }
+}
+
+/// Returns the type that is written with a name, of which it is that of the variable.
+pub(super) fn type_of_name(local: &Local) -> Option<&syn::Type> {
+    match &local.pat {
+        syn::Pat::Type(t) if matches!(&*t.pat, syn::Pat::Ident(_)) => Some(&t.ty),
         _ => None,
     }
 }

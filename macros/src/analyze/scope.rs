@@ -126,6 +126,8 @@ pub(super) struct Scope {
     pub(super) host_results: HashSet<usize>,
     /// Ids of `let x;` bindings that were assigned.
     pub(super) assigned: HashSet<usize>,
+    /// The types of bindings that are written with their names.
+    pub(super) types: HashMap<usize, syn::Type>,
 }
 
 impl Scope {

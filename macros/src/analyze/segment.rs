@@ -9,6 +9,7 @@ use syn::{Expr, Local, Pat, Stmt};
 use super::{
     Analysis, Tail,
     guards::{self, Held, Questions},
+    lets,
     liveness::{Changed, LiveOuts},
     macro_bindings::Probed,
     motion, partition,
@@ -171,7 +172,8 @@ impl Analysis<'_, '_> {
         let (ident, eager) = (u.ident.clone(), self.scope.eager_derived.contains(&id));
         self.check_through(u, mutable || exclusive);
         if u.assigned && (uninit && !self.scope.assigned.contains(&id) || self.assigned_first(run, name)) {
-            return all.push(LiveIn::Fresh { ident, mutable: mutable || u.touched });
+            let ty = self.scope.types.get(&id).cloned().map(Box::new);
+            return all.push(LiveIn::Fresh { ident, mutable: mutable || u.touched, ty });
         }
         let changes = u.changes(mutable || exclusive);
         if exclusive && (changes || u.whole) {
@@ -374,6 +376,7 @@ impl Analysis<'_, '_> {
                 self.scope.describe(id, host, device);
                 self.scope.note_list(id, values::binds_list(local));
                 self.scope.note_reference(id, reference);
+                self.scope.types.extend(lets::type_of_name(local).map(|ty| (id, ty.clone())));
                 self.scope.lenders.insert(id, lenders.clone());
                 if owned {
                     self.scope.owned.insert(id);

@@ -47,7 +47,7 @@ fn mended(tokens: TokenStream, found: &mut bool) -> TokenStream {
         };
         let mut inside: Vec<TokenTree> = group.stream().into_iter().collect();
         if group.delimiter() == Delimiter::None {
-            if is(inside.first(), '\'') {
+            if inside.len() == 2 && is(inside.first(), '\'') {
                 *found = true;
                 all.extend(inside);
                 continue;

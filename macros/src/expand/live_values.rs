@@ -83,11 +83,13 @@ impl Entering {
         // Errors about a live-in are shown where it is used.
         let shown = |ident: &Ident| krate::generated_at(ident.span());
         match live_in {
-            LiveIn::Fresh { ident, mutable } => {
+            LiveIn::Fresh { ident, mutable, ty } => {
                 let mutability = mutable.then(|| quote!(mut));
-                self.lets.extend(
-                    quote!(#[allow(unused_mut, unused_assignments, unused_variables)] let #mutability #ident;),
-                );
+                let ty = ty.as_ref().map(|ty| quote!(: #ty));
+                self.lets.extend(quote! {
+                    #[allow(unused_mut, unused_assignments, unused_variables)]
+                    let #mutability #ident #ty;
+                });
             }
             LiveIn::Exclusive { ident, eager } => {
                 let shown = shown(ident);

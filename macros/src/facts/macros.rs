@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use syn::{Expr, Stmt, visit::Visit};
+use syn::{Expr, Stmt, parse::Parser as _, visit::Visit};
 
 /// Macros of the standard library that compute with their expressions.
 const COMPUTES: [&str; 14] = [
@@ -78,6 +78,21 @@ pub(crate) fn only_reads(mac: &syn::Macro) -> bool {
     let Some(last) = mac.path.segments.last() else { return false };
     let known = COMPUTES.iter().chain(&STANDARD_PRINTS).chain(&ALLOWED).chain(&LOGS);
     known.into_iter().any(|name| last.ident == name)
+}
+
+/// Returns the elements of a call of `vec!`.
+pub(crate) fn elements(mac: &syn::Macro) -> Option<Vec<Expr>> {
+    if mac.path.segments.last()?.ident != "vec" {
+        return None;
+    }
+    let repeated = |input: syn::parse::ParseStream<'_>| {
+        let element = input.parse()?;
+        input.parse::<syn::Token![;]>()?;
+        Ok(vec![element, input.parse()?])
+    };
+    let listed = syn::punctuated::Punctuated::<Expr, syn::Token![,]>::parse_terminated;
+    let listed = listed.parse2(mac.tokens.clone()).map(|all| all.into_iter().collect());
+    listed.or_else(|_| repeated.parse2(mac.tokens.clone())).ok()
 }
 
 /// Returns whether code calls one of these macros, also within the tokens of another call, or passes its name to a macro that is not

@@ -130,7 +130,12 @@ impl Free {
     /// Visits an expression whose value is used.
     fn value(&mut self, expr: &Expr) {
         self.operand(expr);
-        if let Some(base) = place_base(expr).filter(|_| matches!(expr, Expr::Path(_) | Expr::Field(_))) {
+        // `*` moves out of a box.
+        let place = match expr {
+            Expr::Unary(u) if matches!(u.op, UnOp::Deref(_)) => &*u.expr,
+            place => place,
+        };
+        if let Some(base) = place_base(place).filter(|_| matches!(place, Expr::Path(_) | Expr::Field(_))) {
             self.note(base, |u| u.handed_on = true);
         }
     }
@@ -238,11 +243,16 @@ impl Free {
     fn call_of(&mut self, mac: &syn::Macro) {
         let reads = macros::only_reads(mac);
         let outside = std::mem::take(&mut self.uses);
-        self.tokens_inside(&mac.tokens);
+        let elements = macros::elements(mac);
+        match &elements {
+            // Of a list, as of an array.
+            Some(elements) => elements.iter().for_each(|e| self.value(e)),
+            None => self.tokens_inside(&mac.tokens),
+        }
         // Nothing is replaced inside a macro call, so a field path there needs its base as a whole.
         let mut inside = std::mem::replace(&mut self.uses, outside);
         inside.0.iter_mut().for_each(|(_, u)| {
-            (u.whole, u.named) = (true, true);
+            (u.whole, u.named) = (true, elements.is_none());
             u.in_macro |= !reads;
         });
         self.uses.merge(&inside);
@@ -641,6 +651,7 @@ impl<'a> Visit<'a> for Free {
             Expr::Return(syn::ExprReturn { expr, .. }) | Expr::Break(syn::ExprBreak { expr, .. }) => {
                 expr.iter().for_each(|e| self.given(e));
             }
+            Expr::Try(t) => self.given(&t.expr),
             Expr::Closure(c) => self.closure(c),
             Expr::Macro(m) => self.call_of(&m.mac),
             other => self.control(other),

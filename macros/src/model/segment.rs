@@ -1,7 +1,7 @@
 //! A segment: its live-ins, its steps, and its live-outs.
 
 use proc_macro2::Span;
-use syn::{Expr, Ident, Local, Pat, Stmt};
+use syn::{Expr, Ident, Local, Pat, Stmt, Type};
 
 use super::{DeviceFlow, Location};
 
@@ -27,8 +27,8 @@ pub(crate) struct Segment {
 
 /// A variable of host code that a segment uses.
 pub(crate) enum LiveIn {
-    /// Assigned before it is read: a variable of the segment's own.
-    Fresh { ident: Ident, mutable: bool },
+    /// Assigned before it is read: a variable of the segment's own, of the type that is written with its name.
+    Fresh { ident: Ident, mutable: bool, ty: Option<Box<Type>> },
     /// The value as a whole; `eager` states that it comes from eager code, and `moves` that the run moves it.
     Whole { ident: Ident, eager: bool, changes: bool, moves: bool },
     /// A `&mut`: the segment writes to a value of its own.

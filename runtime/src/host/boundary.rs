@@ -29,6 +29,7 @@ use crate::{
 };
 
 mod ends;
+mod inert;
 
 pub use ends::{
     Container, Ends, EndsAsContainer, EndsAsGuard, EndsAsLiveIn, EndsAsOther, EndsIn, EndsItself,

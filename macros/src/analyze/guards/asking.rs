@@ -16,7 +16,11 @@ use super::{
 };
 use crate::{
     analyze::liveness::LiveOuts,
-    facts::{classify, statement::Statement, uses::Use},
+    facts::{
+        classify,
+        statement::Statement,
+        uses::{self, Use},
+    },
     model::{Asked, Guard, Step},
     parse::syntax::{self, Bound},
 };
@@ -32,6 +36,14 @@ impl Origin {
     fn key(&self) -> (usize, String) {
         (self.at, self.guard.ident.to_string())
     }
+}
+
+/// A variable that gets a value.
+enum Named<'v> {
+    /// One that is written out.
+    Literal(Bound, &'v Expr),
+    /// Another one, and what to ask about it.
+    Variable(Vec<Origin>),
 }
 
 /// The questions that are found, from the beginning of a run to its end.
@@ -103,15 +115,25 @@ impl<'s> Asking<'s> {
         }
         // What `ref` borrows from is a variable, which is asked.
         let (bound, lent): (Vec<Bound>, Vec<Bound>) = bound.into_iter().partition(|b| !b.by_ref);
-        self.forget(&lent);
-        self.forget(&bound);
         let whole = matches!(parts::bare(&local.pat), syn::Pat::Ident(_));
-        for bound in bound {
+        let of = |bound: Bound| {
             let part = parts::value_of(&local.pat, value, &bound.ident);
             match part.filter(|part| self.is_literal(at, part)) {
-                Some(part) => self.literal(at, bound, part),
-                None => self.variable_of(at, bound, value, whole),
+                Some(part) => Named::Literal(bound, part),
+                None => Named::Variable(self.variable_of(at, bound, value, whole)),
             }
+        };
+        // What the value is made of may have the same names.
+        let named: Vec<Named<'_>> = bound.iter().cloned().map(of).collect();
+        self.forget(&lent);
+        self.forget(&bound);
+        named.into_iter().for_each(|named| self.named(at, named));
+    }
+
+    fn named(&mut self, at: usize, named: Named<'_>) {
+        match named {
+            Named::Literal(bound, value) => self.literal(at, bound, value),
+            Named::Variable(origins) => self.variable(at, origins),
         }
     }
 
@@ -177,24 +199,27 @@ impl<'s> Asking<'s> {
     /// A variable without a value that gets a `value`, or a part of what is `assigned`.
     pub(super) fn assigned(&mut self, at: usize, ident: &Ident, value: Option<&Expr>, assigned: &Expr) {
         let bound = Bound { ident: ident.clone(), mutable: false, by_ref: false };
+        let named = match value.filter(|value| self.is_literal(at, value)) {
+            Some(value) => Named::Literal(bound.clone(), value),
+            None => {
+                let (of, whole) = (value.unwrap_or(assigned), value.is_some());
+                Named::Variable(self.variable_of(at, bound.clone(), of, whole))
+            }
+        };
         self.forget(std::slice::from_ref(&bound));
-        match value.filter(|value| self.is_literal(at, value)) {
-            Some(value) => self.literal(at, bound, value),
-            None => self.variable_of(at, bound, value.unwrap_or(assigned), value.is_some()),
-        }
+        self.named(at, named);
     }
 
-    /// A variable that gets a `whole` value, or a part of it.
-    fn variable_of(&mut self, at: usize, bound: Bound, value: &Expr, whole: bool) {
+    /// Returns what to ask about a variable that gets a `whole` value, or a part of it.
+    fn variable_of(&self, at: usize, bound: Bound, value: &Expr, whole: bool) -> Vec<Origin> {
         if !self.may_hold(at, value) {
-            return;
+            return Vec::new();
         }
         let mut guard = Guard::whole(bound.ident);
         if temporaries::lends(value) {
             guard.asked = Asked::Referent;
         }
-        let origins = self.origins(at, value, guard, whole);
-        self.variable(at, origins);
+        self.origins(at, value, guard, whole)
     }
 
     /// Returns whether a value is made by a call, or of one that may hold a guard.
@@ -240,8 +265,8 @@ impl<'s> Asking<'s> {
         let run = self.run;
         let shadowed = (at + 1..run.len()).find(|&i| run[i].binds(&name));
         let end = shadowed.unwrap_or(run.len());
-        // A pattern that shadows it may take it apart: `let (_, w) = w;`.
-        let behind = at + 1..end + usize::from(shadowed.is_some_and(|i| parts::divides(&run[i].stmt, &name)));
+        // What shadows it may take it: `let (_, w) = w;`.
+        let behind = at + 1..end + usize::from(shadowed.is_some_and(|i| run[i].uses.has(&name)));
         let taken = |i: &usize| parts::taken_by(&run[*i].stmt, &name);
         let uses = |i: &usize| self.use_at(*i, &name);
         let moves = |i: usize| uses(&i).is_some_and(Use::moves) && matches!(taken(&i), Taken::All);
@@ -274,7 +299,8 @@ impl<'s> Asking<'s> {
         if let (Some(asked), Some(own)) = (untouched, origins.last_mut()) {
             own.guard.ask_for(asked);
         }
-        let end = given_to_method(run, at + 1..end, &name).unwrap_or(end);
+        let is_mutable = run[at].binds.iter().any(|b| b.ident == own.ident && b.mutable);
+        let end = given_to_method(run, at + 1..end, &name, is_mutable).unwrap_or(end);
         self.all(end, origins);
     }
 
@@ -358,17 +384,35 @@ pub(super) fn hands_on(u: &Use) -> bool {
 
 /// Returns the first statement that calls a method on a part of a variable, or the last one that uses it, if it calls a method on
 /// it, whose result is used: the method may take it. Whatever determines the variable's type stands above.
-fn given_to_method(run: &[Statement], mut among: Range<usize>, name: &str) -> Option<usize> {
-    let calls = |at: usize| run[at].uses.get(name).is_some_and(|u| u.touched) && !discards(&run[at].stmt);
+fn given_to_method(
+    run: &[Statement],
+    mut among: Range<usize>,
+    name: &str,
+    is_mutable: bool,
+) -> Option<usize> {
+    let changes = |at: usize| changes(&run[at].stmt, is_mutable);
+    let calls = |at: usize| run[at].uses.get(name).is_some_and(|u| u.touched) && !changes(at);
     let on_part = |at: &usize| calls(*at) && run[*at].uses.get(name).is_some_and(|u| !u.whole);
     among.clone().find(on_part).or_else(|| among.rfind(|&at| run[at].uses.has(name)).filter(|at| calls(*at)))
 }
 
-/// Returns whether the statement is a call of a method that nothing uses the result of, such as `list.push(x);`.
-fn discards(stmt: &Stmt) -> bool {
-    match stmt {
-        Stmt::Expr(Expr::Try(e), _) => matches!(&*e.expr, Expr::MethodCall(_)),
-        Stmt::Expr(expr, _) => matches!(expr, Expr::MethodCall(_)),
-        _ => false,
+/// Returns whether the statement is a call of methods that nothing uses the result of, such as `list.push(x);`, of which the first has not
+/// the name of one that takes its value: it changes a variable, or what that refers to, and may determine its type.
+fn changes(stmt: &Stmt, is_mutable: bool) -> bool {
+    let Stmt::Expr(expr, _) = stmt else { return false };
+    let mut call = match syntax::bare(expr) {
+        Expr::Try(e) => syntax::bare(&e.expr),
+        expr => expr,
+    };
+    let mut is_alone = true;
+    while let Expr::MethodCall(m) = call {
+        call = syntax::bare(&m.receiver);
+        if !matches!(call, Expr::MethodCall(_)) {
+            let takes =
+                uses::consumes(&m.method) || ["for_each", "try_for_each"].iter().any(|name| m.method == name);
+            return !takes && (is_mutable || !is_alone);
+        }
+        is_alone = false;
     }
+    false
 }

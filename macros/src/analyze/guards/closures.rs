@@ -53,12 +53,20 @@ impl Asking<'_> {
 /// Returns whether a statement may call what has the name, or a part of it, also in a macro.
 fn may_call(stmt: &Stmt, name: &str) -> bool {
     struct Calls<'n>(&'n str, bool);
+    fn calls(expr: &Expr, name: &str) -> bool {
+        let mut calls = Calls(name, false);
+        calls.visit_expr(expr);
+        calls.1
+    }
     impl<'a> Visit<'a> for Calls<'_> {
         fn visit_expr_call(&mut self, e: &'a ExprCall) {
             self.1 |= syntax::place_base(&e.func).is_some_and(|callee| callee == self.0);
             visit::visit_expr_call(self, e);
         }
         fn visit_macro(&mut self, mac: &'a Macro) {
+            if let Some(elements) = macros::elements(mac) {
+                return elements.iter().for_each(|e| self.1 |= calls(e, self.0));
+            }
             self.1 |= macros::idents(mac.tokens.clone()).iter().any(|name| name == self.0);
         }
     }

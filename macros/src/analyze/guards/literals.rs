@@ -82,20 +82,24 @@ pub(super) fn inside(expr: &Expr, lent_alone: bool) -> Vec<Inside> {
     tails(expr).into_iter().filter_map(of_tail).collect()
 }
 
-/// By convention, what is capitalised and is no constant; `Some` and the like only hold others.
+/// By convention, what is capitalised; `Some` and the like only hold others.
 fn is_type(path: &Path) -> bool {
     let name = path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
     let is_standard = ["Some", "None", "Ok", "Err"].contains(&name.as_str());
-    !is_standard
-        && name.starts_with(char::is_uppercase)
-        && (name.len() == 1 || name.contains(char::is_lowercase))
+    !is_standard && name.starts_with(char::is_uppercase)
+}
+
+/// By convention, what is written in capitals alone is a constant.
+fn is_constant(path: &Path) -> bool {
+    let name = path.segments.last().map(|s| s.ident.to_string()).unwrap_or_default();
+    name.len() > 1 && !name.contains(char::is_lowercase)
 }
 
 fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Struct(_) => true,
         Expr::Call(e) => matches!(&*e.func, Expr::Path(p) if is_type(&p.path)),
-        Expr::Path(p) => is_type(&p.path),
+        Expr::Path(p) => is_type(&p.path) && !is_constant(&p.path),
         _ => false,
     }
 }

@@ -36,12 +36,6 @@ pub(super) fn value_of<'e>(pat: &Pat, value: &'e Expr, name: &Ident) -> Option<&
     }
 }
 
-/// Returns whether a statement matches a variable with a pattern.
-pub(super) fn divides(stmt: &Stmt, name: &str) -> bool {
-    let Stmt::Local(Local { init: Some(init), .. }) = stmt else { return false };
-    syntax::plain_name(&init.expr).is_some_and(|n| n == name)
-}
-
 /// Returns what a statement that mentions a variable by value moves out of it.
 pub(super) fn taken_by(stmt: &Stmt, name: &str) -> Taken {
     let is_it = |expr: &Expr| syntax::plain_name(expr).is_some_and(|n| n == name);

@@ -261,3 +261,63 @@ fn a_macro_in_a_closure_may_ignore_what_it_names() {
     assert_asked("let g = autocast(2.0); { let f = move || { let _ = g; }; f(); }", &["Ends(&g)"]);
     assert_asked("let g = autocast(2.0); { _ = g; }", &["Ends(&g)"]);
 }
+
+#[test]
+fn a_value_that_is_made_of_one_of_the_same_name_is_asked_for_it() {
+    for again in ["let mut g = g;", "let g = (g);", "let g: Guard = g;"] {
+        assert_asked(&format!("let g = autocast(2.0); {again}"), &["Ends(&g)"]);
+        assert_asked(&format!("let g = autocast(2.0); {again} drop(g);"), &[]);
+    }
+    assert_asked("let g = autocast(2.0); let g = (g, 1usize);", &["Ends(&g)", "EndsItself(&g)"]);
+    assert_asked("let g = Literal { by: 4.0 }; let g = g;", &["Ends(&g)"]);
+    assert_asked("let g = pair(); let (g, k) = g; end(k);", &["Ends(&g)"]);
+    let swapped = "let (a, b) = (autocast(1.0), autocast(2.0)); let (a, b) = (b, a);";
+    assert_asked(swapped, &["Ends(&a)", "Ends(&b)"]);
+}
+
+#[test]
+fn what_is_moved_without_a_call_is_moved() {
+    for moves in [
+        "let k = r?;",
+        "let (a, k) = r?;",
+        "end(r?);",
+        "r?.len();",
+        "let all = vec![r]; drop(all);",
+        "r.into_iter().for_each(end);",
+        "r.into_iter().try_for_each(end)?;",
+        "r.finish();",
+        "r.check()?;",
+        "let k = *r;",
+    ] {
+        let asked = asked(&format!("let r = pair(); {moves}"));
+        let (body, _, _) = host_code_of(&format!(
+            "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {{ let r = pair(); {moves} let e = #[eager] mix(x)?; lin(&e) }}"
+        ));
+        let body: String = body.split_whitespace().collect();
+        let moved = body.find(&moves.split_whitespace().collect::<String>());
+        let question = body.find("Ends(&r)");
+        assert!(question.is_none_or(|at| Some(at) < moved), "{moves}: {asked:?} {body}");
+    }
+    // The type of a list is known from what is done with it.
+    assert_asked("let mut r = list(); r.push(1);", &["Ends(&r)"]);
+}
+
+#[test]
+fn nothing_is_asked_where_only_a_value_follows() {
+    let (body, _, messages) = host_code_of(
+        "fn f(x: &Tensor<f32>) -> Result<Tensor<f32>> {
+            let h = #[eager] mix(x)?;
+            let g = autocast(2.0);
+            let h = lin(&h)?;
+            Ok(h)
+        }",
+    );
+    assert_eq!(messages, "");
+    assert!(!body.contains("Ends"), "{body}");
+}
+
+#[test]
+fn a_tuple_struct_in_capitals_is_no_constant() {
+    assert_asked("let g = AMP(1); seen(&g);", &["EndsItself(&g)"]);
+    assert_asked("let g = LIMIT; seen(&g);", &[]);
+}

@@ -5,6 +5,7 @@
 
 use std::mem::needs_drop;
 
+use super::inert::Inert;
 use crate::value::live_in::LiveIn;
 
 /// A value that ends with its segment, although its block continues. Method resolution determines the
@@ -29,6 +30,12 @@ impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&&Ends<'_, T> {}
 pub trait EndsAsContainer {
     /// Returns the consequence of dropping it.
     fn what(&self) -> &Plain;
+}
+// Tried between `EndsAsLiveIn` and the one below.
+impl<T: Inert + ?Sized> EndsAsContainer for &&&&Ends<'_, T> {
+    fn what(&self) -> &Plain {
+        &Plain
+    }
 }
 impl<T: Container + ?Sized> EndsAsContainer for &&Ends<'_, T> {
     fn what(&self) -> &Plain {
@@ -66,6 +73,11 @@ impl<T: ?Sized> EndsAsOther for Ends<'_, T> {
 pub struct EndsItself<'a, T: ?Sized>(pub &'a T);
 
 impl<T: LiveIn + ?Sized> EndsAsLiveIn for &&&EndsItself<'_, T> {}
+impl<T: Inert + ?Sized> EndsAsContainer for &&&&EndsItself<'_, T> {
+    fn what(&self) -> &Plain {
+        &Plain
+    }
+}
 impl<T: Container + ?Sized> EndsAsContainer for &&EndsItself<'_, T> {
     fn what(&self) -> &Plain {
         const { assert!(!needs_drop::<T::Items>(), "{}", GUARD) }
@@ -91,6 +103,11 @@ pub struct EndsIn<'a, W: ?Sized, T: ?Sized>(pub &'a W, pub &'a T);
 impl<W: ?Sized, T: ?Sized> EndsAsLiveIn for &&&&EndsIn<'_, &W, T> {}
 impl<W: ?Sized, T: ?Sized> EndsAsLiveIn for &&&&EndsIn<'_, &mut W, T> {}
 impl<W: ?Sized, T: LiveIn + ?Sized> EndsAsLiveIn for &&&EndsIn<'_, W, T> {}
+impl<W: ?Sized, T: Inert + ?Sized> EndsAsContainer for &&&&&EndsIn<'_, W, T> {
+    fn what(&self) -> &Plain {
+        &Plain
+    }
+}
 impl<W: ?Sized, T: Container + ?Sized> EndsAsContainer for &&EndsIn<'_, W, T> {
     fn what(&self) -> &Plain {
         const { assert!(!needs_drop::<T::Items>(), "{}", GUARD) }

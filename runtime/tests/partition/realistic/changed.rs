@@ -62,7 +62,7 @@ fn declared_together(x: &Tensor<f32>) -> Result<Tensor<f32>> {
     let h = #[eager]
     mix(&c)?;
     d = ops::add(&d, &h)?;
-    let [e, _];
+    let (e, _);
     e = ops::add(&ops::add(&a, &b)?, &d)?;
     #[eager]
     same(&e)?;

@@ -218,7 +218,7 @@ impl Generator {
     }
 
     fn statement(&mut self, scope: &mut Scope, depth: usize) -> Stmt {
-        let mut draw = self.rng.random_range(0..31);
+        let mut draw = self.rng.random_range(0..34);
         if depth == 0 && (22..26).contains(&draw) {
             draw = 12;
         }
@@ -244,6 +244,7 @@ impl Generator {
             21 => Stmt::text("h = ops::scale(&h, 0.5)?;"),
             22..=25 => self.nested(scope, depth),
             26 => self.given(scope),
+            27 | 28 => self.rebound(scope),
             _ => self.without_guard(),
         }
     }
@@ -253,7 +254,34 @@ impl Generator {
         self.fresh += 1;
         let (p, made) = (format!("p{}", self.fresh), format!("Plain::<{}> {{ n: 2 }}", self.seed));
         let call = format!("plain::<{}>(n)", self.seed);
-        let (statements, number) = match self.rng.random_range(0..10) {
+        let (statements, number) = match self.rng.random_range(0..16) {
+            10 => (
+                format!("let {p} = ops::neg(&h); let {p} = {p}?; let {p} = {p}.rank();"),
+                format!("({p} + 1)"),
+            ),
+            11 => (
+                format!(
+                    "let {p} = vec![1.0f32, 2.0]; let mut k = 0.0; {p}.into_iter().for_each(|v| k += v);"
+                ),
+                "k".into(),
+            ),
+            12 => (
+                format!("let {p} = (1..3).map(|v| ops::scale(&h, v as f32)).collect::<Result<Vec<_>>>();"),
+                format!("{p}?.len()"),
+            ),
+            13 => (
+                format!(
+                    "let {p} = ops::neg(&h); let k = match {p} {{ Ok(_) => 2, Err(_) => return ops::neg(x) }};"
+                ),
+                "k".into(),
+            ),
+            14 => (format!("let {p} = Box::new(vec![n, 2]); let {p} = *{p};"), format!("{p}.len()")),
+            15 => (
+                format!(
+                    "let mut {p} = vec![2usize, 3].into_iter().enumerate(); let k = {p}.next().map_or(1, |k| k.1);"
+                ),
+                "k".into(),
+            ),
             0 => (format!("let {p} = {made};"), format!("{p}.build()")),
             1 => (format!("let {p} = {made}; let {p} = vec![{p}];"), format!("{p}.len()")),
             2 => (format!("let {p} = (&{made}, 1usize);"), format!("{p}.0.n")),
@@ -479,6 +507,29 @@ impl Generator {
             _ => return Stmt::text(format!("let take = || drop({name}); let end_it = take; end_it();")),
         };
         scope.add(&new, kind);
+        Stmt::text(text)
+    }
+
+    /// A variable that is made of one of the same name.
+    fn rebound(&mut self, scope: &mut Scope) -> Stmt {
+        let of = self.seed;
+        if self.chance(0.2) {
+            let new = self.name(scope);
+            scope.add(&new, Kind::Guard);
+            return Stmt::text(format!("let {new} = guard::<{of}>(n); let {new} = {new}?;"));
+        }
+        let Some(Var { name, kind, .. }) = self.moved(scope) else { return Stmt::text("h = ops::neg(&h)?;") };
+        let inner = Box::new(kind.clone());
+        let (kind, text) = match self.rng.random_range(0..7) {
+            0 => (kind, format!("let mut {name} = {name}; seen(&mut {name});")),
+            1 => (kind, format!("let {name} = ({name});")),
+            2 => (Kind::Pair(inner), format!("let {name} = ({name}, 2.0f32);")),
+            3 => (Kind::Optional(inner), format!("let {name} = Some({name});")),
+            4 => (Kind::List(inner), format!("let {name} = vec![{name}];")),
+            5 => (Kind::Other, format!("let {name} = Holds {{ it: {name} }};")),
+            _ => (kind, format!("let ({name}, _k) = ({name}, 1usize);")),
+        };
+        scope.add(&name, kind);
         Stmt::text(text)
     }
 

@@ -170,3 +170,42 @@ fn main() {
         assert_eq!(step.read(&last).unwrap().len(), 2);
     }
 }
+
+/// Values that are no guards, moved by `?`, by methods and under their own names.
+#[graphable]
+fn results(x: &Tensor<f32>, #[key] n: usize) -> Result<Tensor<f32>> {
+    let first = ops::neg(x);
+    let first = first?;
+    let parts = (0..3).map(|i| ops::scale(&first, i as f32)).collect::<Result<Vec<_>>>();
+    let parts = parts?;
+    let scales = vec![1.0f32, 2.0];
+    let mut sum = 0.0;
+    scales.into_iter().for_each(|scale| sum += scale);
+    let other = ops::neg(x);
+    let other = match other {
+        Ok(other) => other,
+        Err(error) => return Err(error),
+    };
+    let sizes = Box::new(vec![n]);
+    let sizes = *sizes;
+    let mut numbers = sizes.into_iter().enumerate();
+    let (at, _) = numbers.next().unwrap_or_default();
+    let (least, most): (f32, f32);
+    if n == 0 {
+        (least, most) = (1.0, 2.0);
+    } else {
+        (least, most) = (3.0, 4.0);
+    }
+    let h = ops::add(&parts[at], &ops::scale(&other, sum.clamp(least, most))?)?;
+    let all = vec![Autocast::new(2.0)];
+    drop(all);
+    let guard = Autocast::new(2.0);
+    let mut guard = (guard, 1usize);
+    guard.1 += 1;
+    drop(guard);
+    let a = #[eager]
+    attention(&h)?;
+    let _guard = Autocast::new(3.0);
+    let a = ops::neg(&a)?;
+    Ok(a)
+}
