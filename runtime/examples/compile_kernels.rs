@@ -508,14 +508,19 @@ fn cuda_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The name and the text of the header that a file includes from its folder, if it does.
+/// The name and the text of the header that a file includes from its folder, if it does. As in the program, the text of the one that
+/// a line of it names, as `// Behind: other.cuh`, is in front.
 fn own_header(path: &Path, text: &str) -> io::Result<Option<(String, String)>> {
     let included = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.split('"').next());
     let Some(name) = included.into_iter().find(|name| !["common.cuh", "graphable.cuh"].contains(name)) else {
         return Ok(None);
     };
     let folder = path.parent().unwrap_or(Path::new(""));
-    Ok(Some((name.to_owned(), fs::read_to_string(folder.join(name))?)))
+    let mut header = fs::read_to_string(folder.join(name))?;
+    if let Some(first) = header.lines().find_map(|line| line.strip_prefix("// Behind: ")) {
+        header.insert_str(0, &fs::read_to_string(folder.join(first))?);
+    }
+    Ok(Some((name.to_owned(), header)))
 }
 
 /// Every `.cu` file of the crate, wherever its operation is.

@@ -2,7 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use self::plan::{DECODE_TIMES, EACH, EACH_WIDE, Kind, Plan};
+use self::{
+    plan::{DECODE_TIMES, EACH, EACH_WIDE, Kind, Plan},
+    prefill::prefill,
+};
 use super::operation::{AlibiKind, Attention, Extra, MaskKind, nearest_power};
 use crate::{
     DType, Error, Result,
@@ -16,10 +19,11 @@ use crate::{
 };
 
 mod plan;
+mod prefill;
 #[cfg(test)]
 mod tests;
 
-/// The header that all sources include.
+/// The header that all sources of few queries include.
 const SHARED: &str = include_str!("attention.cuh");
 /// One query against a long cache, split over blocks: any heads, and what changes the scores.
 const DECODE_FILE: SourceFile = SourceFile::ours("attention/decode.cu", include_str!("decode.cu"))
@@ -34,23 +38,16 @@ const FLOATS_FILE: SourceFile =
     SourceFile::ours("attention/decode_floats.cu", include_str!("decode_floats.cu"))
         .split()
         .with_header("attention.cuh", SHARED);
-/// Many queries, in tiles.
-const PREFILL_FILE: SourceFile = SourceFile::ours("attention/prefill.cu", include_str!("prefill.cu"))
-    .split()
-    .with_header("attention.cuh", SHARED);
 
 static DECODE: SourceFile = DECODE_FILE;
 static TILES: SourceFile = TILES_FILE;
 static FLOATS: SourceFile = FLOATS_FILE;
-static PREFILL: SourceFile = PREFILL_FILE;
 // With what changes the scores besides the mask, which costs others nothing.
 static DECODE_VARIANT: SourceFile = DECODE_FILE.with_options(&["-DVARIANT=1"]);
 static TILES_VARIANT: SourceFile = TILES_FILE.with_options(&["-DVARIANT=1"]);
 static FLOATS_VARIANT: SourceFile = FLOATS_FILE.with_options(&["-DVARIANT=1"]);
-static PREFILL_VARIANT: SourceFile = PREFILL_FILE.with_options(&["-DVARIANT=1"]);
 // Large heads, with or without a variant.
 static DECODE_WIDE: SourceFile = DECODE_FILE.with_options(&["-DVARIANT=1", "-DWIDE=1"]);
-static PREFILL_WIDE: SourceFile = PREFILL_FILE.with_options(&["-DVARIANT=1", "-DWIDE=1"]);
 
 /// The largest head.
 const MAX_SIZE: usize = 32 * EACH_WIDE;
@@ -270,61 +267,6 @@ fn send(
     is_plain: bool,
 ) -> Result<()> {
     if is_plain { submit(gpu, kernel, grid, &params.params) } else { submit(gpu, kernel, grid, params) }
-}
-
-/// What a block of `prefill.cu` computes at a time.
-struct Tile {
-    kernel: &'static str,
-    /// Queries of a block.
-    queries: usize,
-    /// Keys of a step.
-    keys: usize,
-    /// Elements of a head for which there is room.
-    room: usize,
-}
-
-impl Tile {
-    /// Blocks of twice as many queries read keys half as often, and are faster where there are enough of them: on an H200 of
-    /// 132 multiprocessors, with heads of 128, 512 blocks took 0.81 of the time of twice as many smaller ones, 256 took 1.15.
-    fn new(props: &DeviceProperties, z: &Sizes, is_plain: bool) -> Self {
-        const BLOCKS: usize = 3;
-        let tall = z.batches * z.key_heads * z.group * z.times.div_ceil(128);
-        let is_tall = tall >= BLOCKS * props.multiprocessors as usize;
-        let (kernel, queries, keys, room) = match (z.size.max(z.size_v), is_plain) {
-            (..=64, _) => ("prefill_64", 64, 64, 64),
-            (65..=128, true) if is_tall => ("prefill_128_tall", 128, 64, 128),
-            (65..=128, _) => ("prefill_128", 64, 64, 128),
-            _ => ("prefill_256", 64, 32, 256),
-        };
-        Self { kernel, queries, keys, room }
-    }
-
-    /// Returns the memory of the queries, and of two tiles each of keys and values: at most 96 KiB.
-    fn shared_bytes(&self, dtype: DType) -> usize {
-        (self.queries + 4 * self.keys) * self.room * dtype.size()
-    }
-}
-
-fn prefill(
-    gpu: &mut dyn Submit,
-    q: &View,
-    z: &Sizes,
-    mut params: VariantParams,
-    is_plain: bool,
-) -> Result<()> {
-    let tile = Tile::new(gpu.props(), z, is_plain);
-    let (source, is_plain) = match (tile.room, is_plain) {
-        (256, _) => (&PREFILL_WIDE, false),
-        (_, false) => (&PREFILL_VARIANT, false),
-        (_, true) => (&PREFILL, true),
-    };
-    let chunks = z.times.div_ceil(tile.queries);
-    let blocks = z.batches * z.key_heads * z.group * chunks;
-    let shared = tile.shared_bytes(q.dtype);
-    let grid = Grid { blocks: [blocks as u32, 1, 1], threads: THREADS, shared: shared as u32, cluster: 1 };
-    let name = tile.kernel;
-    params.params.chunks = chunks as u32;
-    send(gpu, Kernel::of(source, q.dtype, name), grid, &params, is_plain)
 }
 
 fn decode(

@@ -22,9 +22,14 @@ pub(crate) fn say_skipped(test: &str, why: &dyn Display) {
     let _ = writeln!(std::io::stderr(), "GPU tests: skipped {test}: {why}");
 }
 
+/// Bytes of shared memory that a block may have on every device.
+pub(crate) const SHARED_EVERYWHERE: u32 = 99 << 10;
+
 /// The request of a launch.
 pub(crate) struct Recorder {
     props: DeviceProperties,
+    /// Bytes of shared memory that a block may have.
+    shared: u32,
     pub(crate) calls: Vec<(Kernel, Grid, Vec<u8>)>,
 }
 
@@ -34,7 +39,7 @@ impl Submit for Recorder {
     }
     fn submit_bytes(&mut self, kernel: Kernel, grid: Grid, params: &[u8]) -> Result<()> {
         assert!(grid.blocks.iter().all(|&n| n > 0) && grid.blocks[1] < 65_536, "{grid:?}");
-        assert!(grid.threads <= 1024 && grid.shared <= 99 << 10 && params.len() <= 4096, "{grid:?}");
+        assert!(grid.threads <= 1024 && grid.shared <= self.shared && params.len() <= 4096, "{grid:?}");
         self.calls.push((kernel, grid, params.to_vec()));
         Ok(())
     }
@@ -89,7 +94,12 @@ impl Recorder {
 
     /// On another device.
     pub(crate) fn with(props: DeviceProperties) -> Self {
-        Self { props, calls: Vec::new() }
+        Self { props, shared: SHARED_EVERYWHERE, calls: Vec::new() }
+    }
+
+    /// Which takes kernels whose blocks have more shared memory than every device has: up to so many bytes.
+    pub(crate) fn allowing(self, shared: u32) -> Self {
+        Self { shared, ..self }
     }
 
     /// Names of the kernels that were submitted.
@@ -100,7 +110,7 @@ impl Recorder {
     /// Returns the launches of `op`.
     pub(crate) fn of(op: impl Into<Op>, inputs: &[View], outputs: &[View]) -> Self {
         let props = DeviceProperties { name: "none".into(), multiprocessors: 3, ..DeviceProperties::h200() };
-        let mut gpu = Self { props, calls: Vec::new() };
+        let mut gpu = Self::with(props);
         let launch = Launch { op: op.into(), inputs: inputs.into(), outputs: outputs.into(), workspace: 0 };
         // As the backend, which launches nothing that writes nothing.
         if outputs.iter().any(|y| y.layout.count() > 0) {

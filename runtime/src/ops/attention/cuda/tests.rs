@@ -1,7 +1,20 @@
 use proptest::prelude::*;
 
-use super::{super::operation::Variant, plan::MOST_SHARED, *};
-use crate::backend::cuda::kernels::testing::{Recorder, whole};
+use super::{
+    super::operation::Variant,
+    plan::MOST_SHARED,
+    prefill::{GROUPS, GROUPS_VARIANT, PREFILL, PREFILL_VARIANT, PREFILL_WIDE},
+    *,
+};
+use crate::backend::cuda::kernels::testing::{Recorder, SHARED_EVERYWHERE, whole};
+
+/// Bytes of shared memory that a block may have on a device of compute capability 9.0.
+const SHARED_OF_GROUPS: u32 = 232_448;
+
+/// A device of this compute capability with the multiprocessors of an H200.
+fn device(capability: (u32, u32)) -> Recorder {
+    Recorder::with(DeviceProperties { capability, ..DeviceProperties::h200() })
+}
 
 fn run(dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result<()>, Recorder, u64) {
     with(Variant::default(), dtype, q, k)
@@ -12,7 +25,7 @@ fn with(variant: Variant, dtype: DType, q: [usize; 4], k: [usize; 4]) -> (Result
 }
 
 fn on(
-    mut gpu: Recorder,
+    gpu: Recorder,
     variant: Variant,
     dtype: DType,
     q: [usize; 4],
@@ -28,7 +41,12 @@ fn on(
         outputs: outputs.into_iter().collect(),
         workspace: 64,
     };
+    let mut gpu = gpu.allowing(SHARED_OF_GROUPS);
     let result = launch(&mut gpu, &all, op);
+    for (kernel, grid, _) in &gpu.calls {
+        let is_of_groups = [&GROUPS, &GROUPS_VARIANT].contains(&kernel.unit.source);
+        assert!(is_of_groups || grid.shared <= SHARED_EVERYWHERE, "{kernel:?} {grid:?}");
+    }
     (result, gpu, workspace)
 }
 
@@ -58,12 +76,11 @@ fn a_long_cache_is_split_and_a_short_one_is_not() {
 
 #[test]
 fn devices_without_clusters_add_the_parts_in_another_kernel() {
-    let old = || Recorder::with(DeviceProperties { capability: (8, 0), ..DeviceProperties::h200() });
     for (dtype, size, name) in
         [(DType::Bf16, 60, "attend_4"), (DType::Bf16, 64, "attend_64_8"), (DType::F32, 64, "attend_64_4")]
     {
         let (result, gpu, workspace) =
-            on(old(), Variant::default(), dtype, [1, 1, 32, size], [1, 4096, 8, size]);
+            on(device((8, 0)), Variant::default(), dtype, [1, 1, 32, size], [1, 4096, 8, size]);
         assert!(result.is_ok());
         assert_eq!(gpu.names(), [name, "attend_join"]);
         assert!(gpu.calls.iter().all(|(_, grid, _)| grid.cluster == 1));
@@ -120,21 +137,27 @@ proptest! {
     }
 }
 
+/// Of which those of compute capability 9.0 have other ones.
 #[test]
 fn many_queries_go_to_tensor_cores_where_these_take_them() {
-    for (dtype, size, name) in [
-        (DType::Bf16, 64, "prefill_64"),
-        (DType::F16, 128, "prefill_128"),
-        (DType::Bf16, 80, "prefill_128"),
-        (DType::F32, 64, "attend_8"),
-        (DType::F16, 72, "attend_8"),
-        (DType::F16, 256, "prefill_256"),
-        (DType::F16, 272, "attend_1"),
+    for (dtype, size, name, of_groups) in [
+        (DType::Bf16, 64, "prefill_64", "prefill_groups_64"),
+        (DType::F16, 128, "prefill_128", "prefill_groups_128"),
+        (DType::Bf16, 80, "prefill_128", "prefill_groups_128"),
+        (DType::F32, 64, "attend_8", "attend_8"),
+        (DType::F16, 72, "attend_8", "attend_8"),
+        (DType::F16, 256, "prefill_256", "prefill_256"),
+        (DType::F16, 272, "attend_1", "attend_1"),
     ] {
-        let (_, gpu, _) = run(dtype, [8, 300, 8, size], [8, 300, 4, size]);
-        assert_eq!(gpu.names(), [name]);
-        if name.starts_with("prefill") {
-            assert_eq!(gpu.calls[0].1.blocks, [8 * 8 * 5, 1, 1]);
+        for capability in [(8, 0), (9, 0), (10, 0), (12, 0)] {
+            let name = if capability == (9, 0) { of_groups } else { name };
+            let (q, k) = ([8, 300, 8, size], [8, 300, 4, size]);
+            let (_, gpu, _) = on(device(capability), Variant::default(), dtype, q, k);
+            assert_eq!(gpu.names(), [name], "{capability:?}");
+            if name.starts_with("prefill") {
+                let blocks = if name.contains("groups") { 132 } else { 8 * 8 * 5 };
+                assert_eq!(gpu.calls[0].1.blocks, [blocks, 1, 1]);
+            }
         }
     }
 }
@@ -147,9 +170,60 @@ fn blocks_of_plain_attention_are_taller() {
         (896, "prefill_128_tall", 8 * 8 * 7),
         (768, "prefill_128", 8 * 8 * 12),
     ] {
-        let (_, gpu, _) = run(DType::Bf16, [8, times, 8, 128], [8, times, 4, 128]);
-        assert_eq!(gpu.names(), [name]);
-        assert_eq!(gpu.calls[0].1.blocks, [blocks, 1, 1]);
+        for capability in [(8, 0), (10, 0)] {
+            let (q, k) = ([8, times, 8, 128], [8, times, 4, 128]);
+            let (_, gpu, _) = on(device(capability), Variant::default(), DType::Bf16, q, k);
+            assert_eq!(gpu.names(), [name]);
+            assert_eq!(gpu.calls[0].1.blocks, [blocks, 1, 1]);
+        }
+    }
+}
+
+/// So that a row has the same bits however many there are.
+#[test]
+fn one_kernel_with_warpgroups_takes_any_number_of_queries() {
+    let window = Variant { window: Some((3, 0)), ..Variant::default() };
+    for times in (1..=300).chain([896, 2048, 32_768]) {
+        for (variant, source) in [(Variant::default(), &GROUPS), (window, &GROUPS_VARIANT)] {
+            let (result, gpu, _) = with(variant, DType::Bf16, [1, times, 8, 128], [1, times, 4, 128]);
+            assert!(result.is_ok());
+            assert_eq!(gpu.calls[0].0.unit.source == source, times > DECODE_TIMES, "{times} queries");
+            assert_eq!(gpu.names()[0] == "prefill_groups_128", times > DECODE_TIMES);
+        }
+    }
+}
+
+proptest! {
+    /// Every query is in one part of the work, of which each block takes some, and there is no more memory than such a device has.
+    #[test]
+    fn blocks_with_warpgroups_share_all_queries(
+        batches in 1usize..20, times in (DECODE_TIMES + 1)..2000, group in 1usize..9, key_heads in 1usize..9,
+        size in 1usize..9, size_v in 1usize..9, half in any::<bool>(), multiprocessors in 8u32..200,
+    ) {
+        let (heads, size, size_v) = (key_heads * group, size * 16, size_v * 16);
+        let dtype = if half { DType::F16 } else { DType::Bf16 };
+        let inputs = [[batches, times, heads, size], [batches, times, key_heads, size], [batches, times, key_heads, size_v]];
+        let inputs = inputs.map(|shape| whole(1 << 20, dtype, &shape));
+        let op = Attention { mask: MaskKind::Causal, scale: 1.0, variant: Variant::default() };
+        let all = Launch {
+            op: op.into(),
+            inputs: inputs.into_iter().collect(),
+            outputs: [whole(1 << 20, dtype, &[batches, times, heads, size_v])].into_iter().collect(),
+            workspace: 0,
+        };
+        let props = DeviceProperties { multiprocessors, ..DeviceProperties::h200() };
+        let mut gpu = Recorder::with(props).allowing(SHARED_OF_GROUPS);
+        launch(&mut gpu, &all, op).unwrap();
+        let (large, chunks) = (size.max(size_v) > 64, times.div_ceil(128));
+        prop_assert_eq!(gpu.names(), [if large { "prefill_groups_128" } else { "prefill_groups_64" }]);
+        let (params, grid) = (gpu.params::<Params>(0), gpu.calls[0].1);
+        let parts = (batches * heads * chunks) as u32;
+        prop_assert_eq!((params.splits, params.chunks), (parts, chunks as u32));
+        prop_assert_eq!(grid.blocks, [parts.min(multiprocessors), 1, 1]);
+        // Keys and values, barriers, queries, results.
+        let (room, shared) = if large { (128, 230_400) } else { (64, 132_096) };
+        prop_assert_eq!(4 * 128 * room * 2 + 1024 + 4 * 64 * room * 2 + 2 * 64 * 128 * 2, shared);
+        prop_assert_eq!((grid.threads, grid.cluster, grid.shared), (384, 1, shared));
     }
 }
 
@@ -173,7 +247,7 @@ fn only_variants_have_kernels_of_variants() {
         (DType::Bf16, [1, 1, 6, 64], &TILES, &TILES_VARIANT),
         (DType::F32, [1, 1, 6, 64], &FLOATS, &FLOATS_VARIANT),
         (DType::F32, [1, 64, 6, 64], &DECODE, &DECODE_VARIANT),
-        (DType::Bf16, [1, 64, 6, 64], &PREFILL, &PREFILL_VARIANT),
+        (DType::Bf16, [1, 64, 6, 64], &GROUPS, &GROUPS_VARIANT),
     ] {
         let gpu = run(dtype, q, keys).1;
         assert!(
@@ -187,6 +261,16 @@ fn only_variants_have_kernels_of_variants() {
                     .all(|(kernel, _, params)| (kernel.unit.source, params.len()) == (changed, 312))
             );
         }
+    }
+    let other = |variant| on(device((10, 0)), variant, DType::Bf16, [1, 64, 6, 64], keys).1;
+    for (gpu, source, bytes) in [
+        (other(Variant::default()), &PREFILL, 216),
+        (other(variants[0]), &PREFILL_VARIANT, 312),
+        (other(variants[1]), &PREFILL_VARIANT, 312),
+        (other(variants[2]), &PREFILL_VARIANT, 312),
+    ] {
+        let (kernel, _, params) = &gpu.calls[0];
+        assert_eq!((gpu.calls.len(), kernel.unit.source, params.len()), (1, source, bytes));
     }
     // One kernel for large heads, and fewer rows of a block for variants.
     let queries = [16, 9, 6, 64];
