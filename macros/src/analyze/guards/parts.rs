@@ -2,7 +2,7 @@
 
 use proc_macro2::Span;
 use quote::format_ident;
-use syn::{Expr, Ident, Local, Pat, Stmt};
+use syn::{Expr, Ident, Pat, Stmt};
 
 use crate::{
     model::Asked,
