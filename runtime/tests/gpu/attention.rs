@@ -1,4 +1,5 @@
-//! Attention of many queries by blocks of either height.
+//! Attention of many queries: the bits of a row do not depend on how many others there are. On most devices, blocks of two heights
+//! take these calls; GPUs of compute capability 9.0 have one kernel for both (`prefill_groups.cu`), so the heights are not compared there.
 
 use graphable::{Float, Step, bf16, f16, ops::AttentionMask, prelude::*};
 

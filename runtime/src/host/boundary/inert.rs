@@ -47,7 +47,7 @@ impl<T: Inert + ?Sized> Inert for Arc<T> {}
 impl<A: Inert, B: Inert, S> Inert for HashMap<A, B, S> {}
 impl<T: Inert, S> Inert for HashSet<T, S> {}
 impl<I: Inert + Iterator<Item: Inert>> Inert for iter::Peekable<I> {}
-// Whatever an error is, it is not what a guard is kept in beside a value that is none.
+// Code that acquires a guard returns it as the value of a `Result`, so the type of the error does not matter.
 impl<T: Inert, E> Inert for Result<T, E> {}
 impl<T> Inert for Tensor<'_, T> {}
 impl<T> Inert for Scalar<'_, T> {}
