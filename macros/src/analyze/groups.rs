@@ -3,8 +3,7 @@
 
 use proc_macro2::TokenStream;
 use syn::{
-    Arm, Attribute, Block, Expr, ExprAssign, ExprBreak, ExprCast, ExprParen, ExprReturn, ExprTry, ExprUnary,
-    Local, Stmt,
+    Arm, Attribute, Block, Expr, ExprParen, Local, Stmt,
     visit_mut::{self, VisitMut},
 };
 
@@ -61,46 +60,25 @@ impl VisitMut for Open {
         visit_mut::visit_local_mut(self, local);
     }
 
-    fn visit_expr_assign_mut(&mut self, e: &mut ExprAssign) {
-        value(&mut e.right);
-        visit_mut::visit_expr_assign_mut(self, e);
-    }
-
     fn visit_arm_mut(&mut self, arm: &mut Arm) {
         value(&mut arm.body);
         visit_mut::visit_arm_mut(self, arm);
     }
 
-    fn visit_expr_paren_mut(&mut self, e: &mut ExprParen) {
-        value(&mut e.expr);
-        visit_mut::visit_expr_paren_mut(self, e);
-    }
-
-    fn visit_expr_return_mut(&mut self, e: &mut ExprReturn) {
-        e.expr.as_deref_mut().into_iter().for_each(value);
-        visit_mut::visit_expr_return_mut(self, e);
-    }
-
-    fn visit_expr_break_mut(&mut self, e: &mut ExprBreak) {
-        // Behind a label, rustc asks for parentheses.
-        let open = if e.label.is_some() { operand } else { value };
-        e.expr.as_deref_mut().into_iter().for_each(open);
-        visit_mut::visit_expr_break_mut(self, e);
-    }
-
-    fn visit_expr_try_mut(&mut self, e: &mut ExprTry) {
-        operand(&mut e.expr);
-        visit_mut::visit_expr_try_mut(self, e);
-    }
-
-    fn visit_expr_cast_mut(&mut self, e: &mut ExprCast) {
-        operand(&mut e.expr);
-        visit_mut::visit_expr_cast_mut(self, e);
-    }
-
-    fn visit_expr_unary_mut(&mut self, e: &mut ExprUnary) {
-        operand(&mut e.expr);
-        visit_mut::visit_expr_unary_mut(self, e);
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        match expr {
+            Expr::Assign(e) => value(&mut e.right),
+            Expr::Paren(e) => value(&mut e.expr),
+            Expr::Return(e) => e.expr.as_deref_mut().into_iter().for_each(value),
+            // Behind a label, rustc asks for parentheses.
+            Expr::Break(e) if e.label.is_some() => e.expr.as_deref_mut().into_iter().for_each(operand),
+            Expr::Break(e) => e.expr.as_deref_mut().into_iter().for_each(value),
+            Expr::Try(e) => operand(&mut e.expr),
+            Expr::Cast(e) => operand(&mut e.expr),
+            Expr::Unary(e) => operand(&mut e.expr),
+            _ => {}
+        }
+        visit_mut::visit_expr_mut(self, expr);
     }
 }
 
